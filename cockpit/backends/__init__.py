@@ -1,0 +1,1 @@
+"""The clusters that a face can look at."""

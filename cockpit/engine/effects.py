@@ -1,0 +1,57 @@
+"""What the machine asks the world to do, imperative. Every effect may be replayed after a crash: doing it twice is doing
+it once.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.job import Submitter
+from cockpit.model.node import Allocation
+from cockpit.model.spec import HoldCards, JobSpec
+
+
+class StartReplica(msgspec.Struct, frozen=True):
+    """Make the container and start the command in it; a replica that was ever started is left alone."""
+
+    replica: ReplicaId
+    spec: JobSpec
+    submitter: Submitter
+    allocation: Allocation
+
+
+class Force(StrEnum):
+    TERM = "term"
+    KILL = "kill"
+
+
+class SignalReplica(msgspec.Struct, frozen=True):
+    """TERM the command's processes, or KILL every process of the container (its holder stays)."""
+
+    replica: ReplicaId
+    force: Force
+
+
+class KeepContainer(msgspec.Struct, frozen=True):
+    """The command has ended and the container is kept: entered shells see cards only with `keep`."""
+
+    replica: ReplicaId
+    cards: HoldCards
+
+
+class RemoveContainer(msgspec.Struct, frozen=True):
+    """End the holder and delete the container's files; logs stay until the job's history is dropped."""
+
+    replica: ReplicaId
+
+
+class RecordEnded(msgspec.Struct, frozen=True):
+    """Write the ended job into the accounting tables."""
+
+    job: JobId
+
+
+Effect = StartReplica | SignalReplica | KeepContainer | RemoveContainer | RecordEnded

@@ -1,0 +1,79 @@
+"""What the engine needs of the outside, as protocols. `store` and `runtime` implement them; tests bring their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.events import EventRecord
+    from cockpit.model.ids import JobId, Millis, ReplicaId
+    from cockpit.model.job import ExitStatus, Job
+
+
+class Clock(Protocol):
+    """The one source of time."""
+
+    def now(self) -> Millis: ...
+
+
+class Journal(Protocol):
+    """The truth: what is in here happened. Every method raises `StoreError` when it cannot, and then nothing changed."""
+
+    async def load(self) -> tuple[ClusterState, int]:
+        """The state as of the newest valid snapshot plus the tail after it, and the last sequence number."""
+        ...
+
+    async def append(
+        self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None = None
+    ) -> None:
+        """One transaction. `durable`: on the disk before this returns. `answer`: request id and its encoded answer."""
+        ...
+
+    async def answer(self, request: str) -> bytes | None:
+        """The answer first given to this request id; None when it is new."""
+        ...
+
+    async def snapshot(self, state: ClusterState, seq: int) -> None: ...
+
+    async def record_ended(self, jobs: Sequence[Job]) -> None:
+        """Into the accounting tables; a job already there is replaced."""
+        ...
+
+    async def ended_job(self, job: JobId) -> Job | None: ...
+
+    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
+        """Newest first."""
+        ...
+
+    async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
+        """Oldest first; `after` is a sequence number. With `after` < 0: the last `limit` events."""
+        ...
+
+
+class Observer(Protocol):
+    """Where an executor tells what it sees. Called in the host's loop; must not block."""
+
+    def replica_started(self, replica: ReplicaId, limits: str) -> None: ...
+
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None: ...
+
+
+class Executor(Protocol):
+    """Makes containers and runs commands in them. Failures are observations (`lost`, a sentence), never exceptions."""
+
+    async def start(self, effect: StartReplica) -> None: ...
+
+    async def signal(self, effect: SignalReplica) -> None: ...
+
+    async def keep(self, effect: KeepContainer) -> None: ...
+
+    async def remove(self, effect: RemoveContainer) -> None: ...
+
+    async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
+        """After an engine start: watch what still runs, report what ended meanwhile, start what was never started,
+        report as lost what disappeared, and remove the containers of replicas named in neither list."""
+        ...

@@ -1,0 +1,23 @@
+"""The cluster as the engine knows it: what the journal's events add up to. Only `engine.machine` changes it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.job import Job
+from cockpit.model.node import Node
+
+STATE_VERSION = 1
+
+
+class ClusterState(msgspec.Struct, kw_only=True):
+    """Plain data: a snapshot is its encoding, and nothing in it is derived from something else in it."""
+
+    version: int = STATE_VERSION
+    seq: int = 0
+    """Sequence number of the last event applied."""
+    last_job_id: int = 0
+    nodes: dict[NodeName, Node] = {}
+    jobs: dict[JobId, Job] = {}
+    """Live, held and just ended jobs, in order of submission."""

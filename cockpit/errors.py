@@ -1,0 +1,58 @@
+"""The exceptions that cockpit raises on purpose.
+
+    CockpitError                 anything a person should read as a sentence, never as a traceback
+    ├── SpecErrors               a job or cluster file is wrong: all errors with their paths
+    ├── Unreachable              the engine or cluster does not answer
+    │   └── ProtocolMismatch     it answers, in another protocol
+    ├── RequestRefused           the engine understood and said no (carries the Refusal)
+    ├── StoreError               the journal cannot be read or written
+    └── RuntimeMissing           this machine lacks what containers need
+
+Expected refusals inside the core are values (`model.refusal.Refusal`); `RequestRefused` wraps one where it leaves the
+core towards a person. Every text says what, why, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.model.refusal import Refusal
+
+
+class CockpitError(Exception):
+    """Base of all; its text is one or more plain sentences for a person."""
+
+
+class SpecErrors(CockpitError):
+    """A file is wrong. `errors` holds one sentence per wrong field, each beginning with its path."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(self.errors))
+
+
+class Unreachable(CockpitError):
+    """The engine or cluster does not answer."""
+
+
+class ProtocolMismatch(Unreachable):
+    """The engine speaks another major protocol version."""
+
+
+class RequestRefused(CockpitError):
+    """The engine said no."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__(refusal.message)
+
+
+class StoreError(CockpitError):
+    """The journal cannot be read or written; nothing was accepted."""
+
+
+class RuntimeMissing(CockpitError):
+    """This machine lacks something that contained jobs need."""

@@ -1,0 +1,1 @@
+"""Scripted mode: verbs, output, exit codes."""

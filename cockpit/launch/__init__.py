@@ -1,0 +1,1 @@
+"""Pure: job, placement and rank to environment, files and command."""

@@ -1,0 +1,1 @@
+"""Frozen values and ids that every room speaks in. Standard library and msgspec only."""

@@ -1,0 +1,170 @@
+"""What happened, in the past tense. The journal keeps these and nothing else; applying them needs no decision.
+
+A body is a tagged struct; `EventRecord` adds where and when. Bodies only ever gain fields with defaults: an old journal
+must decode with today's types.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import EndCause, ExitStatus, JobState, Submitter
+from cockpit.model.node import Node, Placement
+from cockpit.model.spec import JobSpec
+
+EVENT_VERSION = 1
+
+
+class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted"):
+    job: JobId
+    spec: JobSpec
+    submitter: Submitter
+    project: str
+
+
+class JobHeld(msgspec.Struct, frozen=True, tag="job_held"):
+    """A person holds a queued job back."""
+
+    job: JobId
+    by: str
+
+
+class JobReleased(msgspec.Struct, frozen=True, tag="job_released"):
+    job: JobId
+
+
+class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
+    """The scheduler's decision, with its data: from here the resources are taken and the attempt has a name."""
+
+    job: JobId
+    attempt: int
+    spec_index: int
+    placement: Placement
+
+
+class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started"):
+    job: JobId
+    attempt: int
+    rank: int
+    limits: str = ""
+
+
+class ReplicaEnded(msgspec.Struct, frozen=True, tag="replica_ended"):
+    """The command ended and every process of its container is gone."""
+
+    job: JobId
+    attempt: int
+    rank: int
+    exit: ExitStatus
+
+
+class EndingBegan(msgspec.Struct, frozen=True, tag="ending_began"):
+    """The job's replicas are asked to end, and killed at `kill_at`."""
+
+    job: JobId
+    cause: EndCause
+    kill_at: Millis
+
+
+class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
+    """The grace period is over: what still runs is killed."""
+
+    job: JobId
+
+
+class JobEnded(msgspec.Struct, frozen=True, tag="job_ended"):
+    """All replicas are gone and the resources are free (cards only if the hold does not keep them)."""
+
+    job: JobId
+    state: JobState
+    cause: EndCause
+    exit: ExitStatus | None = None
+    held_until: Millis | None = None
+
+
+class HoldExtended(msgspec.Struct, frozen=True, tag="hold_extended"):
+    job: JobId
+    held_until: Millis
+
+
+class HoldEndCause(StrEnum):
+    EXPIRED = "expired"
+    """The window is over."""
+    ENDED = "ended"
+    """A person ended it."""
+
+
+class HoldEnded(msgspec.Struct, frozen=True, tag="hold_ended"):
+    """The kept containers are removed."""
+
+    job: JobId
+    cause: HoldEndCause
+
+
+class ShellOpened(msgspec.Struct, frozen=True, tag="shell_opened"):
+    """Someone entered a replica's container."""
+
+    job: JobId
+    rank: int
+    command: tuple[str, ...] = ()
+    """Empty: an interactive shell."""
+
+
+class JobArchived(msgspec.Struct, frozen=True, tag="job_archived"):
+    """The ended job is in the accounting tables and leaves the live state."""
+
+    job: JobId
+
+
+class NodesChanged(msgspec.Struct, frozen=True, tag="nodes_changed"):
+    """The cluster's nodes, as probed and configured when the engine started."""
+
+    nodes: tuple[Node, ...]
+
+
+class EngineStarted(msgspec.Struct, frozen=True, tag="engine_started"):
+    version: str
+    pid: int
+
+
+class EngineStopped(msgspec.Struct, frozen=True, tag="engine_stopped"):
+    version: str
+
+
+EventBody = (
+    JobSubmitted
+    | JobHeld
+    | JobReleased
+    | JobPlaced
+    | ReplicaStarted
+    | ReplicaEnded
+    | EndingBegan
+    | GraceEnded
+    | JobEnded
+    | HoldExtended
+    | HoldEnded
+    | ShellOpened
+    | JobArchived
+    | NodesChanged
+    | EngineStarted
+    | EngineStopped
+)
+
+
+class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the journal."""
+
+    seq: int
+    """From 1, without gaps."""
+    at: Millis
+    actor: str
+    """The user who asked, or `engine`."""
+    origin: str
+    """Where it came from: `socket`, `scheduler`, `runtime`, `timer`, `engine`."""
+    request: str = ""
+    """The client-made id of the request that caused it; empty when none did."""
+    version: int = EVENT_VERSION
+    body: EventBody

@@ -1,0 +1,157 @@
+"""A job's record as the engine keeps it. Frozen: a change makes a new value."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
+from cockpit.model.node import Placement
+from cockpit.model.spec import JobSpec
+
+
+class JobState(StrEnum):
+    """The words a person sees. `engine.lifecycle` says which may follow which."""
+
+    QUEUED = "queued"
+    PRECHECKING = "prechecking"
+    STAGING = "staging"
+    STARTING = "starting"
+    RUNNING = "running"
+    RESUMING = "resuming"
+    SUSPENDED = "suspended"
+    SUCCEEDED = "succeeded"
+    ERROR = "error"
+    EXPIRED = "expired"
+    STOPPED = "stopped"
+
+
+ENDED = frozenset({JobState.SUCCEEDED, JobState.ERROR, JobState.EXPIRED, JobState.STOPPED})
+OCCUPYING = frozenset(
+    {
+        JobState.PRECHECKING,
+        JobState.STAGING,
+        JobState.STARTING,
+        JobState.RUNNING,
+        JobState.RESUMING,
+        JobState.SUSPENDED,
+    }
+)
+"""States in which a job holds resources."""
+
+
+class Submitter(msgspec.Struct, frozen=True):
+    """Whose job it is, as the kernel said at submission; the command runs with exactly these credentials."""
+
+    name: UserName
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+
+
+class ExitStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a replica's command ended: by code, by signal, or unknown because its container was lost."""
+
+    code: int | None = None
+    signal: int | None = None
+    oom: bool = False
+    """The kernel killed it for exceeding its memory limit."""
+    lost: str = ""
+    """Why nothing is known: a sentence; empty when something is."""
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0
+
+    @property
+    def shell_code(self) -> int:
+        """As a shell reports it: the code, 128 + signal, or 255 when unknown."""
+        if self.code is not None:
+            return self.code
+        return 128 + self.signal if self.signal is not None else 255
+
+
+class Replica(msgspec.Struct, frozen=True, kw_only=True):
+    """One container of the current attempt."""
+
+    rank: int
+    started_at: Millis | None = None
+    ended_at: Millis | None = None
+    exit: ExitStatus | None = None
+    limits: str = ""
+    """How its limits are enforced, as the runtime said: `cgroup v1`, `cgroup v2`, `soft: …`."""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One start of the job: the scheduler's decision and what became of it."""
+
+    number: int
+    """From 1."""
+    spec_index: int
+    """Which of the spec's alternatives was placed."""
+    placement: Placement
+    placed_at: Millis
+    replicas: tuple[Replica, ...]
+
+    def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
+        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.replicas)
+
+
+class EndCause(StrEnum):
+    """Why a job ends, or is being ended."""
+
+    EXIT = "exit"
+    """Its command ended by itself."""
+    STOP = "stop"
+    """A person stopped it."""
+    TIME_LIMIT = "time_limit"
+    START_FAILED = "start_failed"
+    """Its container could not be made."""
+    LOST = "lost"
+    """Its container disappeared (shim killed, machine rebooted)."""
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """Set while a job is being ended but some replica still runs."""
+
+    cause: EndCause
+    at: Millis
+    kill_at: Millis
+    """When the grace period is over; equal to `at` when there is none."""
+    killed: bool = False
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the engine knows of one job."""
+
+    id: JobId
+    spec: JobSpec
+    submitter: Submitter
+    project: str
+    submitted_at: Millis
+    state: JobState = JobState.QUEUED
+    state_since: Millis
+    held_by: str = ""
+    """Who holds it back from starting; empty when nobody."""
+    held_since: Millis | None = None
+    attempt: Attempt | None = None
+    """The current or last attempt."""
+    ending: Ending | None = None
+    exit: ExitStatus | None = None
+    """Of the first replica that failed, else of rank 0."""
+    end_cause: EndCause | None = None
+    ended_at: Millis | None = None
+    held_until: Millis | None = None
+    """While its failed containers are kept; None otherwise."""
+    version: int = 0
+    """Sequence number of the last event that changed it."""
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def kept(self) -> bool:
+        return self.held_until is not None

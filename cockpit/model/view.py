@@ -1,0 +1,132 @@
+"""What a face is given: rows per table, and whole records for one thing. Facts only; `present` makes words of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.model.events import EventRecord
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import EndCause, Job, JobState
+from cockpit.model.node import Node
+from cockpit.model.reasons import Explanation, Reason
+
+
+class JobRow(msgspec.Struct, frozen=True, array_like=True):
+    """One line of the job list. Fields are sent by position: append only, with defaults."""
+
+    id: JobId
+    version: int
+    name: str
+    user: str
+    state: JobState
+    state_since: Millis
+    submitted_at: Millis
+    started_at: Millis | None
+    ended_at: Millis | None
+    held_until: Millis | None
+    ending: EndCause | None
+    """Set while it is being ended."""
+    end_cause: EndCause | None
+    exit_code: int | None
+    """As a shell reports it."""
+    nodes: int
+    cpus: int
+    """Over all nodes, of the alternative that runs, else of the first."""
+    memory_mib: int
+    card_milli: int
+    card_models: tuple[str, ...]
+    placed_on: tuple[NodeName, ...]
+    time_limit_seconds: int
+    reason: Reason | None
+    """Why it waits; None when it does not."""
+    command: str
+    project: str
+    pool: str = ""
+    output: str = ""
+    algorithm: str = ""
+
+
+class SliceUse(msgspec.Struct, frozen=True):
+    """One occupied slice of a card: `1(1):app` on the screen."""
+
+    card: int
+    """From 0."""
+    slot: int | None
+    milli: int
+    job: JobId
+    name: str
+    user: str
+    held: bool = False
+    """Kept by a failed job's container (`debug_hold: {cards: keep}`)."""
+
+
+class NodeRow(msgspec.Struct, frozen=True):
+    """A node with what is used of it."""
+
+    node: Node
+    used_cpus: int
+    used_memory_mib: int
+    used_card_milli: int
+    used_cards: int
+    """Cards that are not free for a job that wants whole ones."""
+    slices: tuple[SliceUse, ...]
+    jobs: tuple[JobId, ...]
+
+
+class HoldRow(msgspec.Struct, frozen=True):
+    """A failed container that is kept."""
+
+    job: JobId
+    name: str
+    user: str
+    state: JobState
+    exit_code: int | None
+    nodes: tuple[NodeName, ...]
+    ended_at: Millis
+    held_until: Millis
+    keeps_card_milli: int
+
+
+class JobDetail(msgspec.Struct, frozen=True):
+    """Everything about one job."""
+
+    row: JobRow
+    job: Job
+    explanation: Explanation | None
+    events: tuple[EventRecord, ...]
+    log_tail: str = ""
+    """Last lines of the failed replica's stderr (else stdout), undecoded bytes replaced."""
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """The header of every face."""
+
+    cluster: str
+    jobs_by_state: dict[str, int]
+    held: int
+    """Kept containers."""
+    nodes: int
+    cpus: int
+    used_cpus: int
+    memory_mib: int
+    used_memory_mib: int
+    card_milli: int
+    used_card_milli: int
+
+
+class EngineStatus(msgspec.Struct, frozen=True):
+    """`cockpit engine status`."""
+
+    running: bool
+    pid: int | None
+    socket: str
+    state_folder: str
+    version: str
+    protocol: str
+    system: bool
+    started_at: Millis | None
+    jobs: int
+    containers: str = ""
+    """How containers are made: `root overlay`, `user overlay`, or the fallback and what it lacks."""
+    trouble: tuple[str, ...] = ()
+    """What is wrong just now (disk full, runtime missing …), one sentence each."""

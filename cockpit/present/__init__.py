@@ -1,0 +1,1 @@
+"""Pure: values to cells, rows and sentences."""

@@ -1,0 +1,1 @@
+"""The asyncio shell around the engine: processes, containers, clock, socket."""
