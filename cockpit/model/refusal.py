@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.reasons import Reason
+
 
 class RefusalKind(StrEnum):
     """What sort of no it is; headless turns it into an exit code."""
@@ -22,6 +24,10 @@ class RefusalKind(StrEnum):
 
 
 class Refusal(msgspec.Struct, frozen=True):
+    """Said to a person as its message, then one line per reason (`present.refusals`)."""
+
     kind: RefusalKind
     message: str
     """What, why, and what to do next. May have several lines: one error each."""
+    reasons: tuple[tuple[str, Reason], ...] = ()
+    """Scheduling reasons, each behind the path of the field it is about."""

@@ -1,0 +1,153 @@
+"""What each event does to the plain state. No decisions, no clock: everything comes from the event."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from cockpit.engine import lifecycle
+from cockpit.model import events
+from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.ids import JobId, Millis
+
+
+def apply(state: ClusterState, record: events.EventRecord) -> None:
+    """Fold one journal record into `state`. Raises `IllegalTransition` or `KeyError` where the journal is broken."""
+    _apply(record.body, state, record)
+    state.seq = record.seq
+
+
+def _change(state: ClusterState, record: events.EventRecord, job: JobId, **fields: Any) -> None:
+    state.jobs[job] = replace(state.jobs[job], version=record.seq, **fields)
+
+
+def _enter(job: Job, after: JobState, at: Millis) -> dict[str, Any]:
+    lifecycle.check(job.state, after)
+    return {} if job.state is after else {"state": after, "state_since": at}
+
+
+def _change_replica(job: Job, rank: int, change: Callable[[Replica], Replica]) -> Attempt:
+    assert job.attempt is not None
+    replicas = tuple(change(each) if each.rank == rank else each for each in job.attempt.replicas)
+    return replace(job.attempt, replicas=replicas)
+
+
+@singledispatch
+def _apply(body: Any, state: ClusterState, record: events.EventRecord) -> None:
+    msg = f"no rule applies {type(body).__name__}"
+    raise TypeError(msg)
+
+
+@_apply.register
+def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord) -> None:
+    state.last_job_id = max(state.last_job_id, body.job)
+    state.jobs[body.job] = Job(
+        id=body.job,
+        spec=body.spec,
+        submitter=body.submitter,
+        project=body.project,
+        submitted_at=record.at,
+        state_since=record.at,
+        version=record.seq,
+    )
+
+
+@_apply.register
+def _(body: events.JobHeld, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, held_by=body.by, held_since=record.at)
+
+
+@_apply.register
+def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, held_by="", held_since=None)
+
+
+@_apply.register
+def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = Attempt(
+        number=body.attempt,
+        spec_index=body.spec_index,
+        placement=body.placement,
+        placed_at=record.at,
+        replicas=tuple(Replica(rank=each.rank) for each in body.placement),
+    )
+    entered = _enter(state.jobs[body.job], JobState.STARTING, record.at)
+    _change(state, record, body.job, attempt=attempt, ending=None, exit=None, **entered)
+
+
+@_apply.register
+def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _change_replica(job, body.rank, lambda each: replace(each, started_at=record.at, limits=body.limits))
+    _change(state, record, body.job, attempt=attempt, **_enter(job, JobState.RUNNING, record.at))
+
+
+@_apply.register
+def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _change_replica(job, body.rank, lambda each: replace(each, ended_at=record.at, exit=body.exit))
+    _change(state, record, body.job, attempt=attempt)
+
+
+@_apply.register
+def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
+    killed = body.kill_at <= record.at
+    ending = Ending(cause=body.cause, at=record.at, kill_at=body.kill_at, killed=killed)
+    _change(state, record, body.job, ending=ending)
+
+
+@_apply.register
+def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
+    ending = state.jobs[body.job].ending
+    assert ending is not None
+    _change(state, record, body.job, ending=replace(ending, killed=True))
+
+
+@_apply.register
+def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
+    entered = _enter(state.jobs[body.job], body.state, record.at)
+    _change(
+        state,
+        record,
+        body.job,
+        ending=None,
+        exit=body.exit,
+        end_cause=body.cause,
+        ended_at=record.at,
+        held_until=body.held_until,
+        **entered,
+    )
+
+
+@_apply.register
+def _(body: events.HoldExtended, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, held_until=body.held_until)
+
+
+@_apply.register
+def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, held_until=None)
+
+
+@_apply.register
+def _(body: events.JobArchived, state: ClusterState, record: events.EventRecord) -> None:  # noqa: ARG001 - one signature
+    del state.jobs[body.job]
+
+
+@_apply.register
+def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord) -> None:  # noqa: ARG001 - one signature
+    state.nodes = {node.name: node for node in body.nodes}
+
+
+@_apply.register(events.ShellOpened)
+@_apply.register(events.EngineStarted)
+@_apply.register(events.EngineStopped)
+def _(body: Any, state: ClusterState, record: events.EventRecord) -> None:
+    """Facts for the time line; the state does not depend on them."""

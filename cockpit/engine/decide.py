@@ -1,0 +1,203 @@
+"""From a request or an observation to events, or to a Refusal. Reads the machine, changes nothing.
+
+Every function returns the events that would make it so; the caller appends them to the journal and only then hands
+them to `Machine.handle`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.engine.timers import next_due
+from cockpit.model import events
+from cockpit.model.events import EventBody, HoldEndCause
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import EndCause, ExitStatus, Job, JobState
+from cockpit.model.refusal import Refusal, RefusalKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.ids import ReplicaId
+    from cockpit.model.job import Replica
+    from cockpit.sched.cycle import Plan
+
+DEFAULT_HOLD_SECONDS = 4 * 3600
+
+_END_STATES = {EndCause.STOP: JobState.STOPPED, EndCause.TIME_LIMIT: JobState.EXPIRED}
+
+Decision = list[EventBody] | Refusal
+
+
+def hold(job: Job, actor: str) -> Decision:
+    """A person keeps a queued job from starting."""
+    if job.state is not JobState.QUEUED:
+        return _conflict(f"Job {job.id} is {job.state}; only a queued job can be held.")
+    if job.held_by:
+        return _conflict(f"Job {job.id} is already held by {job.held_by}.")
+    return [events.JobHeld(job.id, actor)]
+
+
+def release(job: Job) -> Decision:
+    """The opposite of `hold`."""
+    if not job.held_by:
+        return _conflict(f"Job {job.id} is not held; it is {job.state}.")
+    return [events.JobReleased(job.id)]
+
+
+def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
+    """Stop a job: a queued one at once, a running one after its grace period (0: at once)."""
+    if job.ended:
+        return _conflict(f"Job {job.id} has already ended ({job.state}).")
+    if job.state is JobState.QUEUED:
+        return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
+    grace = job.spec.grace_seconds if grace_seconds is None else grace_seconds
+    if job.ending is None:
+        return [events.EndingBegan(job.id, EndCause.STOP, Millis(now + grace * 1000))]
+    if grace == 0 and not job.ending.killed:
+        return [events.GraceEnded(job.id)]
+    return _conflict(f"Job {job.id} is already being ended; `cockpit cancel {job.id} --now` does not wait for it.")
+
+
+def extend_hold(job: Job, seconds: int) -> Decision:
+    """Keep a failed container longer."""
+    if job.held_until is None:
+        return _not_kept(job)
+    if seconds <= 0:
+        return Refusal(RefusalKind.INVALID, "by: a hold is extended by a positive time, such as 2h.")
+    return [events.HoldExtended(job.id, Millis(job.held_until + seconds * 1000))]
+
+
+def end_hold(job: Job) -> Decision:
+    """Remove a kept container before its window is over."""
+    if job.held_until is None:
+        return _not_kept(job)
+    return [events.HoldEnded(job.id, HoldEndCause.ENDED)]
+
+
+def open_shell(job: Job, rank: int, command: tuple[str, ...]) -> Decision:
+    """Enter a replica's container, running or kept."""
+    attempt = job.attempt
+    if attempt is None or (job.ended and not job.kept):
+        return _conflict(f"Job {job.id} is {job.state}; there is no container to enter.{_why_not_kept(job)}")
+    if not 0 <= rank < len(attempt.replicas):
+        return Refusal(
+            RefusalKind.NOT_FOUND, f"Job {job.id} has replicas 0 to {len(attempt.replicas) - 1}; there is no {rank}."
+        )
+    replica = attempt.replicas[rank]
+    if not job.ended and (replica.started_at is None or replica.ended_at is not None):
+        word = "not started yet" if replica.started_at is None else "ended, and its job is still running"
+        return _conflict(f"Replica {rank} of job {job.id} has {word}; try again later.")
+    return [events.ShellOpened(job.id, rank, command)]
+
+
+def placed(machine: Machine, plan: Plan) -> list[EventBody]:
+    """The plan's starts. What changed since the plan's snapshot wins: such a job is left to the next cycle."""
+    decided: list[EventBody] = []
+    for start in plan.starts:
+        job = machine.queue.get(start.job)
+        if job is None or job.held_by:
+            continue
+        number = 1 if job.attempt is None else job.attempt.number + 1
+        decided.append(events.JobPlaced(job.id, number, start.spec_index, start.placement))
+    return decided
+
+
+def replica_started(machine: Machine, replica: ReplicaId, limits: str) -> list[EventBody]:
+    """The command runs; nothing when that is known already, or the attempt is over."""
+    seen = _live_replica(machine, replica)
+    if seen is None or seen.started_at is not None:
+        return []
+    return [events.ReplicaStarted(replica.job, replica.attempt, replica.rank, limits)]
+
+
+def replica_ended(
+    machine: Machine, replica: ReplicaId, status: ExitStatus, now: Millis, hold_seconds: int = DEFAULT_HOLD_SECONDS
+) -> list[EventBody]:
+    """A replica's container has no process left. The last one ends the job; a failed one ends the others first."""
+    if _live_replica(machine, replica) is None:
+        return []
+    job = machine.state.jobs[replica.job]
+    assert job.attempt is not None
+    decided: list[EventBody] = []
+    if not status.lost and job.attempt.replicas[replica.rank].started_at is None:
+        decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
+    decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status))
+    others = [each for each in job.attempt.replicas if each.rank != replica.rank]
+    if all(each.exit is not None for each in others):
+        exits = [(each.ended_at or now, each.rank, each.exit) for each in others if each.exit is not None]
+        decided.append(_job_ended(job, [*exits, (now, replica.rank, status)], now, hold_seconds))
+    elif not status.ok and job.ending is None:
+        decided.append(events.EndingBegan(job.id, EndCause.EXIT, now))
+    return decided
+
+
+def due(machine: Machine, now: Millis) -> list[EventBody]:
+    """What the timers bring at `now`, in order of their moments."""
+    return [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
+
+
+def _due(job: Job, now: Millis) -> EventBody:
+    assert (next_due(job) or now) <= now
+    if job.held_until is not None:
+        return events.HoldEnded(job.id, HoldEndCause.EXPIRED)
+    if job.ended:
+        return events.JobArchived(job.id)
+    if job.ending is not None:
+        return events.GraceEnded(job.id)
+    return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.grace_seconds * 1000))
+
+
+def _job_ended(
+    job: Job, exits: Iterable[tuple[Millis, int, ExitStatus]], now: Millis, hold_seconds: int
+) -> events.JobEnded:
+    ordered = sorted(exits, key=lambda each: each[:2])
+    failures = [status for _, _, status in ordered if not status.ok]
+    decisive = failures[0] if failures else min(ordered, key=lambda each: each[1])[2]
+    cause = job.ending.cause if job.ending is not None else _cause_of(job, decisive)
+    state = _END_STATES.get(cause) or (JobState.ERROR if failures else JobState.SUCCEEDED)
+    if state is JobState.EXPIRED and not _ever_started(job):
+        state = JobState.ERROR
+    kept = job.spec.terminal and state in {JobState.ERROR, JobState.EXPIRED} and cause is not EndCause.START_FAILED
+    window = job.spec.debug_hold.window_seconds or hold_seconds
+    return events.JobEnded(job.id, state, cause, decisive, Millis(now + window * 1000) if kept else None)
+
+
+def _cause_of(job: Job, status: ExitStatus) -> EndCause:
+    if not status.lost:
+        return EndCause.EXIT
+    return EndCause.LOST if _ever_started(job) else EndCause.START_FAILED
+
+
+def _ever_started(job: Job) -> bool:
+    return job.attempt is not None and any(each.started_at is not None for each in job.attempt.replicas)
+
+
+def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:
+    """The replica as it stands, while its attempt is the current one and it has not ended."""
+    job = machine.state.jobs.get(JobId(replica.job))
+    if job is None or job.ended or job.attempt is None or job.attempt.number != replica.attempt:
+        return None
+    if replica.rank >= len(job.attempt.replicas):
+        return None
+    found = job.attempt.replicas[replica.rank]
+    return None if found.ended_at is not None else found
+
+
+def _conflict(message: str) -> Refusal:
+    return Refusal(RefusalKind.CONFLICT, message)
+
+
+def _not_kept(job: Job) -> Refusal:
+    return _conflict(f"Job {job.id} is {job.state} and has no kept container.{_why_not_kept(job)}")
+
+
+def _why_not_kept(job: Job) -> str:
+    if not job.ended:
+        return ""
+    if job.state in {JobState.ERROR, JobState.EXPIRED}:
+        if not job.spec.terminal:
+            return " It was submitted without `terminal: true`."
+        return " Its container was not kept, or the hold is over."
+    return " Containers are kept only after a failure or a time-out."

@@ -1,0 +1,56 @@
+"""What must hold after every event (TR-02). Checked in tests always, in production when the setting says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.engine.machine import Machine, occupation
+from cockpit.model.job import OCCUPYING, JobState
+from cockpit.sched.invariants import resource_violations
+
+if TYPE_CHECKING:
+    from cockpit.model.job import Job
+
+
+def violations(machine: Machine) -> list[str]:
+    """One sentence per broken promise; empty when all hold."""
+    found = [sentence for job in machine.state.jobs.values() for sentence in _job_violations(job)]
+    found += resource_violations(machine.state.nodes, machine.occupied)
+    found += _index_violations(machine)
+    return found
+
+
+def _job_violations(job: Job) -> list[str]:
+    rules = {
+        "occupies nodes without an attempt": job.state in OCCUPYING and job.attempt is None,
+        "has ended without a moment": job.ended and job.ended_at is None,
+        "is kept but has not failed": job.kept and job.state not in {JobState.ERROR, JobState.EXPIRED},
+        "has ended while a replica runs": job.ended and _runs(job),
+        "is being ended but does not run": job.ending is not None and job.state not in OCCUPYING,
+        "is queued with a running replica": job.state is JobState.QUEUED and _runs(job),
+        "has a gang that is neither whole nor absent": job.attempt is not None
+        and len(job.attempt.placement) != job.spec.nodes,
+    }
+    return [f"job {job.id} {sentence}" for sentence, broken in rules.items() if broken]
+
+
+def _runs(job: Job) -> bool:
+    return job.attempt is not None and any(
+        each.started_at is not None and each.ended_at is None for each in job.attempt.replicas
+    )
+
+
+def _index_violations(machine: Machine) -> list[str]:
+    """The incremental indices equal those that are built from nothing."""
+    fresh = Machine(machine.state)
+    found = []
+    if dict(machine.occupied) != dict(fresh.occupied):
+        found.append("who occupies what differs from a recount")
+    if dict(machine.queue) != dict(fresh.queue):
+        found.append("the queue differs from a recount")
+    if machine.timers.next_at() != fresh.timers.next_at():
+        found.append("the timers differ from a recount")
+    expected = {job.id: held for job in machine.state.jobs.values() if (held := occupation(job)) is not None}
+    if dict(machine.occupied) != expected:
+        found.append("occupied resources belong to jobs that hold none")
+    return found

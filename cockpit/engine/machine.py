@@ -1,0 +1,140 @@
+"""The one writer: an event comes in, the state changes, effects come out.
+
+    machine = Machine(state)
+    effects = machine.handle(record)     # after the journal has it
+
+Beside the plain state it keeps what would be slow to ask of it again and again: the queue, who occupies what, free
+names, timers. All of that is rebuilt from the state alone (`Machine(state)`), which a test compares.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.apply import apply
+from cockpit.engine.reactions import effects_of
+from cockpit.engine.timers import Timers, latest_end
+from cockpit.model import events
+from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.spec import HoldCards
+from cockpit.sched.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cockpit.engine.effects import Effect
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.node import Placement
+
+
+def occupation(job: Job) -> Placement | None:
+    """What of the nodes this job holds now: all it was given, a kept container's cards, or nothing."""
+    if job.attempt is None:
+        return None
+    if job.state in OCCUPYING:
+        return job.attempt.placement
+    if job.kept and job.spec.debug_hold.cards is HoldCards.KEEP:
+        return tuple(replace(each, cpus=0, memory_mib=0) for each in job.attempt.placement if each.slices) or None
+    return None
+
+
+class Machine:
+    """The engine's state and what is derived from it."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self.timers = Timers()
+        self.touched: set[JobId] = set()
+        """Jobs changed since a view last looked; the view empties it."""
+        self._queue: dict[JobId, Job] = {}
+        self._occupied: dict[JobId, Placement] = {}
+        self._ends: dict[JobId, Millis] = {}
+        self._names: dict[tuple[str, str], JobId] = {}
+        self._changes: list[tuple[JobId, Placement | None]] = []
+        self._changes_from = state.seq
+        self._nodes_version = state.seq
+        for job in state.jobs.values():
+            self._index(job)
+
+    def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
+        """Apply one journal record; what the world must now do, in order."""
+        apply(self.state, record)
+        match record.body:
+            case events.NodesChanged():
+                self._nodes_version = record.seq
+            case events.ShellOpened() | events.EngineStarted() | events.EngineStopped():
+                pass
+            case events.JobArchived(job=job):
+                self._forget(job)
+            case body:
+                self._index(self.state.jobs[body.job])
+        return effects_of(record, self.state)
+
+    def live_job_named(self, project: str, name: str) -> JobId | None:
+        """The live (not ended) job that has this name in this project."""
+        return self._names.get((project, name))
+
+    @property
+    def occupied(self) -> Mapping[JobId, Placement]:
+        """Who holds what now."""
+        return MappingProxyType(self._occupied)
+
+    @property
+    def queue(self) -> Mapping[JobId, Job]:
+        """Queued jobs in order of submission, held ones included."""
+        return MappingProxyType(self._queue)
+
+    def snapshot(self, now: Millis) -> Snapshot:
+        """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
+        changes, since = tuple(self._changes), self._changes_from
+        self._changes, self._changes_from = [], self.state.seq
+        return Snapshot(
+            version=self.state.seq,
+            now=now,
+            nodes=MappingProxyType(self.state.nodes),
+            nodes_version=self._nodes_version,
+            queue=tuple(self._queue.values()),
+            occupied=self.occupied,
+            ends=MappingProxyType(self._ends),
+            changes=changes,
+            changes_from=since,
+        )
+
+    def _index(self, job: Job) -> None:
+        self.touched.add(job.id)
+        self.timers.update(job)
+        self._index_queue(job)
+        self._index_occupation(job)
+
+    def _index_queue(self, job: Job) -> None:
+        name = (job.project, job.spec.name)
+        if job.state is JobState.QUEUED:
+            self._queue[job.id] = job
+        else:
+            self._queue.pop(job.id, None)
+        if not job.ended:
+            self._names[name] = job.id
+        elif self._names.get(name) == job.id:
+            del self._names[name]
+
+    def _index_occupation(self, job: Job) -> None:
+        now_holds = occupation(job)
+        if now_holds != self._occupied.get(job.id):
+            self._changes.append((job.id, now_holds))
+            if now_holds is None:
+                del self._occupied[job.id]
+            else:
+                self._occupied[job.id] = now_holds
+        end = latest_end(job)
+        if end is None or now_holds is None:
+            self._ends.pop(job.id, None)
+        else:
+            self._ends[job.id] = end
+
+    def _forget(self, job: JobId) -> None:
+        self.touched.add(job)
+        self.timers.forget(job)

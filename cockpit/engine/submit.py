@@ -1,0 +1,86 @@
+"""Accepting submissions: all of a request or nothing of it, with every error told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.launch.command import command_errors
+from cockpit.model import events
+from cockpit.model.ids import JobId
+from cockpit.model.reasons import NeverFits, Resource
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.rules import spec_errors
+from cockpit.sched.placement import never_fits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventBody
+    from cockpit.model.job import Submitter
+    from cockpit.model.reasons import Reason
+    from cockpit.model.spec import JobSpec
+
+MAX_JOBS = 100_000
+"""Live jobs at once; beyond it submissions are refused rather than everything getting slow."""
+
+_FIELD = {
+    Resource.CPUS: "cpus",
+    Resource.MEMORY: "memory",
+    Resource.CARDS: "cards",
+    Resource.CARD_SHARE: "cards",
+}
+
+
+def submit(machine: Machine, specs: Sequence[JobSpec], submitter: Submitter) -> list[EventBody] | Refusal:
+    """The events that queue all of `specs`, in order; ids follow the last one given out."""
+    if not specs:
+        return Refusal(RefusalKind.INVALID, "Nothing to submit: the request holds no job.")
+    if len(machine.state.jobs) + len(specs) > MAX_JOBS:
+        return Refusal(
+            RefusalKind.UNAVAILABLE,
+            f"The engine holds {len(machine.state.jobs)} jobs and takes at most {MAX_JOBS}; wait until some have ended.",
+        )
+    lines: list[str] = []
+    reasons: list[tuple[str, Reason]] = []
+    taken: set[tuple[str, str]] = set()
+    for index, spec in enumerate(specs):
+        prefix = f"jobs[{index}]." if len(specs) > 1 else ""
+        errors = _errors(machine, spec, _project(spec, submitter), taken)
+        lines += [prefix + error for error in errors]
+        if not errors and (reason := never_fits(spec, machine.state.nodes)) is not None:
+            reasons.append((prefix + _field(spec, reason), reason))
+        taken.add((_project(spec, submitter), spec.name))
+    if lines or reasons:
+        return Refusal(RefusalKind.INVALID, "\n".join(lines), tuple(reasons))
+    return _events(machine, specs, submitter)
+
+
+def _project(spec: JobSpec, submitter: Submitter) -> str:
+    return spec.project or submitter.name
+
+
+def _errors(machine: Machine, spec: JobSpec, project: str, taken: set[tuple[str, str]]) -> list[str]:
+    errors = spec_errors(spec) + [f"command: {error}" for error in command_errors(spec.command)]
+    other = machine.live_job_named(project, spec.name)
+    if other is not None:
+        errors.append(f"name: job {other} of project {project} already has this name; choose another or end that job")
+    elif (project, spec.name) in taken:
+        errors.append(f"name: another job of this submission has the same name in project {project}")
+    return errors
+
+
+def _field(spec: JobSpec, reason: Reason) -> str:
+    if isinstance(reason, NeverFits) and reason.resource is not None:
+        index = 0 if len(spec.specs) == 1 else "*"
+        return f"specs[{index}].{_FIELD[reason.resource]}"
+    return "nodes" if isinstance(reason, NeverFits) else "node_names" if spec.node_names else "specs"
+
+
+def _events(machine: Machine, specs: Sequence[JobSpec], submitter: Submitter) -> list[EventBody]:
+    decided: list[EventBody] = []
+    for job, spec in enumerate(specs, machine.state.last_job_id + 1):
+        decided.append(events.JobSubmitted(JobId(job), spec, submitter, _project(spec, submitter)))
+        if spec.hold:
+            decided.append(events.JobHeld(JobId(job), submitter.name))
+    return decided
