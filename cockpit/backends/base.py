@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -10,53 +9,12 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
-
-
-class LogStream(StrEnum):
-    STDOUT = "stdout"
-    STDERR = "stderr"
-
-
-class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of one replica's log."""
-
-    job: int
-    rank: int = 0
-    attempt: int | None = None
-    """None: the last one."""
-    stream: LogStream = LogStream.STDOUT
-    offset: int = 0
-    """In bytes from the beginning; negative: from the end."""
-    limit: int = 1 << 20
-    wait: bool = False
-    """When nothing is there yet: answer only once there is, or the replica has ended."""
-
-
-class LogChunk(msgspec.Struct, frozen=True):
-    data: bytes
-    offset: int
-    """Of the first byte of `data`."""
-    ended: bool
-    """Nothing will be added after `data`."""
-
-
-class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Enter a replica's container, running or kept."""
-
-    job: int
-    rank: int = 0
-    command: tuple[str, ...] = ()
-    """Empty: an interactive shell."""
-    terminal: bool = False
-    """Give it a pseudo terminal; else three pipes."""
-    rows: int = 24
-    columns: int = 80
-    term: str = "xterm-256color"
 
 
 class ShellSession(Protocol):

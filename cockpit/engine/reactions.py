@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine.effects import Effect, Force, KeepContainer, RecordEnded, RemoveContainer, SignalReplica, StartReplica
+from cockpit.engine.effects import (
+    Effect,
+    Force,
+    KeepContainer,
+    RecordEnded,
+    RemoveContainer,
+    SignalReplica,
+    StartReplica,
+)
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
 

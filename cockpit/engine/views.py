@@ -1,0 +1,134 @@
+"""Rows for faces, made from the machine's records. Facts only; `present` makes words of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.job import JobState
+from cockpit.model.node import CardSlice, Node, Placement
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.job import Job
+    from cockpit.model.reasons import Reason
+
+HIDDEN = "-"
+"""Stands for whatever the asker may not see."""
+
+
+def job_row(job: Job, reason: Reason | None) -> JobRow:
+    """One line of the job list."""
+    attempt = job.attempt
+    spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
+    nodes = job.spec.nodes
+    starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
+    return JobRow(
+        id=job.id,
+        version=job.version,
+        name=job.spec.name,
+        user=job.submitter.name,
+        state=job.state,
+        state_since=job.state_since,
+        submitted_at=job.submitted_at,
+        started_at=min(starts, default=None),
+        ended_at=job.ended_at,
+        held_until=job.held_until,
+        ending=job.ending.cause if job.ending is not None else None,
+        end_cause=job.end_cause,
+        exit_code=job.exit.shell_code if job.exit is not None else None,
+        nodes=nodes,
+        cpus=spec.cpus * nodes,
+        memory_mib=spec.memory_mib * nodes,
+        card_milli=spec.card_milli * nodes,
+        card_models=spec.card_models,
+        placed_on=tuple(each.node for each in attempt.placement) if attempt is not None else (),
+        time_limit_seconds=job.spec.time_limit_seconds,
+        reason=reason if job.state is JobState.QUEUED else None,
+        command=job.spec.command,
+        project=job.project,
+        pool=job.spec.pool or "",
+        output=job.spec.output,
+        algorithm=job.spec.algorithm.path if job.spec.algorithm is not None else "",
+    )
+
+
+def hold_row(job: Job) -> HoldRow:
+    """A kept job's line; the job must be kept."""
+    assert job.held_until is not None and job.ended_at is not None and job.attempt is not None
+    keeps = sum(each.card_milli for each in job.attempt.placement) if job.spec.debug_hold.cards == "keep" else 0
+    return HoldRow(
+        job=job.id,
+        name=job.spec.name,
+        user=job.submitter.name,
+        state=job.state,
+        exit_code=job.exit.shell_code if job.exit is not None else None,
+        nodes=tuple(each.node for each in job.attempt.placement),
+        ended_at=job.ended_at,
+        held_until=job.held_until,
+        keeps_card_milli=keeps,
+    )
+
+
+def node_rows(machine: Machine, may_see: Callable[[Job], bool]) -> list[NodeRow]:
+    """Every node with what is used of it; jobs that the asker may not see are `-`."""
+    by_node: dict[NodeName, list[tuple[JobId, Placement]]] = {name: [] for name in machine.state.nodes}
+    for job, placement in machine.occupied.items():
+        for allocation in placement:
+            by_node.setdefault(allocation.node, []).append((job, (allocation,)))
+    return [_node_row(node, by_node[node.name], machine.state.jobs, may_see) for node in machine.state.nodes.values()]
+
+
+def _node_row(
+    node: Node, used: list[tuple[JobId, Placement]], jobs: Mapping[JobId, Job], may_see: Callable[[Job], bool]
+) -> NodeRow:
+    allocations = [(jobs[job], each) for job, placement in used for each in placement]
+    slices = sorted(
+        (_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices),
+        key=lambda use: (use.card, -1 if use.slot is None else use.slot),
+    )
+    return NodeRow(
+        node=node,
+        used_cpus=sum(each.cpus for _, each in allocations),
+        used_memory_mib=sum(each.memory_mib for _, each in allocations),
+        used_card_milli=sum(use.milli for use in slices),
+        used_cards=len({use.card for use in slices}),
+        slices=tuple(slices),
+        jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
+    )
+
+
+def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:
+    return SliceUse(
+        card=part.card,
+        slot=part.slot,
+        milli=part.milli,
+        job=job.id if visible else JobId(0),
+        name=job.spec.name if visible else HIDDEN,
+        user=job.submitter.name if visible else HIDDEN,
+        held=job.kept,
+    )
+
+
+def overview(machine: Machine, cluster: str, jobs: Iterable[Job]) -> Overview:
+    """The header's figures; `jobs` are those that the asker may see."""
+    seen = list(jobs)
+    nodes = machine.state.nodes.values()
+    held = [each for placement in machine.occupied.values() for each in placement]
+    return Overview(
+        cluster=cluster,
+        jobs_by_state=dict(Counter(str(job.state) for job in seen)),
+        held=sum(job.kept for job in seen),
+        nodes=len(nodes),
+        cpus=sum(node.cpus for node in nodes),
+        used_cpus=sum(each.cpus for each in held),
+        memory_mib=sum(node.memory_mib for node in nodes),
+        used_memory_mib=sum(each.memory_mib for each in held),
+        card_milli=sum(len(node.cards) for node in nodes) * WHOLE_CARD,
+        used_card_milli=sum(each.card_milli for each in held),
+    )

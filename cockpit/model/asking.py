@@ -1,0 +1,49 @@
+"""What a face asks of a cluster beyond a job's id: a piece of a log, a way into a container."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class LogStream(StrEnum):
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of one replica's log."""
+
+    job: int
+    rank: int = 0
+    attempt: int | None = None
+    """None: the last one."""
+    stream: LogStream = LogStream.STDOUT
+    offset: int = 0
+    """In bytes from the beginning; negative: from the end."""
+    limit: int = 1 << 20
+    wait: bool = False
+    """When nothing is there yet: answer only once there is, or the replica has ended."""
+
+
+class LogChunk(msgspec.Struct, frozen=True):
+    data: bytes
+    offset: int
+    """Of the first byte of `data`."""
+    ended: bool
+    """Nothing will be added after `data`."""
+
+
+class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Enter a replica's container, running or kept."""
+
+    job: int
+    rank: int = 0
+    command: tuple[str, ...] = ()
+    """Empty: an interactive shell."""
+    terminal: bool = False
+    """Give it a pseudo terminal; else three pipes."""
+    rows: int = 24
+    columns: int = 80
+    term: str = "xterm-256color"

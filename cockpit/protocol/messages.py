@@ -1,0 +1,77 @@
+"""What each operation takes and gives. The names of the operations are in `docs/protocol.md` with these fields."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.model.spec import JobSpec
+
+
+class NoArgs(msgspec.Struct, frozen=True):
+    """For `status`, `overview`, `nodes`, `holds`."""
+
+
+class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    ended: bool = False
+    """Also the jobs that accounting alone remembers."""
+
+
+class JobArgs(msgspec.Struct, frozen=True):
+    """For `job`, `hold`, `release`, `end_hold`."""
+
+    job: int
+
+
+class EventsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    job: int | None = None
+    after: int = -1
+    """A sequence number; below 0: the last `limit`."""
+    limit: int = 1000
+
+
+class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    first: int = 100
+    """Rows in the first page: as many as the screen shows."""
+
+
+class SubmitArgs(msgspec.Struct, frozen=True):
+    specs: tuple[JobSpec, ...]
+
+
+class CancelArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    job: int
+    grace_seconds: int | None = None
+
+
+class ExtendArgs(msgspec.Struct, frozen=True):
+    job: int
+    seconds: int
+
+
+class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    job: int
+    timeout_seconds: float | None = None
+
+
+class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    jobs: bool = False
+    """Stop every job first."""
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    ids: tuple[int, ...]
+
+
+class HeldUntil(msgspec.Struct, frozen=True):
+    held_until: int
+
+
+class ShellOpened(msgspec.Struct, frozen=True):
+    """The file descriptors follow: the control socket, then the terminal's master side or stdin, stdout, stderr."""
+
+    terminal: bool
+    kept: bool
+    """The command has ended; the container is kept."""
+    remounted: bool
+    """The holder was gone: processes and /tmp are lost."""
+    cards_kept: bool

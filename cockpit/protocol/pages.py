@@ -1,0 +1,85 @@
+"""Job rows on the wire: pages by column, and changes of single columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cockpit.model.reasons import Reason
+from cockpit.model.view import JobRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PAGE_ROWS = 5_000
+
+
+def _columns_type() -> type[msgspec.Struct]:
+    fields = [
+        (field.name, list[int | None] if field.name == "reason" else list[field.type])  # type: ignore[name-defined] # read at run time
+        for field in msgspec.structs.fields(JobRow)
+    ]
+    return msgspec.defstruct("JobColumns", fields, array_like=True, frozen=True)
+
+
+if TYPE_CHECKING:
+    JobColumns = msgspec.Struct
+else:
+    JobColumns = _columns_type()
+"""One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`."""
+
+
+class JobsPage(msgspec.Struct, frozen=True):
+    """Job rows by column. Reasons, of which there are few, stand once."""
+
+    columns: JobColumns
+    reasons: tuple[Reason, ...] = ()
+    counts: dict[str, int] = {}
+    """Jobs per state over all that the asker may see; in a subscription's first page."""
+
+
+class JobsChange(msgspec.Struct, frozen=True):
+    """What a subscriber's rows miss."""
+
+    version: int
+    new: JobsPage
+    changed: tuple[tuple[int, int, dict[int, Any]], ...] = ()
+    """(id, version, column index → value) per changed row."""
+    removed: tuple[int, ...] = ()
+    resync: bool = False
+    """Too slow: everything since the last frame was dropped; subscribe again."""
+
+
+_astuple = msgspec.structs.astuple
+_FIELDS = JobRow.__struct_fields__
+_REASON = _FIELDS.index("reason")
+
+
+def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> JobsPage:
+    """Rows turned into columns."""
+    columns = [list(column) for column in zip(*map(_astuple, rows), strict=True)] if rows else [[] for _ in _FIELDS]
+    places: dict[Reason, int] = {}
+    columns[_REASON] = [None if each is None else places.setdefault(each, len(places)) for each in columns[_REASON]]
+    return JobsPage(JobColumns(*columns), tuple(places), counts or {})
+
+
+def rows_of(page: JobsPage) -> list[JobRow]:
+    """Columns turned back into rows."""
+    columns = list(_astuple(page.columns))
+    columns[_REASON] = [None if place is None else page.reasons[place] for place in columns[_REASON]]
+    return [JobRow(*values) for values in zip(*columns, strict=True)]
+
+
+def changed_columns(before: JobRow, after: JobRow) -> dict[int, Any]:
+    """Column index → new value, for the columns that differ."""
+    pairs = zip(_astuple(before), _astuple(after), strict=True)
+    return {index: new for index, (old, new) in enumerate(pairs) if old != new}
+
+
+def with_changes(row: JobRow, changes: Iterable[tuple[int, Any]]) -> JobRow:
+    """A row after `changed_columns` arrived for it."""
+    values = list(msgspec.to_builtins(row))
+    for index, value in changes:
+        values[index] = value
+    return msgspec.convert(values, JobRow)

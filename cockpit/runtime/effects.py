@@ -1,0 +1,56 @@
+"""Running effects: those of one replica in their order, those of different replicas beside each other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+
+if TYPE_CHECKING:
+    from cockpit.engine.ports import Executor
+    from cockpit.model.ids import ReplicaId
+    from cockpit.runtime.tasks import Tasks
+
+ReplicaEffect = StartReplica | SignalReplica | KeepContainer | RemoveContainer
+
+AT_ONCE = 16
+"""Effects carried out at the same time: more would only make every start slower."""
+
+
+class EffectRunner:
+    """Hands effects to the executor."""
+
+    def __init__(self, executor: Executor, tasks: Tasks) -> None:
+        self._executor = executor
+        self._tasks = tasks
+        self._last: dict[ReplicaId, asyncio.Task[Any]] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    def run(self, effect: ReplicaEffect) -> None:
+        """Set it going, behind the same replica's earlier ones."""
+        before = self._last.get(effect.replica)
+        task = self._tasks.start(self._after(before, effect), f"{type(effect).__name__} {effect.replica}")
+        self._last[effect.replica] = task
+        task.add_done_callback(lambda done: self._forget(effect.replica, done))
+
+    async def _after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        async with self._slots:
+            await self._carry_out(effect)
+
+    async def _carry_out(self, effect: ReplicaEffect) -> None:
+        match effect:
+            case StartReplica():
+                await self._executor.start(effect)
+            case SignalReplica():
+                await self._executor.signal(effect)
+            case KeepContainer():
+                await self._executor.keep(effect)
+            case RemoveContainer():
+                await self._executor.remove(effect)
+
+    def _forget(self, replica: ReplicaId, done: asyncio.Task[Any]) -> None:
+        if self._last.get(replica) is done:
+            del self._last[replica]

@@ -1,0 +1,241 @@
+"""The one loop: an input is decided on, journalled, applied, and its effects run. Local, demo and replay are this host
+with another clock, journal and executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cockpit.engine import decide
+from cockpit.engine.effects import RecordEnded
+from cockpit.engine.invariants import violations
+from cockpit.errors import StoreError
+from cockpit.model.events import EventBody, EventRecord
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.effects import EffectRunner
+from cockpit.runtime.tasks import Tasks
+from cockpit.sched.cycle import Plan, cycle
+from cockpit.sched.policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.engine.machine import Machine
+    from cockpit.engine.ports import Clock, Executor, Journal
+    from cockpit.model.ids import JobId, Millis, ReplicaId
+    from cockpit.model.job import ExitStatus, Job
+
+SNAPSHOT_EVERY = 10_000
+RETRY_SECONDS = 1.0
+"""Between two tries of work that the journal refused (disk full, locked)."""
+HOUR_MS = 3_600_000
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the host does by setting."""
+
+    hold_seconds: int = decide.DEFAULT_HOLD_SECONDS
+    keep_history_ms: int = 90 * 24 * HOUR_MS
+    check_invariants: bool = False
+    policy: Policy = Policy()
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True):
+    """Who causes something, and how its answer is remembered."""
+
+    actor: str
+    origin: str
+    request: str = ""
+    durable: bool = False
+    """On the disk before anybody is told."""
+
+
+class InvariantBroken(AssertionError):
+    """The engine's promises do not hold: it stops rather than going on wrongly."""
+
+
+class Host:
+    """Owns the machine. Everything that changes it goes through `act`."""
+
+    def __init__(
+        self, machine: Machine, journal: Journal, executor: Executor, clock: Clock, settings: Settings
+    ) -> None:
+        self.machine = machine
+        self.journal = journal
+        self.executor = executor
+        self.clock = clock
+        self.settings = settings
+        self.plan: Plan | None = None
+        """Of the last scheduling cycle: where reasons come from."""
+        self.trouble: dict[str, str] = {}
+        """What is wrong just now, by subject; a person sees it in `engine status`."""
+        self.changed = asyncio.Condition()
+        """Notified after every change of the machine or the plan."""
+        self._tasks = Tasks()
+        self._writer = asyncio.Lock()
+        self._schedule = asyncio.Event()
+        self._rearm = asyncio.Event()
+        self._effects = EffectRunner(executor, self._tasks)
+        self._unrecorded: dict[JobId, None] = {}
+        self._snapshot_seq = machine.state.seq
+
+    async def start(self) -> None:
+        """Begin scheduling and timing. What was running before must have been adopted by `recover` first."""
+        self._tasks.start(self._schedule_forever(), "scheduling")
+        self._tasks.start(self._time_forever(), "timers")
+        self._schedule.set()
+
+    async def stop(self) -> None:
+        """Stop deciding, write a snapshot. Containers go on."""
+        async with self._writer:
+            await self._tasks.cancel_all()
+            await self._record_ended()
+            await self._save_snapshot()
+
+    async def act(
+        self,
+        decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
+        act: Act,
+        answer: Callable[[Sequence[EventRecord]], bytes] | None = None,
+    ) -> Sequence[EventRecord] | Refusal:
+        """Decide, journal, apply, and set the effects going. Raises `StoreError`, and then nothing has happened."""
+        async with self._writer:
+            now = self.clock.now()
+            decided = decision(self.machine, now)
+            if isinstance(decided, Refusal):
+                return decided
+            records = self._records(decided, act, now)
+            if records:
+                encoded = (act.request, answer(records)) if answer is not None and act.request else None
+                await self._append(records, act.durable, encoded)
+                self._apply(records)
+        if records:
+            await self._tell()
+        return records
+
+    def replica_started(self, replica: ReplicaId, limits: str) -> None:
+        """The executor saw a command start."""
+        self._observe(lambda machine, _: decide.replica_started(machine, replica, limits), f"start of {replica}")
+
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None:
+        """The executor saw the last process of a replica disappear."""
+        self._observe(
+            lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, self.settings.hold_seconds),
+            f"end of {replica}",
+        )
+
+    async def first_answer(self, request: str) -> bytes | None:
+        """The answer that a request with this id was given before."""
+        return await self.journal.answer(request) if request else None
+
+    async def ended_job(self, job: JobId) -> Job | None:
+        """A job that has left the live state."""
+        return await self.journal.ended_job(job)
+
+    def run_effects(self, effects: Sequence[Any]) -> None:
+        """Set effects going: those of recovery, or of events just applied."""
+        for effect in effects:
+            if isinstance(effect, RecordEnded):
+                self._unrecorded[effect.job] = None
+                self._rearm.set()
+            else:
+                self._effects.run(effect)
+
+    def _records(self, bodies: Sequence[EventBody], act: Act, now: Millis) -> list[EventRecord]:
+        first = self.machine.state.seq + 1
+        return [
+            EventRecord(seq=seq, at=now, actor=act.actor, origin=act.origin, request=act.request, body=body)
+            for seq, body in enumerate(bodies, first)
+        ]
+
+    async def _append(self, records: Sequence[EventRecord], durable: bool, answer: tuple[str, bytes] | None) -> None:
+        try:
+            await self.journal.append(records, durable=durable, answer=answer)
+        except StoreError as error:
+            self.trouble["journal"] = str(error)
+            raise
+        self.trouble.pop("journal", None)
+
+    def _apply(self, records: Sequence[EventRecord]) -> None:
+        for record in records:
+            self.run_effects(self.machine.handle(record))
+            if self.settings.check_invariants and (broken := violations(self.machine)):
+                raise InvariantBroken("; ".join(broken))
+        self._schedule.set()
+        self._rearm.set()
+
+    async def _tell(self) -> None:
+        async with self.changed:
+            self.changed.notify_all()
+
+    def _observe(self, decision: Callable[[Machine, Millis], Sequence[EventBody]], what: str) -> None:
+        self._tasks.start(self._insist(decision, Act(actor="engine", origin="runtime")), what)
+
+    async def _insist(self, decision: Callable[[Machine, Millis], Sequence[EventBody]], act: Act) -> None:
+        """An observation is true whether or not the journal takes it just now: try until it does."""
+        while True:
+            try:
+                await self.act(decision, act)
+            except StoreError:
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    async def _schedule_forever(self) -> None:
+        while True:
+            await self._schedule.wait()
+            self._schedule.clear()
+            await self._insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
+            await self._tell()
+
+    def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
+        self.plan = cycle(
+            machine.snapshot(now), self.plan.index if self.plan is not None else None, self.settings.policy
+        )
+        return decide.placed(machine, self.plan)
+
+    async def _time_forever(self) -> None:
+        while True:
+            self._rearm.clear()
+            await self._insist(decide.due, Act(actor="engine", origin="timer"))
+            await self._keep_house()
+            await self._wait_until(self.machine.timers.next_at())
+
+    async def _wait_until(self, at: Millis | None) -> None:
+        """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""
+        now = self.clock.now()
+        wait_ms = HOUR_MS if at is None else min(HOUR_MS, max(0, at - now))
+        if self._unrecorded:
+            wait_ms = min(wait_ms, int(RETRY_SECONDS * 1000))
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._rearm.wait()
+        except TimeoutError:
+            pass
+
+    async def _keep_house(self) -> None:
+        try:
+            async with self._writer:
+                await self._record_ended()
+                if self.machine.state.seq - self._snapshot_seq >= SNAPSHOT_EVERY:
+                    await self._save_snapshot()
+        except StoreError as error:
+            self.trouble["journal"] = str(error)
+
+    async def _record_ended(self) -> None:
+        jobs = [self.machine.state.jobs[job] for job in self._unrecorded if job in self.machine.state.jobs]
+        if jobs:
+            await self.journal.record_ended(jobs)
+        self._unrecorded.clear()
+
+    async def _save_snapshot(self) -> None:
+        await self.journal.snapshot(self.machine.state, self.machine.state.seq)
+        self._snapshot_seq = self.machine.state.seq
+
+
+def unavailable(error: StoreError) -> Refusal:
+    """The refusal that a request meets while the journal cannot be written."""
+    return Refusal(RefusalKind.UNAVAILABLE, str(error))
