@@ -1,4 +1,4 @@
-"""What a face may ask of any cluster. Every method raises `RequestRefused` for a "no" and `Unreachable` when nobody answers."""
+"""What a face may ask of any cluster. A "no" raises `RequestRefused`; nobody answering raises `Unreachable`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def apply(state: ClusterState, record: events.EventRecord) -> None:
     state.seq = record.seq
 
 
-def _change(state: ClusterState, record: events.EventRecord, job: JobId, **fields: Any) -> None:
+def _change(state: ClusterState, record: events.EventRecord, job: JobId, **fields: Any) -> None:  # noqa: ANN401 - of Job
     state.jobs[job] = replace(state.jobs[job], version=record.seq, **fields)
 
 
@@ -40,12 +40,12 @@ def _change_replica(job: Job, rank: int, change: Callable[[Replica], Replica]) -
 
 
 @singledispatch
-def _apply(body: Any, state: ClusterState, record: events.EventRecord) -> None:
+def _apply(body: object, _state: ClusterState, _record: events.EventRecord) -> None:
     msg = f"no rule applies {type(body).__name__}"
     raise TypeError(msg)
 
 
-@_apply.register
+@_apply.register(events.JobSubmitted)
 def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord) -> None:
     state.last_job_id = max(state.last_job_id, body.job)
     state.jobs[body.job] = Job(
@@ -59,17 +59,17 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
     )
 
 
-@_apply.register
+@_apply.register(events.JobHeld)
 def _(body: events.JobHeld, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_by=body.by, held_since=record.at)
 
 
-@_apply.register
+@_apply.register(events.JobReleased)
 def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_by="", held_since=None)
 
 
-@_apply.register
+@_apply.register(events.JobPlaced)
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
     attempt = Attempt(
         number=body.attempt,
@@ -82,35 +82,35 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     _change(state, record, body.job, attempt=attempt, ending=None, exit=None, **entered)
 
 
-@_apply.register
+@_apply.register(events.ReplicaStarted)
 def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _change_replica(job, body.rank, lambda each: replace(each, started_at=record.at, limits=body.limits))
     _change(state, record, body.job, attempt=attempt, **_enter(job, JobState.RUNNING, record.at))
 
 
-@_apply.register
+@_apply.register(events.ReplicaEnded)
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _change_replica(job, body.rank, lambda each: replace(each, ended_at=record.at, exit=body.exit))
     _change(state, record, body.job, attempt=attempt)
 
 
-@_apply.register
+@_apply.register(events.EndingBegan)
 def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
     killed = body.kill_at <= record.at
     ending = Ending(cause=body.cause, at=record.at, kill_at=body.kill_at, killed=killed)
     _change(state, record, body.job, ending=ending)
 
 
-@_apply.register
+@_apply.register(events.GraceEnded)
 def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
     ending = state.jobs[body.job].ending
     assert ending is not None
     _change(state, record, body.job, ending=replace(ending, killed=True))
 
 
-@_apply.register
+@_apply.register(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
     entered = _enter(state.jobs[body.job], body.state, record.at)
     _change(
@@ -126,28 +126,28 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
     )
 
 
-@_apply.register
+@_apply.register(events.HoldExtended)
 def _(body: events.HoldExtended, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_until=body.held_until)
 
 
-@_apply.register
+@_apply.register(events.HoldEnded)
 def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_until=None)
 
 
-@_apply.register
-def _(body: events.JobArchived, state: ClusterState, record: events.EventRecord) -> None:  # noqa: ARG001 - one signature
+@_apply.register(events.JobArchived)
+def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord) -> None:
     del state.jobs[body.job]
 
 
-@_apply.register
-def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord) -> None:  # noqa: ARG001 - one signature
+@_apply.register(events.NodesChanged)
+def _(body: events.NodesChanged, state: ClusterState, _record: events.EventRecord) -> None:
     state.nodes = {node.name: node for node in body.nodes}
 
 
 @_apply.register(events.ShellOpened)
 @_apply.register(events.EngineStarted)
 @_apply.register(events.EngineStopped)
-def _(body: Any, state: ClusterState, record: events.EventRecord) -> None:
+def _(_body: object, _state: ClusterState, _record: events.EventRecord) -> None:
     """Facts for the time line; the state does not depend on them."""

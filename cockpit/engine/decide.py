@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.engine.timers import next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import EndCause, ExitStatus, Job, JobState
+from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.ids import ReplicaId
     from cockpit.model.job import Replica
+    from cockpit.model.node import Node
     from cockpit.sched.cycle import Plan
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
@@ -133,6 +137,21 @@ def replica_ended(
     return decided
 
 
+def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
+    """The nodes as found and configured now. One that is gone but still occupied stays, drained, until it is free."""
+    found = {node.name: node for node in nodes}
+    occupied = {each.node for placement in machine.occupied.values() for each in placement}
+    gone = [
+        replace(node, state=NodeState.DRAINED, state_reason="no longer configured")
+        for name, node in machine.state.nodes.items()
+        if name not in found and name in occupied
+    ]
+    now_known = (*found.values(), *gone)
+    if now_known == tuple(machine.state.nodes.values()):
+        return []
+    return [events.NodesChanged(now_known)]
+
+
 def due(machine: Machine, now: Millis) -> list[EventBody]:
     """What the timers bring at `now`, in order of their moments."""
     return [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
@@ -183,6 +202,11 @@ def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:
         return None
     found = job.attempt.replicas[replica.rank]
     return None if found.ended_at is not None else found
+
+
+def only_in_accounting(job_id: int) -> Refusal:
+    """Nothing can be done to a job that has left the live state."""
+    return _conflict(f"Job {job_id} ended some time ago; only its record is left.")
 
 
 def _conflict(message: str) -> Refusal:

@@ -1,6 +1,4 @@
-"""What the machine asks the world to do, imperative. Every effect may be replayed after a crash: doing it twice is doing
-it once.
-"""
+"""What the machine asks the world to do, imperative. Every effect may be replayed after a crash: twice is like once."""
 
 from __future__ import annotations
 

@@ -90,8 +90,12 @@ class Machine:
 
     def snapshot(self, now: Millis) -> Snapshot:
         """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
-        changes, since = tuple(self._changes), self._changes_from
+        taken = self.peek(now)
         self._changes, self._changes_from = [], self.state.seq
+        return taken
+
+    def peek(self, now: Millis) -> Snapshot:
+        """The same view for explaining, which leaves the next cycle's changes alone."""
         return Snapshot(
             version=self.state.seq,
             now=now,
@@ -100,8 +104,8 @@ class Machine:
             queue=tuple(self._queue.values()),
             occupied=self.occupied,
             ends=MappingProxyType(self._ends),
-            changes=changes,
-            changes_from=since,
+            changes=tuple(self._changes),
+            changes_from=self._changes_from,
         )
 
     def _index(self, job: Job) -> None:

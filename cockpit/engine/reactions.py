@@ -25,22 +25,17 @@ if TYPE_CHECKING:
 
 def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect, ...]:
     """What the world must do now that `record` has been applied to `state`."""
+    effects: tuple[Effect, ...] = ()
     match record.body:
         case events.JobPlaced(job=job):
-            return tuple(starts_of(state.jobs[job]))
-        case events.EndingBegan(job=job):
-            ending = state.jobs[job].ending
-            force = Force.KILL if ending is not None and ending.killed else Force.TERM
-            return tuple(_signals(state.jobs[job], force))
-        case events.GraceEnded(job=job):
-            return tuple(_signals(state.jobs[job], Force.KILL))
-        case events.JobEnded(job=job):
-            return (*containers_after_end(state.jobs[job]), RecordEnded(job))
+            effects = tuple(starts_of(state.jobs[job]))
+        case events.EndingBegan(job=job) | events.GraceEnded(job=job):
+            effects = tuple(signals_of(state.jobs[job]))
+        case events.JobEnded(job=job) | events.HoldEnded(job=job):
+            effects = (*containers_after_end(state.jobs[job]), RecordEnded(job))
         case events.HoldExtended(job=job):
-            return (RecordEnded(job),)
-        case events.HoldEnded(job=job):
-            return (*_removals(state.jobs[job]), RecordEnded(job))
-    return ()
+            effects = (RecordEnded(job),)
+    return effects
 
 
 def starts_of(job: Job) -> Iterator[StartReplica]:
@@ -54,20 +49,16 @@ def starts_of(job: Job) -> Iterator[StartReplica]:
 
 def containers_after_end(job: Job) -> Iterator[Effect]:
     """Keep an ended job's containers while they are held, else remove them."""
-    if not job.kept:
-        yield from _removals(job)
-    elif job.attempt is not None:
-        for replica in job.attempt.replica_ids(job.id):
-            yield KeepContainer(replica, job.spec.debug_hold.cards)
+    for replica in job.attempt.replica_ids(job.id) if job.attempt is not None else ():
+        yield KeepContainer(replica, job.spec.debug_hold.cards) if job.kept else RemoveContainer(replica)
 
 
-def _removals(job: Job) -> Iterator[RemoveContainer]:
-    if job.attempt is not None:
-        yield from map(RemoveContainer, job.attempt.replica_ids(job.id))
-
-
-def _signals(job: Job, force: Force) -> Iterator[SignalReplica]:
-    assert job.attempt is not None
-    for replica in job.attempt.replicas:
+def signals_of(job: Job) -> Iterator[SignalReplica]:
+    """Ask or force the replicas that still run to end, for a job that is being ended."""
+    attempt, ending = job.attempt, job.ending
+    assert attempt is not None
+    assert ending is not None
+    force = Force.KILL if ending.killed else Force.TERM
+    for replica in attempt.replicas:
         if replica.ended_at is None:
-            yield SignalReplica(ReplicaId(job.id, job.attempt.number, replica.rank), force)
+            yield SignalReplica(ReplicaId(job.id, attempt.number, replica.rank), force)

@@ -39,7 +39,7 @@ def submit(machine: Machine, specs: Sequence[JobSpec], submitter: Submitter) -> 
     if len(machine.state.jobs) + len(specs) > MAX_JOBS:
         return Refusal(
             RefusalKind.UNAVAILABLE,
-            f"The engine holds {len(machine.state.jobs)} jobs and takes at most {MAX_JOBS}; wait until some have ended.",
+            f"The engine holds {len(machine.state.jobs)} jobs and takes at most {MAX_JOBS}; wait until some end.",
         )
     lines: list[str] = []
     reasons: list[tuple[str, Reason]] = []

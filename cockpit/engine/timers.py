@@ -16,7 +16,7 @@ KEEP_ENDED_MS = 3_600_000
 
 
 def latest_end(job: Job) -> Millis | None:
-    """When its time limit ends it, for a job that occupies resources: from its first replica's start, else placement."""
+    """When its time limit ends it, if it occupies resources: from its first replica's start, else placement."""
     if job.attempt is None or job.ended:
         return None
     starts = [each.started_at for each in job.attempt.replicas if each.started_at is not None]

@@ -60,7 +60,9 @@ def job_row(job: Job, reason: Reason | None) -> JobRow:
 
 def hold_row(job: Job) -> HoldRow:
     """A kept job's line; the job must be kept."""
-    assert job.held_until is not None and job.ended_at is not None and job.attempt is not None
+    assert job.held_until is not None
+    assert job.ended_at is not None
+    assert job.attempt is not None
     keeps = sum(each.card_milli for each in job.attempt.placement) if job.spec.debug_hold.cards == "keep" else 0
     return HoldRow(
         job=job.id,

@@ -30,7 +30,7 @@ else:
 """One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`."""
 
 
-class JobsPage(msgspec.Struct, frozen=True):
+class JobsPage(msgspec.Struct, frozen=True, tag="page"):
     """Job rows by column. Reasons, of which there are few, stand once."""
 
     columns: JobColumns
@@ -39,7 +39,7 @@ class JobsPage(msgspec.Struct, frozen=True):
     """Jobs per state over all that the asker may see; in a subscription's first page."""
 
 
-class JobsChange(msgspec.Struct, frozen=True):
+class JobsChange(msgspec.Struct, frozen=True, tag="change"):
     """What a subscriber's rows miss."""
 
     version: int
@@ -50,6 +50,13 @@ class JobsChange(msgspec.Struct, frozen=True):
     resync: bool = False
     """Too slow: everything since the last frame was dropped; subscribe again."""
 
+
+class AllLoaded(msgspec.Struct, frozen=True, tag="loaded"):
+    """A subscription's pages are all sent; changes follow."""
+
+
+Update = JobsPage | AllLoaded | JobsChange
+"""What a subscription is told."""
 
 _astuple = msgspec.structs.astuple
 _FIELDS = JobRow.__struct_fields__

@@ -1,0 +1,161 @@
+"""The embedded engine as a backend, over its socket. Every method blocks and none suspends: see `headless.drive`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from cockpit.backends.base import JobsDelta
+from cockpit.errors import Unreachable
+from cockpit.model import asking
+from cockpit.model.events import EventRecord
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+from cockpit.protocol import messages
+from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, with_changes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+    from cockpit.backends.base import ShellSession
+    from cockpit.backends.local.channel import Channel
+    from cockpit.model.spec import JobSpec
+
+T = TypeVar("T")
+
+_NOTHING = messages.NoArgs()
+
+
+class LocalBackend:
+    """Asks through a channel that `connect` makes; an acting request whose connection breaks is repeated once, with the
+    same id, so that it happens once whatever became of the first try.
+    """
+
+    def __init__(self, connect: Callable[[], Channel]) -> None:
+        self._connect = connect
+        self._channel: Channel | None = None
+
+    async def status(self) -> EngineStatus:
+        return self._ask("status", _NOTHING, EngineStatus)
+
+    async def overview(self) -> Overview:
+        return self._ask("overview", _NOTHING, Overview)
+
+    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+        pages = self._open().stream("jobs", messages.JobsArgs(ended))
+        return [row for page in pages for row in rows_of(msgspec.msgpack.decode(page, type=JobsPage))]
+
+    async def job(self, job: JobId) -> JobDetail:
+        return self._ask("job", messages.JobArgs(job), JobDetail)
+
+    async def nodes(self) -> list[NodeRow]:
+        return self._ask("nodes", _NOTHING, list[NodeRow])
+
+    async def holds(self) -> list[HoldRow]:
+        return self._ask("holds", _NOTHING, list[HoldRow])
+
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        return self._ask("events", messages.EventsArgs(job, after, limit), list[EventRecord])
+
+    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+        watched = WatchedJobs()
+        for encoded in self._open().stream("subscribe", messages.SubscribeArgs()):
+            delta = watched.take(msgspec.msgpack.decode(encoded, type=Update))
+            if delta is not None:
+                yield delta
+
+    async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
+        answer = self._act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)
+        return [JobId(job) for job in answer.ids]
+
+    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
+        self._act("cancel", messages.CancelArgs(job, grace_seconds), None)
+
+    async def hold(self, job: JobId) -> None:
+        self._act("hold", messages.JobArgs(job), None)
+
+    async def release(self, job: JobId) -> None:
+        self._act("release", messages.JobArgs(job), None)
+
+    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
+        args = messages.WaitArgs(job, timeout_seconds)
+        return self._open().ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
+
+    async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
+        return Millis(self._act("extend_hold", messages.ExtendArgs(job, seconds), messages.HeldUntil).held_until)
+
+    async def end_hold(self, job: JobId) -> None:
+        self._act("end_hold", messages.JobArgs(job), None)
+
+    async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
+        return self._open().ask("logs", request, asking.LogChunk, patient=request.wait)
+
+    async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
+        from cockpit.backends.local.shell import LocalShell  # noqa: PLC0415 - only shells pay for it
+
+        opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, _request_id())
+        return LocalShell(opened, fds)
+
+    async def stop(self, *, jobs: bool) -> None:
+        """End the engine; with `jobs`, once all of them have been stopped."""
+        self._open().ask("stop", messages.StopArgs(jobs), type(None), patient=jobs)
+
+    async def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _open(self) -> Channel:
+        if self._channel is None:
+            self._channel = self._connect()
+        return self._channel
+
+    def _ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        return self._open().ask(op, args, answer)
+
+    def _act(self, op: str, args: msgspec.Struct, answer: type[T] | None) -> T:
+        request = _request_id()
+        try:
+            return self._open().ask(op, args, answer or type(None), request=request)  # type: ignore[return-value]
+        except Unreachable:
+            self._channel = None
+            return self._open().ask(op, args, answer or type(None), request=request)  # type: ignore[return-value]
+
+
+class WatchedJobs:
+    """Rows of a subscription, brought up to date by what it is told."""
+
+    def __init__(self) -> None:
+        self._rows: dict[JobId, JobRow] = {}
+        self._loaded = False
+
+    def take(self, update: Update) -> JobsDelta | None:
+        """What changed by this update; the first delta has everything and comes when all pages have."""
+        match update:
+            case JobsPage():
+                self._rows |= {row.id: row for row in rows_of(update)}
+                return None
+            case AllLoaded():
+                return JobsDelta(tuple(self._rows.values()), (), 0)
+            case JobsChange():
+                changed = tuple(self._changed(update))
+                for gone in update.removed:
+                    del self._rows[JobId(gone)]
+                return JobsDelta(changed, tuple(map(JobId, update.removed)), update.version)
+
+    def _changed(self, change: JobsChange) -> Iterator[JobRow]:
+        for row in rows_of(change.new):
+            self._rows[row.id] = row
+            yield row
+        for job, _, columns in change.changed:
+            row = with_changes(self._rows[JobId(job)], columns.items())
+            self._rows[row.id] = row
+            yield row
+
+
+def _request_id() -> str:
+    """Unlike any other; sixteen random bytes."""
+    return os.urandom(16).hex()

@@ -1,0 +1,42 @@
+"""An entered container, on the client's side."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cockpit.protocol.messages import ShellOpened
+
+_EXIT = struct.Struct(">i")
+_UNKNOWN = 255
+
+
+class LocalShell:
+    """The descriptors of one shell; they belong to whoever holds this."""
+
+    def __init__(self, opened: ShellOpened, fds: list[int]) -> None:
+        self.notice = notice(opened)
+        self.control_fd = fds[0]
+        self.terminal_fd = fds[1] if opened.terminal else None
+        self.pipe_fds = None if opened.terminal else (fds[1], fds[2], fds[3])
+
+    def exit_code(self) -> int:
+        """Blocks until the shell has ended; 255 where the container went before it could say."""
+        answer = b""
+        while len(answer) < _EXIT.size:
+            part = os.read(self.control_fd, _EXIT.size - len(answer))
+            if not part:
+                return _UNKNOWN
+            answer += part
+        return int(_EXIT.unpack(answer)[0])
+
+
+def notice(opened: ShellOpened) -> str:
+    """What a person should know on entry; nothing for a container whose command still runs."""
+    if not opened.kept:
+        return ""
+    gone = "its processes and /tmp are gone" if opened.remounted else "its processes are gone"
+    cards = "its cards are kept for you" if opened.cards_kept else "its cards are free (debug_hold: {cards: keep} keeps them)"
+    return f"The files are as the job left them; {gone}; {cards}."

@@ -1,0 +1,140 @@
+"""Job rows kept ready: made once per change, given to every asker, and told to subscribers at most ten times a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cockpit.engine.access import may_see
+from cockpit.engine.views import job_row
+from cockpit.protocol.pages import PAGE_ROWS, JobsChange, JobsPage, changed_columns, page_of
+from cockpit.sched.explain import reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator
+
+    from cockpit.engine.access import Actor
+    from cockpit.model.ids import JobId
+    from cockpit.model.reasons import Reason
+    from cockpit.model.view import JobRow
+    from cockpit.runtime.host import Host
+    from cockpit.sched.cycle import Plan
+
+TICK_SECONDS = 0.1
+RESYNC_ROWS = 20_000
+"""More changed rows than this: a subscriber was too slow, and starting over is cheaper for both."""
+
+
+class JobFeed:
+    """The rows of all live jobs, brought up to date when somebody looks."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._rows: dict[JobId, JobRow] = {}
+        self._plan: Plan | None = None
+        self._subscribers: list[Subscription] = []
+
+    def rows(self, actor: Actor) -> list[JobRow]:
+        """The rows that the actor may see, in order of submission."""
+        self._refresh()
+        jobs = self._host.machine.state.jobs
+        if actor.admin:
+            return [self._rows[job] for job in jobs]
+        return [self._rows[job.id] for job in jobs.values() if may_see(actor, job)]
+
+    def pages(self, rows: list[JobRow], first: int = PAGE_ROWS) -> Iterator[JobsPage]:
+        """Rows in pages; the first one is small enough for a screen and has the counts. At least one page."""
+        counts = dict(Counter(str(row.state) for row in rows))
+        yield page_of(rows[:first], counts)
+        for start in range(first, len(rows), PAGE_ROWS):
+            yield page_of(rows[start : start + PAGE_ROWS])
+
+    def subscribe(self, actor: Actor) -> Subscription:
+        """A subscription that has been given everything as of now."""
+        subscription = Subscription(actor, {row.id: row for row in self.rows(actor)})
+        self._subscribers.append(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        self._subscribers.remove(subscription)
+
+    async def changes(self, subscription: Subscription) -> AsyncIterator[JobsChange]:
+        """What the subscriber's rows miss, whenever something does, coalesced to ten times a second."""
+        while True:
+            async with self._host.changed:
+                await self._host.changed.wait_for(lambda: self._pending(subscription))
+            await asyncio.sleep(TICK_SECONDS)
+            self._refresh()
+            if len(subscription.dirty) > RESYNC_ROWS:
+                yield JobsChange(self._host.machine.state.seq, page_of([]), resync=True)
+                return
+            change = self._change_for(subscription)
+            if change is not None:
+                yield change
+
+    def _pending(self, subscription: Subscription) -> bool:
+        return bool(subscription.dirty or self._host.machine.touched or self._host.plan is not self._plan)
+
+    def _refresh(self) -> None:
+        machine = self._host.machine
+        stale = set(machine.touched)
+        machine.touched.clear()
+        if self._host.plan is not self._plan:
+            stale.update(self._waiting_with_new_reason(self._host.plan))
+            self._plan = self._host.plan
+        self._make_rows(stale)
+        for subscription in self._subscribers:
+            subscription.dirty |= stale
+
+    def _waiting_with_new_reason(self, plan: Plan | None) -> Iterator[JobId]:
+        for job in self._host.machine.queue.values():
+            row = self._rows.get(job.id)
+            if row is None or row.reason != reason_of(plan, job):
+                yield job.id
+
+    def _make_rows(self, stale: Iterable[JobId]) -> None:
+        jobs = self._host.machine.state.jobs
+        for job_id in stale:
+            job = jobs.get(job_id)
+            if job is None:
+                self._rows.pop(job_id, None)
+            else:
+                self._rows[job_id] = job_row(job, self._reason(job_id))
+
+    def _reason(self, job: JobId) -> Reason | None:
+        waiting = self._host.machine.queue.get(job)
+        return None if waiting is None else reason_of(self._host.plan, waiting)
+
+    def _change_for(self, subscription: Subscription) -> JobsChange | None:
+        new, changed, removed = [], [], []
+        for job_id in sorted(subscription.dirty):
+            row, sent = self._rows.get(job_id), subscription.sent.get(job_id)
+            if row is None:
+                if sent is not None:
+                    removed.append(job_id)
+                    del subscription.sent[job_id]
+            elif not self._visible(subscription, job_id):
+                continue
+            elif sent is None:
+                new.append(row)
+                subscription.sent[job_id] = row
+            elif columns := changed_columns(sent, row):
+                changed.append((job_id, row.version, columns))
+                subscription.sent[job_id] = row
+        subscription.dirty.clear()
+        if not (new or changed or removed):
+            return None
+        return JobsChange(self._host.machine.state.seq, page_of(new), tuple(changed), tuple(removed))
+
+    def _visible(self, subscription: Subscription, job: JobId) -> bool:
+        return subscription.actor.admin or may_see(subscription.actor, self._host.machine.state.jobs[job])
+
+
+class Subscription:
+    """What one view was told, and what has changed since."""
+
+    def __init__(self, actor: Actor, sent: dict[JobId, JobRow]) -> None:
+        self.actor = actor
+        self.sent = sent
+        self.dirty: set[JobId] = set()

@@ -1,0 +1,52 @@
+"""Reading what a job printed. The files outlive the container; nothing in them is interpreted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.model.asking import LogChunk, LogRequest, LogStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cockpit.model.ids import ReplicaId
+
+MAX_CHUNK = 1 << 20
+LOOK_SECONDS = 0.1
+"""Between two looks at a log that somebody follows."""
+
+
+def log_path(logs_folder: Path, replica: ReplicaId, stream: LogStream) -> Path:
+    """Where the shim writes this replica's stream."""
+    return logs_folder / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
+
+
+async def read_log(path: Path, request: LogRequest, ended: Callable[[], bool]) -> LogChunk:
+    """The piece asked for. With `wait`, answers once there is something at the offset or nothing more can come."""
+    while True:
+        over = ended()
+        chunk = _read(path, request, over=over)
+        if chunk.data or over or not request.wait:
+            return chunk
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            offset = max(0, size + request.offset) if request.offset < 0 else request.offset
+            file.seek(offset)
+            data = file.read(max(0, min(request.limit, MAX_CHUNK)))
+    except FileNotFoundError:
+        return LogChunk(b"", 0, ended=over)
+    return LogChunk(data, offset, ended=over and offset + len(data) >= size)
+
+
+def log_tail(path: Path, lines: int, limit: int = 8192) -> str:
+    """The last lines, undecodable bytes replaced."""
+    chunk = _read(path, LogRequest(job=0, offset=-limit, limit=limit), over=True)
+    text = chunk.data.decode("utf-8", "backslashreplace")
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,64 @@
+"""Opening a shell in a replica's container. The engine journals who enters and hands over the descriptors; the bytes
+that are typed and printed never pass through it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine import decide
+from cockpit.engine.access import refuse_unseen
+from cockpit.errors import RequestRefused
+from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.refusal import Refusal
+from cockpit.model.spec import HoldCards
+from cockpit.protocol.messages import ShellOpened
+from cockpit.runtime.host import Act
+
+if TYPE_CHECKING:
+    from cockpit.engine.machine import Machine
+    from cockpit.model.ids import Millis
+    from cockpit.runtime.engine import Engine
+    from cockpit.runtime.operations import Asked
+
+SHELL_ARGS = ShellRequest
+
+
+class OpenedShell(msgspec.Struct, frozen=True):
+    """The answer, and the descriptors that follow it: control, then the terminal or the three pipes."""
+
+    answer: ShellOpened
+    fds: tuple[int, ...]
+
+
+async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> OpenedShell:
+    """Enter; raises `RequestRefused` where the asker may not, or there is nothing to enter."""
+
+    def decision(machine: Machine, _now: Millis) -> decide.Decision:
+        job = machine.state.jobs.get(JobId(request.job))
+        refused = refuse_unseen(asked.actor, job, request.job)
+        if job is None or refused is not None:
+            return refused or decide.only_in_accounting(request.job)
+        return decide.open_shell(job, request.rank, request.command)
+
+    outcome = await engine.host.act(decision, Act(actor=asked.actor.name, origin="socket", request=asked.request))
+    if isinstance(outcome, Refusal):
+        raise RequestRefused(outcome)
+    job = engine.host.machine.state.jobs[JobId(request.job)]
+    assert job.attempt is not None
+    entered = await engine.executor.enter(
+        ReplicaId(job.id, job.attempt.number, request.rank),
+        request.command,
+        terminal=(request.rows, request.columns, request.term) if request.terminal else None,
+    )
+    answer = ShellOpened(
+        terminal=entered.terminal_fd is not None,
+        kept=job.kept,
+        remounted=entered.remounted,
+        cards_kept=job.spec.debug_hold.cards is HoldCards.KEEP,
+    )
+    streams = (entered.terminal_fd,) if entered.terminal_fd is not None else entered.pipe_fds or ()
+    return OpenedShell(answer, (entered.control_fd, *streams))

@@ -1,0 +1,32 @@
+"""Every pair of states, legal or not, goes through the one table."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from cockpit.engine.lifecycle import LEGAL, IllegalTransition, check
+from cockpit.model.job import ENDED, JobState
+
+
+@pytest.mark.req("JT-31")
+@pytest.mark.parametrize(("before", "after"), list(product(JobState, JobState)))
+def test_every_pair_is_legal_exactly_when_the_table_says_so(before: JobState, after: JobState) -> None:
+    if before is after or after in LEGAL[before]:
+        check(before, after)
+    else:
+        with pytest.raises(IllegalTransition, match=f"from {before} to {after}"):
+            check(before, after)
+
+
+@pytest.mark.req("JT-31")
+def test_an_end_is_left_only_by_a_requeue() -> None:
+    assert all(LEGAL[state] == {JobState.QUEUED} for state in ENDED)
+
+
+@pytest.mark.req("JT-31")
+def test_nothing_succeeds_or_expires_without_having_run() -> None:
+    before_running = {JobState.QUEUED, JobState.PRECHECKING, JobState.STAGING, JobState.STARTING}
+    for state in before_running:
+        assert LEGAL[state].isdisjoint({JobState.SUCCEEDED, JobState.EXPIRED})

@@ -1,0 +1,88 @@
+"""Submission, holding back, and the order of starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine import decide
+from cockpit.engine.submit import submit
+from cockpit.model.ids import NodeName
+from cockpit.model.job import JobState
+from cockpit.model.reasons import Held, NeverFits, NotEnoughFree
+from cockpit.model.refusal import Refusal
+from cockpit.sched.explain import reason_of
+from tests.builders import ANN, BOB, a_node, a_spec
+from tests.engine.driver import EngineDriver
+
+
+@pytest.fixture
+def engine() -> EngineDriver:
+    return EngineDriver(a_node("n1", cpus=4, cards=4), a_node("n2", cpus=4, cards=4))
+
+
+@pytest.mark.req("JT-01")
+def test_a_name_is_taken_while_its_job_lives(engine: EngineDriver) -> None:
+    (job,) = engine.run(a_spec("bert"))
+    refused = submit(engine.machine, [a_spec("bert")], ANN)
+    assert isinstance(refused, Refusal)
+    assert refused.message.startswith("name: job 1 ")
+    assert not isinstance(submit(engine.machine, [a_spec("bert")], BOB), Refusal)
+    engine.ended(job, code=0)
+    assert not isinstance(submit(engine.machine, [a_spec("bert")], ANN), Refusal)
+
+
+@pytest.mark.req("JT-01")
+def test_one_bad_job_refuses_all_and_every_error_is_told(engine: EngineDriver) -> None:
+    refused = submit(engine.machine, [a_spec("a"), a_spec("a"), a_spec("b/c", nodes=0)], ANN)
+    assert isinstance(refused, Refusal)
+    lines = refused.message.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["jobs[1].name", "jobs[2].name", "jobs[2].nodes"]
+
+
+@pytest.mark.req("JT-14", "SC-04")
+def test_what_can_never_run_is_refused_with_the_field(engine: EngineDriver) -> None:
+    refused = submit(engine.machine, [a_spec(card_milli=9000)], ANN)
+    assert isinstance(refused, Refusal)
+    ((path, reason),) = refused.reasons
+    assert path == "specs[0].cards"
+    assert isinstance(reason, NeverFits)
+    assert reason.most == 4
+
+
+@pytest.mark.req("SC-04", "JT-14")
+def test_a_gang_waits_whole_and_starts_whole(engine: EngineDriver) -> None:
+    (small,) = engine.run(a_spec("small", card_milli=1000))
+    (gang,) = engine.submit(a_spec("gang", nodes=2, card_milli=4000))
+    engine.schedule()
+    assert engine.job(gang).state is JobState.QUEUED
+    assert isinstance(reason_of(engine.plan, engine.job(gang)), NotEnoughFree)
+    engine.ended(small, code=0)
+    engine.schedule()
+    attempt = engine.job(gang).attempt
+    assert attempt is not None
+    assert {each.node for each in attempt.placement} == {NodeName("n1"), NodeName("n2")}
+
+
+@pytest.mark.req("SC-13")
+def test_a_held_job_says_who_holds_it_and_starts_when_released(engine: EngineDriver) -> None:
+    (job,) = engine.submit(a_spec(hold=True))
+    engine.schedule()
+    assert reason_of(engine.plan, engine.job(job)) == Held("ann", engine.now)
+    assert isinstance(decide.hold(engine.job(job), "bob"), Refusal)
+    engine.act(decide.release(engine.job(job)))
+    engine.schedule()
+    assert engine.job(job).state is JobState.STARTING
+    assert isinstance(decide.release(engine.job(job)), Refusal)
+    assert isinstance(decide.hold(engine.job(job), "ann"), Refusal)
+
+
+@pytest.mark.req("SC-14")
+def test_a_job_held_after_the_plan_does_not_start(engine: EngineDriver) -> None:
+    (job,) = engine.submit(a_spec())
+    from cockpit.sched.cycle import cycle
+    from cockpit.sched.policy import Policy
+
+    plan = cycle(engine.machine.snapshot(engine.now), None, Policy())
+    assert plan.starts
+    engine.act(decide.hold(engine.job(job), "ann"))
+    assert decide.placed(engine.machine, plan) == []

@@ -1,0 +1,75 @@
+"""Rows survive the wire, as pages and as changes of columns."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.backends.local.backend import WatchedJobs
+from cockpit.engine.views import job_row
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job, JobState
+from cockpit.model.reasons import Held, NotEnoughFree, Resource
+from cockpit.model.view import JobRow
+from cockpit.protocol.pages import (
+    AllLoaded,
+    JobsChange,
+    JobsPage,
+    Update,
+    changed_columns,
+    page_of,
+    rows_of,
+    with_changes,
+)
+from tests.builders import ANN, NOON, a_spec
+
+REASONS = [None, Held("ann", NOON), NotEnoughFree(Resource.CARDS, 4, ("A100",), 1, 0, ())]
+
+
+def a_row(job: int, reason: int = 0, name: str = "job") -> JobRow:
+    spec = a_spec(name, card_milli=500, card_models=("A100", "H100"))
+    record = Job(id=JobId(job), spec=spec, submitter=ANN, project="p", submitted_at=NOON, state_since=NOON)
+    return job_row(record, REASONS[reason])
+
+
+rows = st.lists(st.builds(a_row, st.integers(1, 10**6), st.integers(0, 2), st.text(max_size=20)), max_size=30)
+
+
+@pytest.mark.req("PF-10")
+@given(rows)
+@settings(max_examples=50)
+def test_a_page_gives_back_its_rows(sent: list[JobRow]) -> None:
+    encoded = msgspec.msgpack.encode(page_of(sent, {"queued": len(sent)}))
+    page = msgspec.msgpack.decode(encoded, type=Update)
+    assert isinstance(page, JobsPage)
+    assert rows_of(page) == sent
+    assert page.counts == {"queued": len(sent)}
+
+
+def test_a_reason_that_thousands_share_is_sent_once() -> None:
+    assert len(page_of([a_row(job, 2) for job in range(1000)]).reasons) == 1
+
+
+def test_only_changed_columns_travel() -> None:
+    before = a_row(1, 1)
+    after = replace(before, state=JobState.RUNNING, reason=None, started_at=Millis(NOON + 1), version=9)
+    columns = changed_columns(before, after)
+    assert len(columns) == 4
+    decoded = msgspec.msgpack.decode(msgspec.msgpack.encode(columns), type=dict[int, object])
+    assert with_changes(before, decoded.items()) == after
+
+
+def test_a_watcher_follows_pages_and_changes() -> None:
+    watched = WatchedJobs()
+    assert watched.take(page_of([a_row(1), a_row(2)])) is None
+    loaded = watched.take(AllLoaded())
+    assert loaded is not None
+    assert [row.id for row in loaded.changed] == [1, 2]
+    running = {list(JobRow.__struct_fields__).index("state"): "running"}
+    delta = watched.take(JobsChange(5, page_of([a_row(3)]), ((1, 5, running),), (2,)))
+    assert delta is not None
+    assert [(row.id, row.state) for row in delta.changed] == [(3, JobState.QUEUED), (1, JobState.RUNNING)]
+    assert delta.removed == (2,)
