@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def apply(state: ClusterState, record: events.EventRecord) -> None:
     """Fold one journal record into `state`. Raises `IllegalTransition` or `KeyError` where the journal is broken."""
     _apply(record.body, state, record)
-    state.seq = record.seq
+    state.seq, state.at = record.seq, record.at
 
 
 def _change(state: ClusterState, record: events.EventRecord, job: JobId, **fields: Any) -> None:  # noqa: ANN401 - of Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cockpit.model.ids import JobId, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
 
@@ -17,6 +17,8 @@ class ClusterState(msgspec.Struct, kw_only=True):
     version: int = STATE_VERSION
     seq: int = 0
     """Sequence number of the last event applied."""
+    at: Millis = Millis(0)
+    """When that was: the engine's clock never begins before it."""
     last_job_id: int = 0
     nodes: dict[NodeName, Node] = {}
     jobs: dict[JobId, Job] = {}

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from cockpit import __version__
 from cockpit.engine import decide, reactions
 from cockpit.engine.effects import KeepContainer, RecordEnded
-from cockpit.engine.machine import Machine
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING
 from cockpit.runtime.feed import JobFeed
-from cockpit.runtime.host import Act, Host, Settings
+from cockpit.runtime.host import Act, Host
 from cockpit.runtime.server import Server
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.engine.effects import StartReplica
-    from cockpit.engine.ports import Clock, Executor, Journal
+    from cockpit.engine.ports import Executor
     from cockpit.model.ids import ReplicaId
     from cockpit.model.node import Node
 
@@ -117,9 +116,3 @@ async def recover(host: Host) -> None:
             host.run_effects(tuple(reactions.signals_of(job)))
         if job.ended:
             host.run_effects((RecordEnded(job.id),))
-
-
-async def open_host(journal: Journal, executor: Executor, clock: Clock, settings: Settings) -> Host:
-    """A host on the journal's state."""
-    state, _ = await journal.load()
-    return Host(Machine(state), journal, executor, clock, settings)

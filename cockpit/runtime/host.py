@@ -14,6 +14,7 @@ from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
 from cockpit.errors import StoreError
 from cockpit.model.events import EventBody, EventRecord
+from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.tasks import Tasks
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.engine.machine import Machine
-    from cockpit.engine.ports import Clock, Executor, Journal
-    from cockpit.model.ids import JobId, Millis, ReplicaId
+    from cockpit.engine.ports import Executor, Journal
+    from cockpit.model.ids import JobId, ReplicaId
     from cockpit.model.job import ExitStatus, Job
+    from cockpit.runtime.clock import Timekeeper
 
 SNAPSHOT_EVERY = 10_000
 RETRY_SECONDS = 1.0
@@ -61,7 +63,7 @@ class Host:
     """Owns the machine. Everything that changes it goes through `act`."""
 
     def __init__(
-        self, machine: Machine, journal: Journal, executor: Executor, clock: Clock, settings: Settings
+        self, machine: Machine, journal: Journal, executor: Executor, clock: Timekeeper, settings: Settings
     ) -> None:
         self.machine = machine
         self.journal = journal
@@ -99,22 +101,27 @@ class Host:
         self,
         decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
         act: Act,
-        answer: Callable[[Sequence[EventRecord]], bytes] | None = None,
-    ) -> Sequence[EventRecord] | Refusal:
-        """Decide, journal, apply, and set the effects going. Raises `StoreError`, and then nothing has happened."""
+        answer: Callable[[Sequence[EventRecord]], bytes] = lambda _: b"",
+    ) -> bytes | Refusal:
+        """Decide, journal, apply, and set the effects going; then `answer` of the records, or the answer that this
+        request id was given before. Raises `StoreError`, and then nothing has happened.
+        """
         async with self._writer:
+            known = await self.journal.answer(act.request) if act.request else None
+            if known is not None:
+                return known
             now = self.clock.now()
             decided = decision(self.machine, now)
             if isinstance(decided, Refusal):
                 return decided
             records = self._records(decided, act, now)
-            if records:
-                encoded = (act.request, answer(records)) if answer is not None and act.request else None
-                await self._append(records, act.durable, encoded)
-                self._apply(records)
-        if records:
-            await self._tell()
-        return records
+            answered = answer(records)
+            if not records:
+                return answered
+            await self._append(records, act.durable, (act.request, answered) if act.request else None)
+            self._apply(records)
+        await self._tell()
+        return answered
 
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
         """The executor saw a command start."""
@@ -126,10 +133,6 @@ class Host:
             lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, self.settings.hold_seconds),
             f"end of {replica}",
         )
-
-    async def first_answer(self, request: str) -> bytes | None:
-        """The answer that a request with this id was given before."""
-        return await self.journal.answer(request) if request else None
 
     async def ended_job(self, job: JobId) -> Job | None:
         """A job that has left the live state."""
@@ -206,15 +209,14 @@ class Host:
 
     async def _wait_until(self, at: Millis | None) -> None:
         """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""
-        now = self.clock.now()
-        wait_ms = HOUR_MS if at is None else min(HOUR_MS, max(0, at - now))
-        if self._unrecorded:
-            wait_ms = min(wait_ms, int(RETRY_SECONDS * 1000))
+        latest = self.clock.now() + int(RETRY_SECONDS * 1000 if self._unrecorded else HOUR_MS)
+        moment = self._tasks.start(self.clock.wait_until(Millis(min(at or latest, latest))), "next moment")
+        rearmed = self._tasks.start(self._rearm.wait(), "rearming")
         try:
-            async with asyncio.timeout(wait_ms / 1000):
-                await self._rearm.wait()
-        except TimeoutError:
-            pass
+            await asyncio.wait([moment, rearmed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            moment.cancel()
+            rearmed.cancel()
 
     async def _keep_house(self) -> None:
         try:

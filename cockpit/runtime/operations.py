@@ -254,14 +254,11 @@ async def _act(
     durable: bool = False,
 ) -> bytes:
     """Let the host act, once per request id; raises `RequestRefused`."""
-    known = await engine.host.first_answer(asked.request)
-    if known is not None:
-        return known
     act = Act(actor=asked.actor.name, origin="socket", request=asked.request, durable=durable)
     outcome = await engine.host.act(decision, act, answer)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
-    return answer(outcome)
+    return outcome
 
 
 async def _act_on(

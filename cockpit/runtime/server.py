@@ -156,7 +156,7 @@ class Connection:
             await self._refuse(request.id, Refusal(RefusalKind.UNAVAILABLE, str(error)))
 
     async def _perform(self, request: Request) -> None:
-        asked = Asked(self._actor, request.request)
+        asked = Asked(self._actor, f"{self._actor.who.uid}:{request.request}" if request.request else "")
         if request.op == "shell":
             opened = await open_shell(self._engine, asked, msgspec.msgpack.decode(request.args, type=SHELL_ARGS))
             await self._send_with_fds(Answer(request.id, raw(opened.answer), fds=len(opened.fds)), opened.fds)

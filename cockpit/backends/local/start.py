@@ -1,0 +1,89 @@
+"""Reaching an engine, and starting the user's own where none runs. It outlives whoever started it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from cockpit.backends.local.channel import Channel
+from cockpit.errors import Unreachable
+from cockpit.runtime.socket_folder import trusted_socket_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cockpit.config import EnginePaths
+
+START_SECONDS = 20.0
+LOOK_SECONDS = 0.01
+LOG = "engine.log"
+
+_NOBODY = (FileNotFoundError, ConnectionRefusedError)
+
+
+def connect(places: EnginePaths, *, owner: int) -> Channel | None:
+    """A connection to the engine at `places`; None where none runs. `owner`: whose folder the socket must be in."""
+    if not trusted_socket_folder(places.socket, owner, create=False, shared=owner == 0 != os.geteuid()):
+        return None
+    try:
+        return Channel.connect(places.socket)
+    except _NOBODY:
+        return None
+
+
+def connect_or_start(places: EnginePaths) -> Channel:
+    """A connection to this user's engine, which is started where it does not run."""
+    return connect(places, owner=os.geteuid()) or start(places)
+
+
+def start(places: EnginePaths, *, system: bool = False) -> Channel:
+    """Start an engine and wait until it answers. Raises `Unreachable` with what it said where it does not."""
+    log = _log_file(places)
+    began = log.stat().st_size if log.exists() else 0
+    pid = _spawn(log, system=system)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        ended, _ = os.waitpid(pid, os.WNOHANG)
+        channel = connect(places, owner=os.geteuid())
+        if channel is not None:
+            return channel
+        if ended:
+            raise Unreachable(_last_words(log, began))
+        time.sleep(LOOK_SECONDS)
+    raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
+
+
+def _log_file(places: EnginePaths) -> Path:
+    try:
+        places.state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unreachable(
+            f"The engine cannot be started: {places.state_folder}: {error.strerror}. "
+            "Set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER) to a folder that you may write."
+        ) from error
+    return places.state_folder / LOG
+
+
+def _spawn(log: Path, *, system: bool) -> int:
+    """The engine's pid: a session of its own, nothing of this terminal, its words in the log."""
+    arguments = [sys.executable, "-m", "cockpit.backends.local.daemon", *(["--system"] if system else [])]
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+    ]
+    return os.posix_spawn(sys.executable, arguments, _environment(), file_actions=files, setsid=True)
+
+
+def _environment() -> dict[str, str]:
+    """Without what would tie the engine to this terminal or session."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "SSH_", "TERM"))}
+
+
+def _last_words(log: Path, began: int) -> str:
+    with log.open("rb") as file:
+        file.seek(began)
+        said = file.read().decode("utf-8", "backslashreplace").strip().splitlines()
+    return said[-1].removeprefix("cockpit engine: ") if said else f"The engine ended at once; see {log}."
