@@ -40,6 +40,7 @@ LOCK_SECONDS = 5.0
 def main(arguments: Sequence[str]) -> int:
     """Run until stopped; 0, or 1 after a sentence on stderr."""
     system = "--system" in arguments
+    os.chdir("/")
     try:
         places = system_paths() if system else paths(os.geteuid(), os.environ)
         settings = load_settings(env=os.environ, files=places.config_files)
@@ -65,7 +66,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
             state_folder=folder.path,
             socket=places.socket,
             system=system,
-            cluster=settings.cluster or os.uname().nodename,
+            cluster=os.uname().nodename,
             containers=await asyncio.to_thread(probe_runtime),
         )
         listener = listen(places.socket, system=system)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 START_SECONDS = 20.0
 LOOK_SECONDS = 0.01
 LOG = "engine.log"
+LAST_WORDS = 4000
+"""Characters of the engine's log that are shown when it does not start."""
 
 _NOBODY = (FileNotFoundError, ConnectionRefusedError)
 
@@ -85,5 +87,5 @@ def _environment() -> dict[str, str]:
 def _last_words(log: Path, began: int) -> str:
     with log.open("rb") as file:
         file.seek(began)
-        said = file.read().decode("utf-8", "backslashreplace").strip().splitlines()
-    return said[-1].removeprefix("cockpit engine: ") if said else f"The engine ended at once; see {log}."
+        said = file.read().decode("utf-8", "backslashreplace").strip()
+    return said.removeprefix("cockpit engine: ")[-LAST_WORDS:] or f"The engine ended at once; see {log}."

@@ -1,0 +1,128 @@
+"""The embedded engine as a process: status, start, stop, restart. Works on an engine that answers, hangs or is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from cockpit import __version__
+from cockpit.backends.local.backend import LocalBackend
+from cockpit.backends.local.start import connect, start
+from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.backends.drive import drive
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.view import EngineStatus
+from cockpit.protocol.frames import MAJOR, MINOR
+
+if TYPE_CHECKING:
+    from cockpit.backends.local.channel import Channel
+    from cockpit.config import EnginePaths
+
+TERM_SECONDS = 15.0
+LOOK_SECONDS = 0.02
+LOCK = "engine.lock"
+
+
+class LocalEngineControl:
+    """Of the engine at `places`; `system` when that is the machine-wide one."""
+
+    def __init__(self, places: EnginePaths, *, system: bool) -> None:
+        self._places = places
+        self._system = system
+        self._owner = 0 if system else os.geteuid()
+
+    def status(self) -> EngineStatus:
+        """Never starts the engine. One that hangs is said to run, with what is wrong as its trouble."""
+        try:
+            channel = connect(self._places, owner=self._owner)
+        except Unreachable as error:
+            return self._unasked(self._holder(), str(error))
+        if channel is None:
+            return self._unasked(None)
+        return self._ask(channel)
+
+    def start(self) -> EngineStatus:
+        """Start it unless it runs."""
+        if self._system and os.geteuid() != 0:
+            raise RequestRefused(Refusal(RefusalKind.DENIED, "A machine-wide engine is started by root: use sudo."))
+        channel = connect(self._places, owner=self._owner) or start(self._places, system=self._system)
+        return self._ask(channel)
+
+    def stop(self, *, jobs: bool) -> None:
+        """End it; running jobs go on, or with `jobs` are stopped first. Nothing to do where none runs."""
+        if jobs and (channel := connect(self._places, owner=self._owner)) is not None:
+            drive(LocalBackend(lambda: channel).stop(jobs=True))
+        elif (pid := self._holder()) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._signal(pid, signal.SIGCONT)
+                self._signal(pid, signal.SIGTERM)
+        if not self._gone_within(TERM_SECONDS):
+            self._kill()
+
+    def restart(self) -> EngineStatus:
+        """Stop it, however it is, and start it anew; no job ends."""
+        self.stop(jobs=False)
+        return self.start()
+
+    def _ask(self, channel: Channel) -> EngineStatus:
+        backend = LocalBackend(lambda: channel)
+        try:
+            return drive(backend.status())
+        finally:
+            channel.close()
+
+    def _unasked(self, pid: int | None, trouble: str = "") -> EngineStatus:
+        return EngineStatus(
+            running=pid is not None,
+            pid=pid,
+            socket=str(self._places.socket),
+            state_folder=str(self._places.state_folder),
+            version=__version__,
+            protocol=f"{MAJOR}.{MINOR}",
+            system=self._system,
+            started_at=None,
+            jobs=0,
+            trouble=(trouble,) if trouble else (),
+        )
+
+    def _holder(self) -> int | None:
+        """The process that holds the state folder; None when nobody does."""
+        try:
+            lock = os.open(self._places.state_folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            written = os.pread(lock, 32, 0).strip()
+            return int(written) if written.isdigit() else None
+        finally:
+            os.close(lock)
+        return None
+
+    def _signal(self, pid: int, number: signal.Signals) -> None:
+        try:
+            os.kill(pid, number)
+        except PermissionError as error:
+            raise RequestRefused(
+                Refusal(RefusalKind.DENIED, f"The engine (process {pid}) is another user's: use sudo.")
+            ) from error
+
+    def _gone_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self._holder() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(LOOK_SECONDS)
+        return True
+
+    def _kill(self) -> None:
+        pid = self._holder()
+        if pid is not None:
+            self._signal(pid, signal.SIGKILL)
+            if not self._gone_within(TERM_SECONDS):
+                raise CockpitError(f"The engine (process {pid}) does not end, not even when killed; see its state in ps.")

@@ -1,0 +1,133 @@
+"""Composition root: reads where clusters are, builds a backend, hands it to a face. Everything heavy is imported late."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.backends.base import Backend
+    from cockpit.backends.local.channel import Channel
+    from cockpit.backends.local.control import LocalEngineControl
+    from cockpit.config import EnginePaths, Settings
+    from cockpit.model.view import EngineStatus
+    from cockpit.runtime.findings import Finding
+
+OWN, SYSTEM = "local", "system"
+"""Names of the embedded clusters: this user's engine, and the machine-wide one."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`cockpit …`: the exit code is the process's."""
+    gc.disable()  # a one-shot command ends before a collection could pay
+    from cockpit.headless.main import run
+    from cockpit.headless.services import Services
+    from cockpit.headless.streams import Streams
+
+    services = Services(connect=connect, engine=Engines(), findings=findings)
+    return run(sys.argv[1:] if arguments is None else list(arguments), services, Streams.standard())
+
+
+def connect(cluster: str | None) -> Backend:
+    """The cluster of this name; without one the machine-wide engine where it runs, else this user's own."""
+    from cockpit.backends.local.backend import LocalBackend
+    from cockpit.errors import CockpitError
+
+    ways = {OWN: _to_own, SYSTEM: _to_system, "": _to_any}
+    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _settings(_own_places()).cluster
+    if name not in ways:
+        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {OWN!r} and {SYSTEM!r}; see -c.")
+    return LocalBackend(ways[name])
+
+
+def findings() -> Sequence[Finding]:
+    """What `cockpit doctor` finds."""
+    from cockpit.runtime.doctor import findings as look
+
+    places = _configured(_own_places())
+    return look(socket=places.socket, state_folder=places.state_folder, env=os.environ)
+
+
+class Engines:
+    """`cockpit engine …`: the machine-wide engine where it runs or `--system` asks for it, else this user's own."""
+
+    def status(self) -> EngineStatus:
+        """Of the engine that commands talk to; never starts one."""
+        return _control(system=_system_runs()).status()
+
+    def start(self, *, system: bool) -> EngineStatus:
+        """Start it unless it runs."""
+        return _control(system=system).start()
+
+    def stop(self, *, jobs: bool) -> None:
+        """Stop the engine that commands talk to."""
+        _control(system=_system_runs()).stop(jobs=jobs)
+
+    def restart(self) -> EngineStatus:
+        """Stop and start it; no job ends."""
+        return _control(system=_system_runs()).restart()
+
+
+def _to_any() -> Channel:
+    return _to_system_if_it_runs() or _to_own()
+
+
+def _to_own() -> Channel:
+    from cockpit.backends.local.start import connect_or_start
+
+    return connect_or_start(_own_places())
+
+
+def _to_system() -> Channel:
+    from cockpit.errors import Unreachable
+
+    channel = _to_system_if_it_runs()
+    if channel is None:
+        raise Unreachable("No machine-wide engine runs here; root starts it with `cockpit engine start --system`.")
+    return channel
+
+
+def _to_system_if_it_runs() -> Channel | None:
+    from cockpit.backends.local.start import connect as connect_to
+    from cockpit.config.places import system_paths
+
+    return connect_to(system_paths(), owner=0)
+
+
+def _system_runs() -> bool:
+    channel = _to_system_if_it_runs()
+    if channel is None:
+        return False
+    channel.close()
+    return True
+
+
+def _control(*, system: bool) -> LocalEngineControl:
+    from cockpit.backends.local.control import LocalEngineControl
+    from cockpit.config.places import system_paths
+
+    return LocalEngineControl(_configured(system_paths() if system else _own_places()), system=system)
+
+
+def _own_places() -> EnginePaths:
+    from cockpit.config.places import paths
+
+    return paths(os.geteuid(), os.environ)
+
+
+def _settings(places: EnginePaths) -> Settings:
+    from cockpit.config.loading import load_settings
+
+    return load_settings(env=os.environ, files=places.config_files)
+
+
+def _configured(places: EnginePaths) -> EnginePaths:
+    return places.with_state_folder(_settings(places).state_folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
