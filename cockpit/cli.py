@@ -77,9 +77,11 @@ def _to_any() -> Channel:
 
 
 def _to_own() -> Channel:
-    from cockpit.backends.local.start import connect_or_start
+    from cockpit.backends.local.start import connect as connect_to
+    from cockpit.backends.local.start import start
 
-    return connect_or_start(_own_places())
+    places = _own_places()
+    return connect_to(places, owner=os.geteuid()) or start(_configured(places))
 
 
 def _to_system() -> Channel:

@@ -35,11 +35,6 @@ def connect(places: EnginePaths, *, owner: int) -> Channel | None:
         return None
 
 
-def connect_or_start(places: EnginePaths) -> Channel:
-    """A connection to this user's engine, which is started where it does not run."""
-    return connect(places, owner=os.geteuid()) or start(places)
-
-
 def start(places: EnginePaths, *, system: bool = False) -> Channel:
     """Start an engine and wait until it answers. Raises `Unreachable` with what it said where it does not."""
     log = _log_file(places)
