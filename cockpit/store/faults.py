@@ -31,7 +31,7 @@ _READ_ONLY = (
 )
 _DAMAGED = (
     "{file} is damaged ({error}). Nothing was accepted. Stop the engine and keep a copy of the folder, "
-    "then restore it from a backup, or rebuild the file: `sqlite3 {file} .recover | sqlite3 rebuilt.db`."
+    "then restore it from a backup. `sqlite3 {file} .dump` shows what can still be read."
 )
 _REFUSED = (
     "{file} refused a change ({error}). Nothing was accepted. "

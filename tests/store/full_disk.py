@@ -1,0 +1,62 @@
+"""Fills a real disk of one megabyte under a journal: `full_disk.py FOLDER`, in a mount namespace of its own.
+
+Prints what happened as JSON, for the test that started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from cockpit.errors import StoreError
+from tests.store.samples import open_journal, shells
+
+
+def fill(disk: Path) -> Path:
+    """A file that takes every free byte."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (65536, 4096, 512, 1):
+            try:
+                while file.write(bytes(size)):
+                    pass
+            except OSError:
+                continue
+    return filler
+
+
+async def refusals(disk: Path) -> dict[str, object]:
+    journal = await open_journal(disk)
+    await journal.append(shells(1, 3), durable=True)
+    filler = fill(disk)
+    told = []
+    for action in (
+        lambda: journal.append(shells(4, 1003), durable=True, answer=("r", b"a")),
+        journal.probe,
+        lambda: open_journal(disk / "second"),
+    ):
+        try:
+            await action()
+        except StoreError as error:
+            told.append(str(error))
+    seqs_when_full = [record.seq for record in await journal.events(job=None, after=0, limit=5000)]
+    filler.unlink()
+    await journal.probe()
+    await journal.append(shells(4, 503), durable=True, answer=("r", b"b"))
+    answer, last = await journal.answer("r"), (await journal.load())[1]
+    await journal.close()
+    return {"told": told, "seqs_when_full": seqs_when_full, "answer": (answer or b"").decode(), "last": last}
+
+
+def main() -> None:
+    disk = Path(sys.argv[1])
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=True)
+    (disk / "second").mkdir()
+    json.dump(asyncio.run(refusals(disk)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
