@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ class Database:
         The whole file is not checked here, which would take minutes when it is big: a damaged page is found when read.
         """
         with store_errors(file):
+            _make_private(file)
             connection = await aiosqlite.connect(file, timeout=busy_seconds, isolation_level=None)
             try:
                 await _prepare(connection, file)
@@ -80,6 +82,11 @@ class Database:
         if level != self._level:
             await self._connection.execute(f"PRAGMA synchronous={level}")
             self._level = level
+
+
+def _make_private(file: Path) -> None:
+    """Create it for its owner alone, or fail before there is a thread that would have to be ended."""
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 async def _prepare(connection: aiosqlite.Connection, file: Path) -> None:

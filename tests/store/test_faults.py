@@ -26,8 +26,10 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def run(command: list[str | Path]) -> str:
-    """What it printed; it runs beside the tests, so that it can import them."""
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    """What it printed; it runs beside the tests, so that it can import them, and complains of nothing."""
+    said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert said.stderr == ""
+    return said.stdout
 
 
 async def seqs(journal: SqliteJournal) -> list[int]:

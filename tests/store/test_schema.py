@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import stat
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def version(file: Path) -> int:
 async def test_a_new_store_has_the_current_version(tmp_path: Path) -> None:
     await (await open_journal(tmp_path)).close()
     assert version(tmp_path / "journal.db") == SCHEMA_VERSION
+    assert stat.S_IMODE((tmp_path / "journal.db").stat().st_mode) == 0o600
 
 
 @pytest.mark.req("TR-12")
