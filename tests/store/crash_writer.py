@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import os
 import sys
+import traceback
 from pathlib import Path
 
 from cockpit.model.ids import Millis
@@ -38,12 +39,21 @@ async def write_forever(folder: Path) -> None:
             await journal.archive(Millis(T0 + DAY))
 
 
+def live(folder: Path) -> None:
+    tell("pid", os.getpid())
+    try:
+        asyncio.run(write_forever(folder))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
 def main() -> None:
     for _ in sys.stdin:
         child = os.fork()
         if child == 0:
-            tell("pid", os.getpid())
-            asyncio.run(write_forever(Path(sys.argv[1])))
+            live(Path(sys.argv[1]))
         os.waitpid(child, 0)
         tell("gone")
 

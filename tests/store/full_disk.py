@@ -10,9 +10,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cockpit.errors import StoreError
-from tests.store.samples import open_journal, shells
+from tests.store.samples import open_journal, opened, shells
+
+if TYPE_CHECKING:
+    from cockpit.store.journal import SqliteJournal
 
 
 def fill(disk: Path) -> Path:
@@ -28,10 +32,8 @@ def fill(disk: Path) -> Path:
     return filler
 
 
-async def refusals(disk: Path) -> dict[str, object]:
-    journal = await open_journal(disk)
-    await journal.append(shells(1, 3), durable=True)
-    filler = fill(disk)
+async def refusals(journal: SqliteJournal, disk: Path) -> list[str]:
+    """What each way of writing says."""
     told = []
     for action in (
         lambda: journal.append(shells(4, 1003), durable=True, answer=("r", b"a")),
@@ -42,20 +44,27 @@ async def refusals(disk: Path) -> dict[str, object]:
             await action()
         except StoreError as error:
             told.append(str(error))
-    seqs_when_full = [record.seq for record in await journal.events(job=None, after=0, limit=5000)]
-    filler.unlink()
-    await journal.probe()
-    await journal.append(shells(4, 503), durable=True, answer=("r", b"b"))
-    answer, last = await journal.answer("r"), (await journal.load())[1]
-    await journal.close()
-    return {"told": told, "seqs_when_full": seqs_when_full, "answer": (answer or b"").decode(), "last": last}
+    return told
+
+
+async def story(disk: Path) -> dict[str, object]:
+    async with opened(disk) as journal:
+        await journal.append(shells(1, 3), durable=True)
+        filler = fill(disk)
+        told = await refusals(journal, disk)
+        when_full = [record.seq for record in await journal.events(job=None, after=0, limit=5000)]
+        filler.unlink()
+        await journal.probe()
+        await journal.append(shells(4, 503), durable=True, answer=("r", b"b"))
+        answer = await journal.answer("r") or b""
+        return {"told": told, "when_full": when_full, "answer": answer.decode(), "last": (await journal.load())[1]}
 
 
 def main() -> None:
     disk = Path(sys.argv[1])
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=True)
     (disk / "second").mkdir()
-    json.dump(asyncio.run(refusals(disk)), sys.stdout)
+    json.dump(asyncio.run(story(disk)), sys.stdout)
 
 
 if __name__ == "__main__":

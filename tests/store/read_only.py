@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cockpit.errors import StoreError
 from cockpit.store.statefolder import StateFolder
-from tests.store.samples import open_journal
+from tests.store.samples import opened
 
 NOBODY = 65534
 
@@ -23,11 +23,8 @@ def become_ordinary() -> None:
 
 
 async def open_and_write(folder: Path) -> None:
-    journal = await open_journal(folder)
-    try:
+    async with opened(folder) as journal:
         await journal.probe()
-    finally:
-        await journal.close()
 
 
 def open_store(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +15,7 @@ from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.store.journal import SqliteJournal
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cockpit.engine.state import ClusterState
@@ -89,6 +91,16 @@ def toy_apply(state: ClusterState, record: EventRecord) -> None:
             state.jobs[job] = msgspec.structs.replace(state.jobs[job], state=ended, version=record.seq)
         case JobArchived(job=job):
             state.jobs.pop(job, None)
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[SqliteJournal]:
+    """A journal that is closed whatever happens: an open one's thread would keep a failed run alive."""
+    journal = await open_journal(folder)
+    try:
+        yield journal
+    finally:
+        await journal.close()
 
 
 async def open_journal(folder: Path, clock: StillClock | None = None, *, busy_seconds: float = 0.1) -> SqliteJournal:

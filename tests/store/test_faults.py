@@ -15,7 +15,7 @@ import pytest
 
 from cockpit.errors import StoreError
 from cockpit.store.faults import store_errors
-from tests.store.samples import open_journal, shells, submitted
+from tests.store.samples import open_journal, opened, shells, submitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def run(command: list[str | Path]) -> str:
     """What it printed; it runs beside the tests, so that it can import them, and complains of nothing."""
-    said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=60)
     assert said.stderr == ""
     return said.stdout
 
@@ -49,7 +49,7 @@ def test_a_full_disk_is_told_and_left_again(tmp_path: Path) -> None:
     assert len(told["told"]) == 3
     for sentence in told["told"]:
         assert "full, or your quota is used up. Nothing was accepted. Free some space" in sentence
-    assert told["seqs_when_full"] == [1, 2, 3]
+    assert told["when_full"] == [1, 2, 3]
     assert (told["answer"], told["last"]) == ("b", 503)
 
 
@@ -141,9 +141,8 @@ def test_a_read_only_folder_is_told_to_an_ordinary_user(reachable: Path) -> None
 
 
 async def write_one(folder: Path) -> None:
-    journal = await open_journal(folder)
-    await journal.append([submitted(1)], durable=True)
-    await journal.close()
+    async with opened(folder) as journal:
+        await journal.append([submitted(1)], durable=True)
 
 
 # ── It is damaged ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -152,9 +151,8 @@ async def write_one(folder: Path) -> None:
 @pytest.fixture
 async def closed(tmp_path: Path) -> Path:
     """The file of a journal with 400 events."""
-    journal = await open_journal(tmp_path)
-    await journal.append([submitted(seq) for seq in range(1, 401)], durable=True)
-    await journal.close()
+    async with opened(tmp_path) as journal:
+        await journal.append([submitted(seq) for seq in range(1, 401)], durable=True)
     return tmp_path / "journal.db"
 
 
@@ -168,11 +166,8 @@ def overwrite(file: Path, offset: int, data: bytes) -> None:
 
 
 async def open_and_load(folder: Path) -> None:
-    journal = await open_journal(folder)
-    try:
+    async with opened(folder) as journal:
         await journal.load()
-    finally:
-        await journal.close()
 
 
 @pytest.mark.req("TR-03")
@@ -200,18 +195,16 @@ async def test_a_truncated_file_is_told(closed: Path) -> None:
 @pytest.mark.req("TR-01", "TR-03")
 async def test_a_torn_end_of_the_write_ahead_log_loses_only_what_was_not_acknowledged(tmp_path: Path) -> None:
     """As after a power cut in the middle of an append: the last transaction's pages are there in part."""
-    journal = await open_journal(tmp_path)
-    await journal.append(shells(1, 3), durable=True)
-    acknowledged = (tmp_path / "journal.db-wal").stat().st_size
-    await journal.append(shells(4, 90), durable=True)
-    crashed = tmp_path / "crashed"
-    crashed.mkdir()
-    for name in ("journal.db", "journal.db-wal"):
-        shutil.copy(tmp_path / name, crashed / name)
-    os.truncate(crashed / "journal.db-wal", acknowledged + 4096)
-    await journal.close()
+    async with opened(tmp_path) as journal:
+        await journal.append(shells(1, 3), durable=True)
+        acknowledged = (tmp_path / "journal.db-wal").stat().st_size
+        await journal.append(shells(4, 90), durable=True)
+        crashed = tmp_path / "crashed"
+        crashed.mkdir()
+        for name in ("journal.db", "journal.db-wal"):
+            shutil.copy(tmp_path / name, crashed / name)
+        os.truncate(crashed / "journal.db-wal", acknowledged + 4096)
 
-    journal = await open_journal(crashed)
-    assert await seqs(journal) == [1, 2, 3]
-    await journal.append(shells(4, 5), durable=True)
-    await journal.close()
+    async with opened(crashed) as journal:
+        assert await seqs(journal) == [1, 2, 3]
+        await journal.append(shells(4, 5), durable=True)

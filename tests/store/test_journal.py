@@ -9,7 +9,7 @@ import pytest
 from cockpit.engine.state import ClusterState
 from cockpit.errors import StoreError
 from cockpit.model.ids import JobId
-from tests.store.samples import DAY, event, open_journal, shells, submitted, toy_apply
+from tests.store.samples import DAY, event, open_journal, opened, shells, submitted, toy_apply
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,18 +31,16 @@ async def test_a_new_journal_is_empty(journal: SqliteJournal) -> None:
 @pytest.mark.req("TR-01", "TR-11")
 async def test_what_was_appended_is_there_after_reopening(tmp_path: Path) -> None:
     records = [submitted(1, request="r1"), submitted(2, request="r1"), *shells(3, 5)]
-    journal = await open_journal(tmp_path)
-    await journal.append(records[:2], durable=True)
-    await journal.append(records[2:], durable=False)
-    await journal.close()
+    async with opened(tmp_path) as journal:
+        await journal.append(records[:2], durable=True)
+        await journal.append(records[2:], durable=False)
 
-    journal = await open_journal(tmp_path)
-    expected = ClusterState()
-    for record in records:
-        toy_apply(expected, record)
-    assert await journal.events(job=None, after=0, limit=10) == records
-    assert await journal.load() == (expected, 5)
-    await journal.close()
+    async with opened(tmp_path) as journal:
+        expected = ClusterState()
+        for record in records:
+            toy_apply(expected, record)
+        assert await journal.events(job=None, after=0, limit=10) == records
+        assert await journal.load() == (expected, 5)
 
 
 @pytest.mark.req("TR-01")

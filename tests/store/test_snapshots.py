@@ -134,10 +134,12 @@ class Story:
 
     async def tell(self, steps: list[Step]) -> None:
         self.journal = await open_journal(self.folder)
-        for step in steps:
-            await self.act(*step)
-        assert await self.journal.load() == (folded(self.records), len(self.records))
-        await self.journal.close()
+        try:
+            for step in steps:
+                await self.act(*step)
+            assert await self.journal.load() == (folded(self.records), len(self.records))
+        finally:
+            await self.journal.close()
 
     async def act(self, verb: str, number: int) -> None:
         seq = len(self.records) + 1
