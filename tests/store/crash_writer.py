@@ -43,7 +43,7 @@ def live(folder: Path) -> None:
     tell("pid", os.getpid())
     try:
         asyncio.run(write_forever(folder))
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - it is told, and the life ends
         traceback.print_exc()
     finally:
         os._exit(1)
