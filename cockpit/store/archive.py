@@ -1,0 +1,103 @@
+"""Old events as files: `events-<first>-<last>.jsonl.gz`, one `EventRecord` a line, never edited once they are named.
+
+A file is complete on the disk before the table `archives` names it, and its rows go in that same transaction. A crash
+in between leaves a file that nothing names; the next run replaces it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import zlib
+from typing import TYPE_CHECKING
+
+from cockpit.errors import StoreError
+from cockpit.store import codec, snapshots
+from cockpit.store.faults import store_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from cockpit.model.events import EventRecord
+    from cockpit.model.ids import Millis
+    from cockpit.store.database import Database
+
+FILE_EVENTS = 20_000
+"""Events in one file at most, which bounds the memory and the length of one transaction."""
+
+_COLUMNS = ", ".join(codec.COLUMNS)
+_SPAN = f"SELECT {_COLUMNS} FROM events WHERE seq <= ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
+_FIRST_KEPT = "SELECT seq FROM events WHERE at >= ? ORDER BY seq LIMIT 1"
+
+
+async def move_old(database: Database, folder: Path, before: Millis, now: Millis) -> int:
+    """Move events from before `before` into files, oldest first; how many were moved.
+
+    Never beyond the oldest snapshot that is kept, so that a start seldom needs the files.
+    """
+    last = await _last_movable(database, before)
+    moved = 0
+    while rows := await database.fetch(_SPAN, (last, FILE_EVENTS)):
+        with store_errors(folder):
+            file = await asyncio.to_thread(_write, folder, rows)
+        await _replace_by(database, file, rows, now)
+        moved += len(rows)
+    return moved
+
+
+async def events_after(database: Database, folder: Path, seq: int) -> list[Path]:
+    """The files that hold events after `seq`, oldest first."""
+    rows = await database.fetch("SELECT file FROM archives WHERE last_seq > ? ORDER BY first_seq", (seq,))
+    return [folder / name for (name,) in rows]
+
+
+def read(file: Path) -> Iterator[EventRecord]:
+    """Every event of an archive file, in order. Raises `StoreError` when it is missing or damaged."""
+    try:
+        with gzip.open(file) as lines:
+            for line in lines:
+                yield codec.from_line(line)
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreError(f"{file} holds archived events that are needed, but cannot be read: {error}.") from error
+
+
+async def _last_movable(database: Database, before: Millis) -> int:
+    covered = await snapshots.oldest_seq(database)
+    kept = await database.fetch(_FIRST_KEPT, (before,))
+    return min(covered, kept[0][0] - 1) if kept else covered
+
+
+async def _replace_by(database: Database, file: Path, rows: Sequence[Sequence[Any]], now: Millis) -> None:
+    first, last = rows[0][0], rows[-1][0]
+    async with database.transaction(durable=True) as connection:
+        await connection.execute("INSERT INTO archives VALUES (?, ?, ?, ?)", (first, last, file.name, now))
+        await connection.execute("DELETE FROM events WHERE seq <= ?", (last,))
+
+
+def _write(folder: Path, rows: Sequence[Sequence[Any]]) -> Path:
+    """Complete and on the disk when this returns."""
+    first, last = rows[0][0], rows[-1][0]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for unnamed in folder.glob(f"events-{first}-*"):
+        unnamed.unlink()
+    file = folder / f"events-{first}-{last}.jsonl.gz"
+    unfinished = file.with_suffix(".unfinished")
+    with unfinished.open("wb") as raw:
+        with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+            packed.writelines(map(codec.to_line, rows))
+        raw.flush()
+        os.fsync(raw.fileno())
+    unfinished.rename(file)
+    _sync_folder(folder)
+    return file
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

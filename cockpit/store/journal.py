@@ -1,0 +1,135 @@
+"""The journal in SQLite: `engine.ports.Journal` on real disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.errors import StoreError
+from cockpit.store import accounting, archive, codec, snapshots
+from cockpit.store.database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+
+    from cockpit.engine.ports import Clock
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.events import EventRecord
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.job import Job
+
+    Apply = Callable[[ClusterState, EventRecord], None]
+    """Changes the state as the event says."""
+
+ANSWERS_KEPT_MILLIS = 24 * 3600 * 1000
+BUSY_SECONDS = 5.0
+_PAGE = 5_000
+_PROBE_BYTES = 64 * 1024
+
+_COLUMNS = ", ".join(codec.COLUMNS)
+_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({', '.join('?' * len(codec.COLUMNS))})"  # noqa: S608 - constants
+_LAST_SEQ = """
+SELECT coalesce((SELECT max(seq) FROM events), (SELECT max(last_seq) FROM archives), 0)
+"""
+
+
+class SqliteJournal:
+    """What is in here happened. Every method raises `StoreError` when it cannot, and then nothing changed.
+
+    Request ids are unique over all users: give them the asker's name if clients make them. A task that is cancelled
+    inside a method leaves the change whole or absent. Close it, else its thread keeps the process alive.
+    """
+
+    def __init__(self, database: Database, archive_folder: Path, clock: Clock, apply: Apply) -> None:
+        self._database = database
+        self._archive_folder = archive_folder
+        self._clock = clock
+        self._apply = apply
+
+    @classmethod
+    async def open(
+        cls, file: Path, archive_folder: Path, *, clock: Clock, apply: Apply, busy_seconds: float = BUSY_SECONDS
+    ) -> SqliteJournal:
+        """Open or create `file`, brought to the current schema. `apply` adds one event to a state, for `load`."""
+        database = await Database.open(file, busy_seconds=busy_seconds)
+        return cls(database, archive_folder, clock, apply)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def load(self) -> tuple[ClusterState, int]:
+        ((last,),) = await self._database.fetch(_LAST_SEQ)
+        state, seq = await snapshots.newest(self._database, last)
+        async for record in self._history(seq):
+            if record.seq != seq + 1:
+                raise StoreError(f"{self._database.file} is damaged: event {record.seq} follows event {seq}.")
+            self._apply(state, record)
+            seq = record.seq
+        return state, seq
+
+    async def append(
+        self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None = None
+    ) -> None:
+        """The first record's number must follow the last one in the journal, and a request is answered only once:
+        otherwise nothing is written."""
+        rows = [codec.to_row(record) for record in records]
+        async with self._database.transaction(durable=durable) as connection:
+            await connection.executemany(_INSERT, rows)
+            if answer is not None:
+                request, encoded = answer
+                await connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (request, self._clock.now(), encoded))
+
+    async def answer(self, request: str) -> bytes | None:
+        rows = await self._database.fetch("SELECT answer FROM answers WHERE request = ?", (request,))
+        return rows[0][0] if rows else None
+
+    async def snapshot(self, state: ClusterState, seq: int) -> None:
+        """Keep the state and the one before; forget answers older than a day."""
+        now = self._clock.now()
+        await snapshots.save(self._database, state, seq, now)
+        async with self._database.transaction(durable=False) as connection:
+            await connection.execute("DELETE FROM answers WHERE at < ?", (now - ANSWERS_KEPT_MILLIS,))
+
+    async def record_ended(self, jobs: Sequence[Job]) -> None:
+        await accounting.record(self._database, jobs)
+
+    async def ended_job(self, job: JobId) -> Job | None:
+        return await accounting.find(self._database, job)
+
+    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
+        return await accounting.newest(self._database, limit=limit, user=user)
+
+    async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
+        """Archived events are not among them."""
+        if job is not None and not 0 < job <= accounting.LARGEST_ID:
+            return []
+        chosen, values = ("TRUE", []) if job is None else ("job = ?", [job])
+        order = "DESC" if after < 0 else "ASC"
+        rows = await self._database.fetch(
+            f"SELECT {_COLUMNS} FROM events WHERE {chosen} AND seq > ? ORDER BY seq {order} LIMIT ?",  # noqa: S608 - constants
+            (*values, min(after, accounting.LARGEST_ID), max(0, limit)),
+        )
+        return [codec.from_row(row) for row in (reversed(rows) if after < 0 else rows)]
+
+    async def archive(self, before: Millis) -> int:
+        """Move events from before `before` into files of the archive folder; how many were moved."""
+        return await archive.move_old(self._database, self._archive_folder, before, self._clock.now())
+
+    async def probe(self) -> None:
+        """Write a little, durably: raises `StoreError` for as long as the journal could not take a submission."""
+        async with self._database.transaction(durable=True) as connection:
+            await connection.execute(
+                "INSERT OR REPLACE INTO probe VALUES (1, ?, zeroblob(?))", (self._clock.now(), _PROBE_BYTES)
+            )
+
+    async def _history(self, seq: int) -> AsyncIterator[EventRecord]:
+        """Every event after `seq`, from the archive where it has gone there."""
+        for file in await archive.events_after(self._database, self._archive_folder, seq):
+            for record in archive.read(file):
+                if record.seq > seq:
+                    yield record
+                    seq = record.seq
+        while page := await self.events(job=None, after=seq, limit=_PAGE):
+            for record in page:
+                yield record
+            seq = page[-1].seq

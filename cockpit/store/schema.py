@@ -1,0 +1,121 @@
+"""The journal's tables, as a numbered list of migrations.
+
+A released migration is never edited; a change is a new one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.errors import StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import aiosqlite
+
+_FIRST = """
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    request TEXT NOT NULL,
+    type TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    job INTEGER,
+    body TEXT NOT NULL
+);
+CREATE INDEX events_by_job ON events (job) WHERE job IS NOT NULL;
+
+CREATE TABLE archives (
+    first_seq INTEGER PRIMARY KEY,
+    last_seq INTEGER NOT NULL,
+    file TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+);
+
+CREATE TRIGGER events_have_no_gaps BEFORE INSERT ON events
+WHEN NEW.seq IS NOT 1 + coalesce((SELECT max(seq) FROM events), (SELECT max(last_seq) FROM archives), 0)
+BEGIN SELECT raise(ABORT, 'events are numbered without gaps'); END;
+
+CREATE TRIGGER events_are_never_edited BEFORE UPDATE ON events
+BEGIN SELECT raise(ABORT, 'events are never edited'); END;
+
+CREATE TRIGGER events_are_archived_before_they_go BEFORE DELETE ON events
+WHEN OLD.seq > coalesce((SELECT max(last_seq) FROM archives), 0)
+BEGIN SELECT raise(ABORT, 'events are never deleted before they are archived'); END;
+
+CREATE TABLE answers (
+    request TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    answer BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX answers_by_age ON answers (at);
+
+CREATE TABLE snapshots (
+    seq INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    state BLOB NOT NULL
+);
+
+CREATE TABLE ended_jobs (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    user TEXT NOT NULL,
+    uid INTEGER NOT NULL,
+    project TEXT NOT NULL,
+    state TEXT NOT NULL,
+    end_cause TEXT,
+    submitted_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at INTEGER NOT NULL,
+    exit_code INTEGER,
+    nodes INTEGER NOT NULL,
+    cpus INTEGER NOT NULL,
+    memory_mib INTEGER NOT NULL,
+    card_milli INTEGER NOT NULL,
+    job TEXT NOT NULL
+);
+CREATE INDEX ended_jobs_by_end ON ended_jobs (ended_at);
+CREATE INDEX ended_jobs_by_user ON ended_jobs (user, ended_at);
+
+CREATE TABLE probe (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    filler BLOB NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+"""`MIGRATIONS[n]` takes a store of version n to version n + 1."""
+
+SCHEMA_VERSION = len(MIGRATIONS)
+
+
+async def version_of(connection: aiosqlite.Connection, file: Path) -> int:
+    """The store's schema version, 0 for a new one. Raises `StoreError` for a newer one and for a foreign database."""
+    version = await _number(connection, "PRAGMA user_version")
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{file} was written by a newer cockpit (store version {version}; this one knows {SCHEMA_VERSION}). "
+            "Nothing was changed. Start that newer version, or set another `state_folder` (COCKPIT_STATE_FOLDER)."
+        )
+    if version == 0 and await _number(connection, "SELECT count(*) FROM sqlite_schema"):
+        raise StoreError(f"{file} is a database, but not a cockpit journal. Nothing was changed. Move it elsewhere.")
+    return version
+
+
+async def migrate(connection: aiosqlite.Connection, version: int) -> None:
+    """Bring a store of `version` up to date, each step in a transaction of its own."""
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        await connection.executescript(
+            f"PRAGMA synchronous=FULL; BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT;"
+        )
+
+
+async def _number(connection: aiosqlite.Connection, sql: str) -> int:
+    rows = list(await connection.execute_fetchall(sql))
+    return int(rows[0][0])

@@ -1,0 +1,95 @@
+"""The folder that one engine owns while it runs: journal, containers, logs and archive."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+from cockpit.errors import StoreError
+from cockpit.store.faults import store_errors
+from cockpit.store.filesystem import filesystem_of, is_network
+
+_SETTING = "set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER)"
+
+
+class StateFolder:
+    """A state folder held by this process until `release`, or its end however that comes.
+
+    The lock lives on an open file that children inherit over a bare fork but not over exec.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def acquire(cls, path: Path) -> StateFolder:
+        """Make the folder (mode 0700) if need be and take it. Raises `StoreError` when another engine has it, when it
+        is another user's, or when it lies on a network file system."""
+        path = path.resolve()
+        _refuse_network(path)
+        with store_errors(path):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(path)
+            folder = cls(path, _lock(path / "engine.lock"))
+            for inner in (folder.containers, folder.logs, folder.archive):
+                inner.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def release(self) -> None:
+        os.close(self._lock)
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.db"
+
+    @property
+    def containers(self) -> Path:
+        return self.path / "containers"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def archive(self) -> Path:
+        return self.path / "archive"
+
+
+def _refuse_network(path: Path) -> None:
+    kind = filesystem_of(path)
+    if is_network(kind):
+        raise StoreError(
+            f"The state folder {path} is on a network file system ({kind}), where locks and durable writes cannot be "
+            f"trusted. For a folder on a local disk {_SETTING}."
+        )
+
+
+def _make_private(path: Path) -> None:
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise StoreError(f"The state folder {path} belongs to uid {found.st_uid}. For one of your own {_SETTING}.")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(0o700)
+
+
+def _lock(file: Path) -> int:
+    """An open descriptor with the lock, the file holding this process's id."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise StoreError(
+            f"Another engine (pid {holder}) uses {file.parent}. See it with `cockpit engine status`, "
+            f"stop it with `cockpit engine stop`, or {_SETTING}."
+        ) from error
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

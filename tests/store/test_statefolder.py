@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cockpit.errors import StoreError
+from cockpit.store import statefolder
+from cockpit.store.filesystem import filesystem_of, is_network
+from cockpit.store.statefolder import StateFolder
+
+MOUNT_TABLE = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+30 22 0:40 / /home rw,relatime shared:9 master:2 - nfs4 server:/home rw
+31 30 0:41 / /home/local rw - xfs /dev/vdb rw
+32 22 0:42 / /mnt/my\\040share rw - cifs //server/share rw
+33 22 0:43 / /srv rw - ext4 /dev/vdc rw
+34 22 0:44 / /srv rw - fuse.sshfs user@host:/ rw
+"""
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_folder_is_made_private_with_its_rooms(tmp_path: Path) -> None:
+    folder = StateFolder.acquire(tmp_path / "deep" / "state")
+    assert mode(folder.path) == 0o700
+    assert folder.journal == tmp_path / "deep" / "state" / "journal.db"
+    for inner in (folder.containers, folder.logs, folder.archive):
+        assert inner.parent == folder.path
+        assert mode(inner) == 0o700
+    folder.release()
+
+
+def test_an_open_folder_is_closed_to_others(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    StateFolder.acquire(tmp_path).release()
+    assert mode(tmp_path) == 0o700
+
+
+@pytest.mark.req("TR-03")
+def test_a_second_engine_is_refused_with_the_first_ones_pid(tmp_path: Path) -> None:
+    folder = StateFolder.acquire(tmp_path)
+    with pytest.raises(StoreError, match=rf"Another engine \(pid {os.getpid()}\) uses .*engine stop"):
+        StateFolder.acquire(tmp_path)
+    folder.release()
+    StateFolder.acquire(tmp_path).release()
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from cockpit.store.statefolder import StateFolder
+held = StateFolder.acquire(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.req("TR-01")
+def test_a_killed_engine_leaves_the_folder_free(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match=f"pid {holder.pid}"):
+            StateFolder.acquire(tmp_path)
+        holder.kill()
+        holder.wait()
+        StateFolder.acquire(tmp_path).release()
+
+
+@pytest.mark.req("TR-03")
+def test_a_network_file_system_is_refused_with_the_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statefolder, "filesystem_of", lambda _: "nfs4")
+    with pytest.raises(StoreError, match=r"network file system \(nfs4\).*state_folder.*COCKPIT_STATE_FOLDER"):
+        StateFolder.acquire(tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+
+
+def test_another_users_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(StoreError, match=rf"belongs to uid {owner}.*state_folder"):
+        StateFolder.acquire(tmp_path)
+
+
+def test_a_file_in_the_way_is_told(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    with pytest.raises(StoreError, match="state cannot be read or written"):
+        StateFolder.acquire(tmp_path / "state")
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "engine.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError):
+        StateFolder.acquire(tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/lib/x", "ext4"),
+        ("/home/anna", "nfs4"),
+        ("/homestead", "ext4"),
+        ("/home/local/anna", "xfs"),
+        ("/mnt/my share/x", "cifs"),
+        ("/srv/x", "fuse.sshfs"),
+    ],
+)
+def test_the_deepest_and_latest_mount_counts(tmp_path: Path, path: str, kind: str) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_text(MOUNT_TABLE)
+    assert filesystem_of(Path(path), table) == kind
+
+
+def test_this_machines_mount_table_is_understood() -> None:
+    assert filesystem_of(Path("/proc/self")) == "proc"
+    assert filesystem_of(Path("/x"), Path("/does/not/exist")) == ""
+
+
+@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "lustre", "fuse.sshfs", "fuse.glusterfs", "9p", "ceph"])
+def test_network_kinds(kind: str) -> None:
+    assert is_network(kind)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "fuse.fuse-overlayfs", ""])
+def test_local_kinds(kind: str) -> None:
+    assert not is_network(kind)
