@@ -1,4 +1,7 @@
-"""What a face may ask of any cluster. Every method raises `RequestRefused` for a "no" and `Unreachable` when nobody answers."""
+"""What a face may ask of any cluster.
+
+Every method raises `RequestRefused` for a "no" and `Unreachable` when nobody answers.
+"""
 
 from __future__ import annotations
 

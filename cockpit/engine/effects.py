@@ -1,5 +1,5 @@
-"""What the machine asks the world to do, imperative. Every effect may be replayed after a crash: doing it twice is doing
-it once.
+"""What the machine asks the world to do, imperative. Every effect may be replayed after a crash: doing it
+twice is doing it once.
 """
 
 from __future__ import annotations

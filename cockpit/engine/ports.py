@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 class Journal(Protocol):
-    """The truth: what is in here happened. Every method raises `StoreError` when it cannot, and then nothing changed."""
+    """The truth: what is in here happened. A method that cannot raises `StoreError`, and then nothing changed."""
 
     async def load(self) -> tuple[ClusterState, int]:
         """The state as of the newest valid snapshot plus the tail after it, and the last sequence number."""

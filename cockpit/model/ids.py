@@ -33,7 +33,7 @@ class ReplicaId(msgspec.Struct, frozen=True, order=True):
 
 
 class JobRef(msgspec.Struct, frozen=True):
-    """What a person types for a job: `123`, `123_4` (task), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster)."""
+    """What a person types for a job: `123`, task `123_4`, replica `123/2`, attempt `123#2`, cluster `lab:123`."""
 
     job: JobId
     task: int | None = None
