@@ -1,0 +1,63 @@
+# `make help` lists what there is. Everything is installed into .venv; nothing else of this machine changes, except
+# that root gets Debian's bubblewrap (and python3-venv) where they are missing.
+
+SHELL := /bin/bash
+PYTHON_IN_VENV := .venv/bin/python
+SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
+
+.PHONY: help setup run test check format-check lint types imports architecture bench requirements sizes format clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+setup: ## prepare .venv and bubblewrap; instant when they are there
+	@tools/setup
+
+# Words after `run` go to cockpit (`make run nodes`); options need ARGS (`make run ARGS="jobs -o json"`).
+ifeq (run,$(firstword $(MAKECMDGOALS)))
+ARGS ?= $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+.DEFAULT: ; @:
+endif
+
+run: setup ## open the cockpit on this machine
+	@.venv/bin/cockpit $(ARGS)
+
+test: setup ## all tests on both cores; one file: make test TESTS=tests/sched
+	@$(PYTHON_IN_VENV) -m pytest -n 2 --dist loadgroup --requirements=.requirements.json $(TESTS)
+
+check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
+
+format-check: setup
+	@$(PYTHON_IN_VENV) -m ruff format --check --quiet --diff .
+
+lint: setup
+	@$(PYTHON_IN_VENV) -m ruff check --quiet .
+
+types: setup
+	@$(PYTHON_IN_VENV) -m mypy --no-error-summary
+
+imports: setup
+	@.venv/bin/lint-imports --no-logo
+
+architecture: setup
+	@$(PYTHON_IN_VENV) -m pytest -q tests/test_architecture.py
+
+format: setup ## format and sort imports in place
+	@$(PYTHON_IN_VENV) -m ruff format --quiet . && $(PYTHON_IN_VENV) -m ruff check --quiet --fix --select I .
+
+bench: setup ## measure every figure and print it beside its bar; writes bench.json
+	@$(PYTHON_IN_VENV) -m pytest -q -p no:xdist -o python_files='bench_*.py' --figures=bench.json tests/bench
+
+# Runs the tests only when something changed since they last ran.
+.requirements.json: $(SOURCES)
+	@$(MAKE) test
+
+requirements: setup .requirements.json ## docs/requirements.md: which promises passed tests prove
+	@$(PYTHON_IN_VENV) tools/requirements.py
+
+sizes: ## the longest files and functions, to look at now and then
+	@$(PYTHON_IN_VENV) tools/sizes.py
+
+clean: ## remove .venv and everything that tools left
+	rm -rf .venv .requirements.json bench.json build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .grimp_cache .hypothesis .benchmarks
+	find cockpit tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,97 @@
+"""The wheel, built and installed outside the checkout, does what the checkout does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+pytestmark = pytest.mark.real
+
+CHECKOUT = Path(__file__).parents[2]
+COMMANDS = (("--help",), ("schema", "job"), ("engine", "status", "-o", "json"), ("jobs",))
+RUNNABLE = COMMANDS if find_spec("cockpit.cli") else ()
+
+READ_RESOURCES = """
+from importlib.resources import files
+from cockpit.resources import fixture, theme_files
+print(files("cockpit"))
+assert [file.name for file in theme_files()], "no themes"
+assert fixture("README.md").read_text(), "no fixtures"
+"""
+
+
+def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
+    """Its stdout; fails the test with its stderr."""
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"{command} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def needed_by(name: str, seen: set[str]) -> set[str]:
+    """Names of all distributions that one needs at run time, itself included."""
+    if name not in seen:
+        seen.add(name)
+        for line in distribution(name).requires or ():
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                needed_by(requirement.name.lower(), seen)
+    return seen
+
+
+def lend(names: set[str], site_packages: Path) -> None:
+    """Links installed distributions into another environment: what a download would put there, without a network."""
+    for name in names:
+        installed = distribution(name)
+        top_level = {file.parts[0] for file in installed.files or () if file.parts[0] not in {"..", "__pycache__"}}
+        for entry in top_level:
+            link = site_packages / entry
+            if not link.exists():
+                link.symlink_to(Path(str(installed.locate_file(entry))))
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel and what the wheel says it needs, nothing else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder)
+    run(*build, CHECKOUT, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    python = folder / "venv" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel, cwd=folder)
+    (site_packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    lend(needed_by("cockpit-cluster", set()) - {"cockpit-cluster"}, site_packages)
+    return folder / "venv"
+
+
+@pytest.fixture
+def home(environment: Path, tmp_path: Path):
+    """Variables of somebody who has just installed cockpit; their engine is stopped afterwards."""
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        env[name] = str(tmp_path / name.lower())
+        Path(env[name]).mkdir(mode=0o700)
+    yield env
+    if RUNNABLE:
+        run(environment / "bin" / "cockpit", "engine", "stop", "--jobs", cwd=tmp_path, env=env)
+
+
+def test_the_wheel_asks_for_all_that_it_needs(environment: Path, tmp_path: Path):
+    assert "No broken requirements" in run(environment / "bin" / "python", "-m", "pip", "check", cwd=tmp_path)
+
+
+def test_data_files_are_in_the_wheel(environment: Path, tmp_path: Path):
+    package = run(environment / "bin" / "python", "-c", READ_RESOURCES, cwd=tmp_path)
+    assert Path(package.strip()).is_relative_to(environment)
+
+
+def test_commands_run_from_the_wheel(environment: Path, home: dict[str, str], tmp_path: Path):
+    for arguments in RUNNABLE:
+        assert run(environment / "bin" / "cockpit", *arguments, cwd=tmp_path, env=home) or arguments == ("jobs",)
