@@ -114,15 +114,13 @@ def test_cards_of_two_vendors_are_numbered_in_one_row(tools, machine_root) -> No
         '[ "$1" = -L ] || echo "0, GPU-5d5ba0d6-d33d, 24564, 00000000:07:00.0, 535.104.05, NVIDIA GeForce RTX 4090"',
     )
     tools("cnmon", "echo '| 0     /   MLU370-X4    v1.1.6 | x |'; echo '| 0% | 0 MiB/ 23308 MiB |'")
-    node, findings = (lambda seen: (seen.node, seen.findings))(
-        inspect_machine(machine_root({"dev/nvidia0": "", "proc/meminfo": MEMINFO}), ask)
-    )
-    assert [(card.index, card.model, card.vendor) for card in node.cards] == [
+    seen = inspect_machine(machine_root({"dev/nvidia0": "", "proc/meminfo": MEMINFO}), ask)
+    assert [(card.index, card.model, card.vendor) for card in seen.node.cards] == [
         (0, "RTX 4090", CardVendor.NVIDIA),
         (1, "MLU370-X4", CardVendor.MLU),
     ]
-    assert node.driver_version == "535.104.05"
-    assert findings == ()
+    assert seen.node.driver_version == "535.104.05"
+    assert seen.findings == ()
 
 
 @pytest.mark.req("TR-03")

@@ -1,4 +1,4 @@
-"""Samples have the form of `nvidia-smi` 535 on A100 nodes (MIG User Guide) and of /proc/driver/nvidia (driver README)."""
+"""Samples have the form of nvidia-smi 535 (MIG User Guide) and of /proc/driver/nvidia (README of the driver)."""
 
 from __future__ import annotations
 
