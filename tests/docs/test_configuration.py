@@ -20,7 +20,7 @@ MACHINE = Node(name=NodeName("box"), cpus=2, memory_mib=4096)
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_every_setting_is_listed_with_its_default_and_meaning(setting) -> None:
-    (row,) = re.findall(rf"^\| `{setting.name}` \| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
+    (row,) = re.findall(rf"^\| `{setting.name}` \| (.*?) ?\| (.*) \|$", PAGE, re.MULTILINE)
     assert row[0].strip("`") == setting.default
     assert row[1].replace("`", "") == setting.meaning
 
