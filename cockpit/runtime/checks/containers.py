@@ -1,0 +1,97 @@
+"""Can this machine make contained jobs: bubblewrap, user namespaces, overlays."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from cockpit.runtime.asking import Answer, Outcome
+from cockpit.runtime.checks.surroundings import Surroundings
+from cockpit.runtime.filesystems import network_filesystem
+from cockpit.runtime.findings import Finding, missing, ok
+from cockpit.runtime.sysfiles import read_text
+
+LACK = "Without it jobs run uncontained: they can change this machine, and a failed one cannot be entered as it was."
+SYSCTLS = (
+    ("kernel/unprivileged_userns_clone", "0", "1"),  # Debian's kernel patch
+    ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu from 23.10
+    ("user/max_user_namespaces", "0", "15000"),  # user_namespaces(7)
+)
+"""Below /proc/sys: name, the value that forbids, one that allows."""
+BWRAP_TRIAL = (
+    "bwrap",
+    "--ro-bind",
+    "/",
+    "/",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--dev",
+    "/dev",
+    "true",
+)
+MOUNTED = "cockpit-overlay-mounted"
+# In the folder $1, on its own: paths with commas or colons would end overlayfs's options early.
+OVERLAY_SCRIPT = f"""
+cd "$1" && mkdir upper work merged && mount -t overlay overlay -o "lowerdir=$2,upperdir=upper,workdir=work$3" merged &&
+test -e merged/. && : > merged/.cockpit-doctor && echo {MOUNTED}
+umount merged; rm -rf upper work merged
+"""
+
+
+def bubblewrap(around: Surroundings) -> list[Finding]:
+    version = around.ask(("bwrap", "--version"))
+    if version.outcome is Outcome.ABSENT:
+        return [missing("bubblewrap", "not installed", f"{LACK} Run `apt-get install bubblewrap` as root.")]
+    trial = around.ask(BWRAP_TRIAL)
+    if not trial.ok:
+        return [missing("bubblewrap", f"does not run: {_why(trial)}", f"{LACK} See user namespaces below.")]
+    return [ok("bubblewrap", f"{version.first_line.removeprefix('bubblewrap ')}, runs")]
+
+
+def user_namespaces(around: Surroundings) -> list[Finding]:
+    """Root needs none; for everybody else three sysctls of three origins can forbid them."""
+    if around.uid == 0:
+        return [ok("user namespaces", "not needed by root")]
+    forbidding = [row for row in SYSCTLS if read_text(around.root / "proc/sys" / row[0]).strip() == row[1]]
+    return [_forbidden(*row) for row in forbidding] or [ok("user namespaces", "allowed")]
+
+
+def _forbidden(name: str, forbidding: str, allowing: str) -> Finding:
+    sysctl = name.replace("/", ".")
+    return missing(
+        "user namespaces",
+        f"forbidden by {sysctl} = {forbidding}",
+        f"{LACK} As root run `sysctl -w {sysctl}={allowing}`, or start the engine: `cockpit engine start --system`.",
+    )
+
+
+def overlay(around: Surroundings) -> list[Finding]:
+    """Mounts one for a moment, in a mount namespace of its own, on the file system that will hold the containers."""
+    if network_filesystem(around.state_folder):
+        return []  # the state folder's own check says what to do, and a trial there could hang
+    lower, options, how = ("/", "", "as root") if around.uid == 0 else ("/usr", ",userxattr", "as a user")
+    with tempfile.TemporaryDirectory(
+        prefix=".cockpit-doctor-", dir=_existing_above(around.state_folder), ignore_cleanup_errors=True
+    ) as folder:
+        namespaces = ["--mount"] if around.uid == 0 else ["--mount", "--user", "--map-root-user"]
+        answer = around.ask(("unshare", *namespaces, "sh", "-c", OVERLAY_SCRIPT, "sh", folder, lower, options))
+    if MOUNTED in answer.text:
+        return [ok("overlays", f"can be mounted {how}")]
+    return [
+        missing(
+            "overlays",
+            f"cannot be mounted {how} on the file system of {around.state_folder}: {_why(answer)}",
+            f"{LACK} Run `modprobe overlay` as root (for users: Linux 5.11), or put state_folder on ext4 or xfs.",
+        )
+    ]
+
+
+def _existing_above(folder: Path) -> Path:
+    return next(above for above in (folder, *folder.parents) if above.is_dir())
+
+
+def _why(answer: Answer) -> str:
+    if answer.outcome is Outcome.HUNG:
+        return "it did not end in time"
+    return answer.first_line or f"exit code {answer.code}"

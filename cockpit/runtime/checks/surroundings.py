@@ -1,0 +1,25 @@
+"""What a check may look at. Everything comes in from here, so that a test can build any machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from cockpit.runtime.asking import Ask
+from cockpit.runtime.findings import Finding
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    env: Mapping[str, str]
+    uid: int
+    socket: Path
+    """Of the engine that this user would talk to."""
+    state_folder: Path
+    ask: Ask
+    root: Path = Path("/")
+    """Stands for `/` where the kernel's files and device nodes are read."""
+
+
+Check = Callable[[Surroundings], list[Finding]]

@@ -1,0 +1,145 @@
+"""The one reader of time.
+
+Two clocks implement `engine.ports.Clock`: `SystemClock` for a real cluster, `VirtualClock` for tests, demo and replay.
+Both can also be waited for (`Timekeeper`), so the host loop is the same over either.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Protocol
+
+from cockpit.model.ids import Millis
+
+if TYPE_CHECKING:
+    import asyncio
+
+NANOS_PER_MILLI = 1_000_000
+SLEW_DIVISOR = 1000
+"""The clock gives way to the wall clock by at most one part in this many."""
+EPOCH = Millis(0)
+LONGEST_NAP_SECONDS = 15.0
+"""asyncio sleeps on a clock that stands still while the machine is suspended, so long waits are cut into naps."""
+
+
+class Timekeeper(Protocol):
+    """A clock that can be waited for."""
+
+    def now(self) -> Millis: ...
+
+    async def wait_until(self, at: Millis) -> None:
+        """Returns once `now() >= at`; at once when that is so already."""
+        ...
+
+
+def wall_nanos() -> int:
+    """The machine's idea of the time of day, in nanoseconds UTC. It may jump either way at any moment."""
+    return time.time_ns()  # noqa: TID251 - this module is the one that may
+
+
+def boot_nanos() -> int:
+    """Nanoseconds since boot, suspended time included. Never jumps, never goes back."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class SystemClock:
+    """Time of day that never goes back and that no jump of the machine's clock can hurry.
+
+    Progress comes from the boot clock, which counts suspended time too and which nobody sets. When the wall clock
+    disagrees (an NTP step, an administrator, a resumed virtual machine), this clock does not jump after it: it runs
+    faster or slower by one part in a thousand until they agree. So a hold of four hours is never cut short by more
+    than 14 seconds, whatever happens to the wall clock, and two readings in a row never decrease. An hour of
+    disagreement lasts until the process ends; `offset_millis` tells of it.
+
+    `not_before` is the last moment in the journal: a new process begins no earlier than the old one ended.
+    Not for use from several threads.
+    """
+
+    def __init__(
+        self,
+        not_before: Millis = EPOCH,
+        *,
+        wall: Callable[[], int] = wall_nanos,
+        progress: Callable[[], int] = boot_nanos,
+    ) -> None:
+        self._wall = wall
+        self._progress = progress
+        self._progress_read = progress()
+        self._nanos = max(wall(), not_before * NANOS_PER_MILLI)
+
+    def now(self) -> Millis:
+        read = self._progress()
+        passed = read - self._progress_read
+        self._progress_read = read
+        reached = self._nanos + passed
+        leeway = passed // SLEW_DIVISOR
+        self._nanos = reached + min(max(self._wall() - reached, -leeway), leeway)
+        return Millis(self._nanos // NANOS_PER_MILLI)
+
+    def offset_millis(self) -> int:
+        """How far the machine's clock is ahead of this one; negative: behind. Large after a jump."""
+        return self._wall() // NANOS_PER_MILLI - self.now()
+
+    async def wait_until(self, at: Millis) -> None:
+        import asyncio
+
+        while (left := at - self.now()) > 0:  # noqa: ASYNC110 - nobody but the passing of time could set an event
+            await asyncio.sleep(min(left / 1000, LONGEST_NAP_SECONDS))
+
+
+class VirtualClock:
+    """Stands still until it is moved. Waiters wake in order of their moment, then in the order in which they came."""
+
+    def __init__(self, start: Millis = EPOCH) -> None:
+        self._now = start
+        self._waiters: list[tuple[Millis, int, asyncio.Future[None]]] = []
+        self._arrivals = 0
+
+    def now(self) -> Millis:
+        return self._now
+
+    def advance(self, milliseconds: int) -> None:
+        """Move forward and wake everybody whose moment has come.
+
+        What wakes sees the new time. To let each see its own moment, move from `next_wait` to `next_wait`.
+        """
+        if milliseconds < 0:
+            raise ValueError("time does not go back")
+        self._now = Millis(self._now + milliseconds)
+        while self._waiters and self._waiters[0][0] <= self._now:
+            _, _, waiter = heappop(self._waiters)
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def next_wait(self) -> Millis | None:
+        """The earliest moment that somebody waits for; None when nobody does."""
+        while self._waiters and self._waiters[0][2].done():
+            heappop(self._waiters)
+        return self._waiters[0][0] if self._waiters else None
+
+    async def wait_until(self, at: Millis) -> None:
+        if at <= self._now:
+            return
+        import asyncio
+
+        self._arrivals += 1
+        waiter = asyncio.get_running_loop().create_future()
+        heappush(self._waiters, (at, self._arrivals, waiter))
+        await waiter
+
+
+class Deadline:
+    """A span of time that runs out: for limits on programs outside, where the time of day does not matter."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends = time.monotonic() + seconds
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self._ends - time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        return self.seconds_left == 0.0

@@ -1,0 +1,52 @@
+"""What was found out about this machine, in sentences for a person."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from cockpit.runtime.asking import Answer, Outcome
+
+
+class Level(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    """Works, but a person should know."""
+    MISSING = "missing"
+    """Something that cockpit can do does not work here."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    level: Level
+    subject: str
+    """What was looked at, in a word or two."""
+    found: str
+    """What is there."""
+    advice: str = ""
+    """What cockpit lacks because of it, and the command that mends it; empty when all is well."""
+
+
+def ok(subject: str, found: str) -> Finding:
+    return Finding(Level.OK, subject, found)
+
+
+def note(subject: str, found: str, advice: str = "") -> Finding:
+    return Finding(Level.NOTE, subject, found, advice)
+
+
+def missing(subject: str, found: str, advice: str) -> Finding:
+    return Finding(Level.MISSING, subject, found, advice)
+
+
+def silence(subject: str, program: str, answer: Answer) -> Finding:
+    """Why `program` gave no usable answer, and what to try."""
+    reasons = {
+        Outcome.ABSENT: f"{program} could not be started",
+        Outcome.HUNG: f"{program} did not answer in time and was killed",
+        Outcome.ENDLESS: f"{program} printed without end and was killed",
+        Outcome.ANSWERED: f"{program} failed with exit code {answer.code}: {answer.first_line}",
+    }
+    return missing(
+        subject, reasons[answer.outcome], f"Run `{program}` by hand; reload the driver or reboot if it hangs."
+    )

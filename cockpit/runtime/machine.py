@@ -1,0 +1,70 @@
+"""This machine as a node: what the embedded cluster consists of when nobody declares anything else."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Card, Node
+from cockpit.runtime.allowance import usable_cpus, usable_memory_mib
+from cockpit.runtime.asking import Ask, ask, printable
+from cockpit.runtime.cards import ascend, cambricon, nvidia, rocm
+from cockpit.runtime.cards.found import FoundCards
+from cockpit.runtime.findings import Finding
+from cockpit.runtime.sysfiles import read_text
+
+VENDORS = (nvidia, rocm, ascend, cambricon)
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """The machine's node, and what was amiss while looking (a vendor's tool that hangs, a sick card)."""
+
+    node: Node
+    findings: tuple[Finding, ...]
+
+
+def probe_machine(root: Path = Path("/")) -> Node:
+    """The machine as one node. Never raises; takes as long as the vendors' tools do, at most their time limits."""
+    return inspect_machine(root).node
+
+
+def inspect_machine(root: Path = Path("/"), ask: Ask = ask) -> Inspection:
+    """`root` stands for `/`; `ask` runs the vendors' tools."""
+    vendors = [module.probe(root, ask) for module in VENDORS]
+    system = os.uname()
+    node = Node(
+        name=NodeName(printable(system.nodename.partition(".")[0]) or "localhost"),
+        cpus=usable_cpus(root),
+        memory_mib=usable_memory_mib(root),
+        cards=_numbered(vendors),
+        os=os_name(read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")),
+        kernel=printable(system.release),
+        driver_version=next((found.driver_version for found in vendors if found.driver_version), ""),
+    )
+    return Inspection(node, tuple(finding for found in vendors for finding in found.findings))
+
+
+def _numbered(vendors: list[FoundCards]) -> tuple[Card, ...]:
+    """Cards of several vendors in one row, numbered anew."""
+    cards = [card for found in vendors for card in found.cards]
+    return tuple(msgspec.structs.replace(card, index=index) for index, card in enumerate(cards))
+
+
+def os_name(os_release: str) -> str:
+    """`Debian GNU/Linux 12 (bookworm)` from the text of /etc/os-release (os-release(5)); `Linux` when it says none."""
+    for line in os_release.splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == "PRETTY_NAME":
+            return printable(_unquoted(value)) or "Linux"
+    return "Linux"
+
+
+def _unquoted(value: str) -> str:
+    try:
+        return " ".join(shlex.split(value))
+    except ValueError:
+        return value

@@ -1,0 +1,58 @@
+"""The folder of the engine's socket. In /tmp anybody may have made it first, so it is looked at before it is used."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from cockpit.errors import RuntimeMissing
+
+LONGEST_SOCKET_PATH = 107
+"""Bytes of sun_path without its final zero, unix(7)."""
+
+
+def trusted_socket_folder(socket: Path, owner: int, *, create: bool, shared: bool = False) -> bool:
+    """Whether `socket`'s folder exists and only `owner` can put things there; with `create` it is made.
+
+    A user's engine keeps it to itself (0700); the system's engine lets everybody in (`shared`, 0755). Raises
+    `RuntimeMissing` where it is a symbolic link, another's, or open to others: an impostor could sit there.
+    """
+    folder, mode = socket.parent, 0o755 if shared else 0o700
+    if len(os.fsencode(socket)) > LONGEST_SOCKET_PATH:
+        raise RuntimeMissing(f"{socket} is too long for a socket. Set XDG_RUNTIME_DIR to a shorter path.")
+    if create:
+        _make(folder, mode)
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise RuntimeMissing(f"{folder} cannot be looked at: {error.strerror}.") from None
+    if fault := _fault(found, owner, mode):
+        raise RuntimeMissing(f"{folder} {fault}, so it is not safe for the engine's socket. Remove it and try again.")
+    return True
+
+
+def _make(folder: Path, mode: int) -> None:
+    try:
+        folder.mkdir(mode=mode, parents=True)
+        folder.chmod(mode)  # whatever the umask left of it
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise RuntimeMissing(
+            f"{folder} cannot be made: {error.strerror}. Set XDG_RUNTIME_DIR to a folder of yours."
+        ) from None
+
+
+def _fault(found: os.stat_result, owner: int, mode: int) -> str:
+    if stat.S_ISLNK(found.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a folder"
+    if found.st_uid != owner:
+        return f"belongs to user {found.st_uid}"
+    if stat.S_IMODE(found.st_mode) & 0o777 & ~mode:
+        return f"is open to other users (mode {stat.S_IMODE(found.st_mode):o}, wanted {mode:o})"
+    return ""

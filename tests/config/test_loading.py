@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cockpit.config import SETTINGS, FractionFit, Settings, load_settings
+from cockpit.errors import SpecErrors
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_defaults_are_what_the_table_says() -> None:
+    assert load_settings(env={}) == Settings()
+    for setting in SETTINGS:
+        if setting.default:
+            assert setting.read(setting.default) == getattr(Settings(), setting.field), setting.name
+
+
+def test_every_field_is_a_setting() -> None:
+    assert [setting.field for setting in SETTINGS] == list(Settings.__struct_fields__)
+
+
+def test_flags_beat_environment_beats_user_beats_machine(tmp_path: Path) -> None:
+    user = written(tmp_path / "user.toml", 'hold_window = "1h"\ngrace_period = 1\ntime_limit = "10m"\n')
+    machine = written(
+        tmp_path / "etc.toml", 'hold_window = "2h"\ngrace_period = 2\ntime_limit = "20m"\npids_limit = 64\n'
+    )
+    settings = load_settings(
+        flags={"hold_window": "3h", "grace_period": None},
+        env={"COCKPIT_HOLD_WINDOW": "9h", "COCKPIT_GRACE_PERIOD": "7", "COCKPIT_TIME_LIMIT": ""},
+        files=[user, machine, tmp_path / "absent.toml", user / "below-a-file"],
+    )
+    assert settings.hold_window_seconds == 3 * 3600
+    assert settings.grace_seconds == 7
+    assert settings.time_limit_seconds == 600
+    assert settings.pids_limit == 64
+
+
+def test_text_from_the_environment_becomes_typed() -> None:
+    settings = load_settings(
+        env={
+            "COCKPIT_INVARIANTS": "yes",
+            "COCKPIT_PIDS_LIMIT": "100",
+            "COCKPIT_SCRATCH_SIZE": "2G",
+            "COCKPIT_FRACTION_FIT": "fgd",
+            "COCKPIT_KEEP_HISTORY": "2d",
+            "COCKPIT_STATE_FOLDER": "/srv/state",
+            "COCKPIT_CLUSTER": "lab-a",
+            "COCKPIT_JOB_ID": "set in every container",
+        }
+    )
+    assert settings == Settings(
+        cluster="lab-a",
+        state_folder="/srv/state",
+        keep_history_seconds=2 * 86400,
+        pids_limit=100,
+        scratch_mib=2048,
+        fraction_fit=FractionFit.FGD,
+        invariants=True,
+    )
+
+
+def test_all_errors_of_all_layers_at_once(tmp_path: Path) -> None:
+    user = written(tmp_path / "user.toml", 'hold_windw = "4h"\npids_limit = 3\ninvariants = "perhaps"\n')
+    broken = written(tmp_path / "etc.toml", "cluster = \n")
+    with pytest.raises(SpecErrors) as caught:
+        load_settings(
+            flags={"fraction_fit": "worst"}, env={"COCKPIT_STATE_FOLDER": "relative\x1b"}, files=[user, broken]
+        )
+    errors = caught.value.errors
+    assert len(errors) == 6
+    assert errors[0].startswith(f"{broken}: is no TOML: ")
+    assert f"{user}: pids_limit: must be a whole number from 16 to 4194304, not 3" in errors
+    assert f'{user}: invariants: must be true or false, not "perhaps"' in errors
+    assert f"{user}: hold_windw: is unknown; did you mean hold_window?" in errors
+    assert "environment: state_folder: must be an absolute path, not 'relative\\x1b'" in errors
+    assert 'flags: fraction_fit: must be best or fgd, not "worst"' in errors
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hold_window = -1",
+        'time_limit = "soon"',
+        "time_limit = 0",
+        "pids_limit = true",
+        "cluster = ''",
+        "invariants = 1",
+    ],
+)
+def test_wrong_values_name_their_setting(tmp_path: Path, line: str) -> None:
+    with pytest.raises(SpecErrors, match=line.split(maxsplit=1)[0]):
+        load_settings(env={}, files=[written(tmp_path / "c.toml", line)])
+
+
+def test_unreadable_files_are_told(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b'cluster = "\xff"\n')
+    with pytest.raises(SpecErrors, match="cannot be read"):
+        load_settings(env={}, files=[tmp_path / "latin.toml"])
+
+
+def test_no_file_no_toml_reader() -> None:
+    """A one-shot command without configuration does not pay for a parser."""
+    program = (
+        "import sys; from cockpit.config import load_settings; from pathlib import Path;"
+        "load_settings(env={'COCKPIT_PIDS_LIMIT': '99'}, files=[Path('/nonexistent/config.toml')]);"
+        "sys.exit(bool({'tomllib', 'difflib', 'asyncio'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

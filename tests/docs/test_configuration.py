@@ -1,0 +1,48 @@
+"""docs/configuration.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cockpit.config import SETTINGS, load_settings
+from cockpit.formats.clusterfile import cluster_nodes, cluster_schema
+from cockpit.formats.tables import parse_toml
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Node
+
+PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text()
+EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+MACHINE = Node(name=NodeName("box"), cpus=2, memory_mib=4096)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_is_listed_with_its_default_and_meaning(setting) -> None:
+    (row,) = re.findall(rf"^\| `{setting.name}` \| (.*?) ?\| (.*) \|$", PAGE, re.MULTILINE)
+    assert row[0].strip("`") == setting.default
+    assert row[1].replace("`", "") == setting.meaning
+
+
+def test_no_other_setting_is_listed() -> None:
+    table = PAGE.split("| setting |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [setting.name for setting in SETTINGS]
+
+
+def test_every_field_of_cluster_toml_is_listed() -> None:
+    table = PAGE.split("| key |")[1].split("\n\n")[0]
+    listed = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:])))
+    node = cluster_schema()["properties"]["nodes"]["items"]["properties"]
+    card = node["cards"]["items"]["properties"]
+    assert listed == {"overcommit", *node, *card}
+
+
+def test_the_examples_are_read(tmp_path: Path) -> None:
+    settings, machine, nodes = EXAMPLES
+    (tmp_path / "config.toml").write_text(settings)
+    assert load_settings(env={}, files=[tmp_path / "config.toml"]).hold_window_seconds == 8 * 3600
+    (box,) = cluster_nodes(MACHINE, machine)
+    assert (len(box.cards), {card.slices for card in box.cards}) == (8, {4})
+    assert [len(node.cards) for node in cluster_nodes(MACHINE, nodes)] == [4, 4]
+    assert parse_toml(nodes, "example")["overcommit"] is True

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from cockpit.runtime.asking import Answer, Outcome, ask
+from cockpit.runtime.checks import containers, folders, hardware, limits, schedulers, terminal
+from cockpit.runtime.checks.surroundings import Surroundings
+from cockpit.runtime.doctor import CHECKS, findings
+from cockpit.runtime.findings import Level
+
+
+def absent(_command):
+    return Answer(Outcome.ABSENT)
+
+
+def hung(_command):
+    return Answer(Outcome.HUNG)
+
+
+def answering(**answers: Answer):
+    return lambda command: answers.get(command[0], Answer(Outcome.ABSENT))
+
+
+@pytest.fixture
+def around(tmp_path: Path):
+    def build(**given) -> Surroundings:
+        defaults = {
+            "env": {},
+            "uid": 1000,
+            "socket": tmp_path / "run/engine.sock",
+            "state_folder": tmp_path / "state",
+            "ask": absent,
+            "root": tmp_path / "root",
+        }
+        return Surroundings(**{**defaults, **given})
+
+    return build
+
+
+@pytest.mark.req("UI-44")
+def test_everything_on_this_machine_in_sentences(tmp_path: Path) -> None:
+    env = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": str(tmp_path)}
+    found = findings(socket=tmp_path / "engine.sock", state_folder=tmp_path / "state", env=env)
+    subjects = [finding.subject for finding in found]
+    for subject in ("Python", "machine", "bubblewrap", "limits", "state folder", "Slurm", "terminal", "time"):
+        assert subject in subjects
+    assert all(finding.found for finding in found)
+    assert all(finding.advice for finding in found if finding.level is Level.MISSING)
+    assert list(tmp_path.iterdir()) == []  # it looked and left nothing
+
+
+@pytest.mark.req("UI-44", "TR-03")
+@pytest.mark.parametrize("answer", [absent, hung, lambda _: Answer(Outcome.ANSWERED, 1, "\x1b[2J\0%s{}[bold]" * 99)])
+def test_a_machine_where_every_program_misbehaves(answer, tmp_path: Path) -> None:
+    found = findings(socket=tmp_path / "engine.sock", state_folder=tmp_path, env={}, uid=1000, ask=answer)
+    assert not any("could not be looked at" in finding.found for finding in found)
+    assert all((finding.found + finding.advice).isprintable() for finding in found)
+    broken = {finding.subject for finding in found if finding.level is Level.MISSING}
+    assert {"bubblewrap", "overlays"} <= broken
+
+
+@pytest.mark.req("TR-03")
+def test_a_check_that_fails_is_a_finding(tmp_path: Path) -> None:
+    def explode(_command):
+        raise RuntimeError("boom\x1b")
+
+    found = findings(socket=tmp_path / "e.sock", state_folder=tmp_path, env={}, uid=1000, ask=explode)
+    assert {finding.found for finding in found if finding.subject == "bubblewrap"} == {
+        "could not be looked at: RuntimeError: boom?"
+    }
+    assert len(found) >= len(CHECKS)
+
+
+@pytest.mark.real
+@pytest.mark.req("UI-44")
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts as root")
+def test_an_overlay_is_really_mounted_and_gone_again() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        state = Path(folder) / "with, comma:colon/state"
+        state.parent.mkdir()
+        around = Surroundings(env={}, uid=0, socket=state / "s", state_folder=state, ask=ask)
+        mounts = Path("/proc/self/mountinfo").read_text()
+        (finding,) = containers.overlay(around)
+        assert (finding.level, finding.found) == (Level.OK, "can be mounted as root")
+        assert Path("/proc/self/mountinfo").read_text() == mounts
+        assert list(state.parent.iterdir()) == []
+
+
+def test_bubblewrap_installed_but_forbidden(around) -> None:
+    def bwrap(command):
+        if "--version" in command:
+            return Answer(Outcome.ANSWERED, 0, "bubblewrap 0.8.0\n")
+        return Answer(Outcome.ANSWERED, 1, "bwrap: No permissions to create new namespace\n")
+
+    (finding,) = containers.bubblewrap(around(ask=bwrap))
+    assert finding.level is Level.MISSING
+    assert "No permissions to create new namespace" in finding.found
+
+
+@pytest.mark.req("UI-44")
+@pytest.mark.parametrize(
+    ("sysctl", "value", "mends"),
+    [
+        ("kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
+        ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
+    ],
+)
+def test_user_namespaces_and_who_forbids_them(around, machine_root, sysctl: str, value: str, mends: str) -> None:
+    root = machine_root({f"proc/sys/{sysctl}": f"{value}\n"})
+    (finding,) = containers.user_namespaces(around(root=root))
+    assert finding.level is Level.MISSING
+    assert mends in finding.advice
+    (allowed,) = containers.user_namespaces(around(root=root, uid=0))
+    assert allowed.level is Level.OK
+
+
+@pytest.mark.req("UI-44")
+def test_limits_of_cgroup_v2(around, machine_root) -> None:
+    root = machine_root(
+        {
+            "proc/self/cgroup": "0::/job.scope\n",
+            "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n",
+            "sys/fs/cgroup/job.scope/cgroup.controllers": "memory pids\n",
+            "sys/fs/cgroup/job.scope/cgroup.subtree_control": "",
+        }
+    )
+    (partly,) = limits.limits(around(root=root))
+    assert partly.found == "cgroup v2 without cpu: those limits are soft"
+    (root / "sys/fs/cgroup/job.scope/cgroup.controllers").write_text("cpu memory pids\n")
+    (full,) = limits.limits(around(root=root))
+    assert full.level is Level.OK
+    (root / "sys/fs/cgroup/job.scope/cgroup.subtree_control").unlink()
+    (soft,) = limits.limits(around(root=root))
+    assert "may not be written: limits are soft" in soft.found
+
+
+def test_limits_of_cgroup_v1_and_of_none(around, machine_root) -> None:
+    root = machine_root({f"sys/fs/cgroup/{name}/tasks": "" for name in ("cpu", "memory")})
+    (partly,) = limits.limits(around(root=root))
+    assert partly.found == "cgroup v1, pids may not be written: those limits are soft (rlimits)"
+    (root / "sys/fs/cgroup/pids").mkdir()
+    assert limits.limits(around(root=root))[0].level is Level.OK
+    assert limits.limits(around(root=root / "nowhere"))[0].found.startswith("no cgroups, cpu, memory, pids")
+
+
+@pytest.mark.req("UI-44")
+def test_schedulers(around, tmp_path: Path) -> None:
+    up = answering(scontrol=Answer(Outcome.ANSWERED, 0, "Slurmctld(primary) at head is UP\n"))
+    assert schedulers.slurm(around(ask=up))[0].level is Level.OK
+    down = answering(scontrol=Answer(Outcome.ANSWERED, 1, "Slurmctld(primary) at head is DOWN\n"))
+    assert "does not answer: Slurmctld(primary) at head is DOWN" in schedulers.slurm(around(ask=down))[0].found
+    assert "no answer in time" in schedulers.slurm(around(ask=hung))[0].found
+    assert schedulers.kubernetes(around(env={"HOME": str(tmp_path)}))[0].level is Level.NOTE
+    (tmp_path / "kube.yaml").touch()
+    assert schedulers.kubernetes(around(env={"KUBECONFIG": f":{tmp_path}/kube.yaml"}))[0].level is Level.OK
+
+
+@pytest.mark.req("UI-44")
+def test_terminals(around) -> None:
+    assert terminal.terminal(around(env={}))[0].found == "TERM is not set"
+    assert terminal.terminal(around(env={"TERM": "dumb"}))[0].level is Level.NOTE
+    rich = terminal.terminal(around(env={"TERM": "tmux-256color", "COLORTERM": "truecolor", "TMUX": "/tmp/t,1,0"}))
+    assert [finding.found for finding in rich[:2]] == ["tmux-256color in tmux", "16 million"]
+    assert terminal.terminal(around(env={"TERM": "linux"}))[1].level is Level.NOTE
+    assert terminal.locale(around(env={"LC_ALL": "C", "LANG": "de_DE.UTF-8"}))[0].level is Level.NOTE
+    assert terminal.locale(around(env={"LANG": "de_DE.utf8"}))[0].level is Level.OK
+    assert terminal.tmux(around())[0].level is Level.NOTE
+
+
+@pytest.mark.req("UI-44", "TR-03")
+def test_folders(around, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, disk = folders.state_folder(around())
+    assert made.found.endswith("(will be made)")
+    assert "GiB free" in disk.found
+    (tmp_path / "file").touch()
+    (finding,) = folders.state_folder(around(state_folder=tmp_path / "file/state"))
+    assert finding.level is Level.MISSING
+    assert "Set state_folder" in finding.advice
+    monkeypatch.setattr(folders, "network_filesystem", lambda _path: "nfs4")
+    (finding,) = folders.state_folder(around())
+    assert "network file system (nfs4)" in finding.found
+
+
+def test_an_unsafe_socket_folder_is_missing(around, tmp_path: Path) -> None:
+    (tmp_path / "run").symlink_to(tmp_path)
+    (finding,) = folders.socket_folder(around(uid=os.getuid()))
+    assert (finding.level, "symbolic link" in finding.found) == (Level.MISSING, True)
+
+
+def test_a_clock_that_was_never_set(around, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "wall_nanos", lambda: 86_400 * 10**9)
+    (finding,) = hardware.time_of_day(around())
+    assert finding.found == "1970-01-02 00:00:00 UTC: the clock was never set"
+
+
+@pytest.mark.req("JT-43")
+def test_cards_are_counted_by_model(tools, around, machine_root) -> None:
+    tools("cnmon", "for n in 0 1; do echo \"| $n / MLU370-X4  v1 | x |\"; echo '| 0 MiB/ 23308 MiB |'; done")
+    found = hardware.machine(around(ask=ask, root=machine_root({"dev/null": ""})))
+    assert [finding.found for finding in found if finding.subject == "cards"] == ["2 × MLU370-X4, driver unknown"]
