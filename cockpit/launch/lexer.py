@@ -50,6 +50,8 @@ class Unlike(NamedTuple):
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _PLAIN = re.compile(r"[^ \t\n'\"\\$`;&|<>()]+")
+_BARE = re.compile(r"[^ \t]+")
+_MARKS = re.compile(r"[\n'\"\\$`;&|<>()#]")
 _PLAIN_IN_QUOTES = re.compile(r'[^"\\$`]+')
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
@@ -66,18 +68,19 @@ _OPERATORS = (
     ("(", "begins a subshell"),
     (")", "ends a subshell"),
 )
-_SHELL_WORDS = frozenset(
-    """! { } [[ case do done elif else esac fi for function if in select then until while
+_NO_PROGRAMS = """
+    ! { } [[ case do done elif else esac fi for function if in select then until while
     . : alias bg break cd continue declare eval exec exit export fg hash jobs let local popd pushd read readonly
-    return set shift shopt source times trap typeset ulimit umask unalias unset wait""".split()
-)
-"""Reserved words and builtins of a shell that are no programs."""
+    return set shift shopt source times trap typeset ulimit umask unalias unset wait
+"""
+"""Reserved words and builtins of a shell."""
+_SHELL_WORDS = frozenset(_NO_PROGRAMS.split())
 
 
 def lex(command: str) -> list[Word] | Unlike:
     """The words of one simple command, at least one; or why it is not one."""
     try:
-        words = _Lexer(command).words()
+        words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
     except _UnlikeError as error:
         return error.args[0]  # type: ignore[no-any-return] # the one argument is an Unlike
     if not words:
@@ -93,6 +96,11 @@ def _first_word_trouble(first: Word) -> Unlike | None:
     if first.parts in {(), (Literal(""),)}:
         return Unlike("begins with an empty word; begin with an executable", wrappable=False)
     return None
+
+
+def _bare_words(command: str) -> list[Word]:
+    """Of a command in which nothing is special; most are so, and thousands are checked at once."""
+    return [Word(word, (Literal(word),), quoted=False) for word in _BARE.findall(command)]
 
 
 class _UnlikeError(Exception):

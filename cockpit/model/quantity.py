@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from cockpit.model.text import visible
 
@@ -26,11 +27,8 @@ def parse_memory(value: object) -> int | str:
     without a unit is MiB. Fractions of a MiB are rounded up."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    match = _MEMORY.match(value) if isinstance(value, str) and value.isascii() else None
-    if match is None:
-        return _not_a("size", value, "512M, 2G, 1.5G or a number of MiB")
-    number, unit = match.groups()
-    return math.ceil(Fraction(number) * _KIB_PER_UNIT[(unit or "M").upper()] / 1024)
+    mib = _memory_mib(value) if isinstance(value, str) and value.isascii() else None
+    return _not_a("size", value, "512M, 2G, 1.5G or a number of MiB") if mib is None else mib
 
 
 def parse_duration(value: object) -> int | str:
@@ -38,10 +36,7 @@ def parse_duration(value: object) -> int | str:
     `days-hours:minutes` and `days-hours:minutes:seconds`. Other than in Slurm, a number without a unit is seconds."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    text = value if isinstance(value, str) and value.isascii() else ""
-    if _UNITS.match(text):
-        return _units_seconds(text.lower())
-    seconds = _clock_seconds(text.strip()) if _CLOCK.match(text) else None
+    seconds = _duration_seconds(value) if isinstance(value, str) and value.isascii() else None
     return _not_a("time", value, "90s, 10m, 1h30m, 2-12:00:00 or a number of seconds") if seconds is None else seconds
 
 
@@ -62,6 +57,22 @@ def duration_text(seconds: int) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+@lru_cache(maxsize=256)
+def _memory_mib(text: str) -> int | None:
+    match = _MEMORY.match(text)
+    if match is None:
+        return None
+    number, unit = match.groups()
+    return math.ceil(Fraction(number) * _KIB_PER_UNIT[(unit or "M").upper()] / 1024)
+
+
+@lru_cache(maxsize=256)
+def _duration_seconds(text: str) -> int | None:
+    if _UNITS.match(text):
+        return _units_seconds(text.lower())
+    return _clock_seconds(text.strip()) if _CLOCK.match(text) else None
 
 
 def _units_seconds(text: str) -> int:

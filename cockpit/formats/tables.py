@@ -1,0 +1,113 @@
+"""Tables of fields: what a job file's mappings hold, read into frozen values and written back."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from cockpit.formats.kinds import Kind, Reading, Schema, described
+from cockpit.model.text import visible
+
+_LONGEST_NAME = 64
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One field: its name in files, its attribute in the model, and what it holds."""
+
+    name: str
+    attribute: str
+    kind: Kind[Any]
+    about: str
+    """One sentence for the schema."""
+    required: bool = False
+    alias: bool = False
+    """Another name for a field's attribute: read, not written."""
+    always: bool = False
+    """Written even when it has the model's default, because an administrator's may be another."""
+    derive: Callable[[dict[str, Any]], Any] | None = None
+    """Where it is not given: its value from the attributes that are."""
+
+
+class Table(Generic[Struct]):
+    """A mapping with known fields. With `short`, text alone stands for the field of that name."""
+
+    def __init__(self, struct: type[Struct], fields: Sequence[Field], *, short: str = "") -> None:
+        self.fields = tuple(fields)
+        self._struct = struct
+        self._short = short
+        self._by_name = {field.name: field for field in fields}
+        self._needed = tuple(field for field in fields if field.required or field.derive)
+        self.stand_in = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
+
+    def read(self, value: object, at: str, reading: Reading) -> Struct:
+        given = self.given(value, at, reading)
+        return self.stand_in if given is None else self._struct(**given)
+
+    def given(self, value: object, at: str, reading: Reading) -> dict[str, Any] | None:
+        """The attributes that the file gives, all that are required among them; None where it is no table."""
+        if self._short and isinstance(value, str):
+            value = {self._short: value}
+        if not isinstance(value, dict):
+            reading.wrong(at, f"is {described(value)}; write fields: {', '.join(list(self._by_name)[:4])} …")
+            return None
+        given: dict[str, Any] = {}
+        prefix = f"{at}." if at else ""
+        for name, item in value.items():
+            self._read_field(name, item, prefix, reading, given)
+        for field in self._needed:
+            if field.attribute not in given:
+                given[field.attribute] = self._absent(field, prefix, reading, given)
+        return given
+
+    def _read_field(self, name: str, item: object, prefix: str, reading: Reading, given: dict[str, Any]) -> None:
+        field = self._by_name.get(name)
+        if field is None:
+            reading.wrong(f"{prefix}{visible(name)}", f"is no field here{self._advice(name)}")
+        elif field.attribute in given:
+            reading.wrong(f"{prefix}{name}", "says again what another field says; keep one of them")
+        else:
+            given[field.attribute] = field.kind.read(item, f"{prefix}{name}", reading)
+
+    def _absent(self, field: Field, prefix: str, reading: Reading, given: dict[str, Any]) -> object:
+        if field.derive is not None:
+            return field.derive(given)
+        reading.wrong(f"{prefix}{field.name}", f"is missing; {field.about[0].lower()}{field.about[1:].rstrip('.')}")
+        return field.kind.stand_in
+
+    def _advice(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._by_name, 1) if len(name) <= _LONGEST_NAME else []
+        return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(self._by_name)}"
+
+    def write(self, value: Struct) -> dict[str, object]:
+        """Only what differs from the defaults, in the table's order."""
+        return {
+            field.name: field.kind.write(getattr(value, field.attribute))
+            for field in self.fields
+            if not field.alias and (field.required or field.derive or field.always or self._differs(field, value))
+        }
+
+    def _differs(self, field: Field, value: Struct) -> bool:
+        given, default = getattr(value, field.attribute), getattr(self.stand_in, field.attribute)
+        return bool(given != default)
+
+    def schema(self) -> Schema:
+        table: Schema = {
+            "type": "object",
+            "properties": {field.name: self._field_schema(field) for field in self.fields},
+            "additionalProperties": False,
+        }
+        if required := [field.name for field in self.fields if field.required]:
+            table["required"] = required
+        return {"anyOf": [self._by_name[self._short].kind.schema(), table]} if self._short else table
+
+    def _field_schema(self, field: Field) -> Schema:
+        schema = {"description": field.about, **field.kind.schema()}
+        default = None if field in self._needed else getattr(self.stand_in, field.attribute)
+        if default is not None and not field.alias and not field.always:
+            schema["default"] = field.kind.write(default)
+        return schema
