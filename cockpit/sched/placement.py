@@ -70,10 +70,10 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
     idle = [index.by_whole[kind.number] for kind in kinds]
     if shape.exclusive:
         least = min((kind.whole_cards for kind in kinds), default=0)
-        return _filtered(index, walk(idle, least, spec.cpus), shape, spec)
+        return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
     if spec.shares_a_card:
         return _sharing(index, holes, idle, shape, spec)
-    return _filtered(index, walk(idle, spec.whole_cards, spec.cpus), shape, spec)
+    return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
 
 
 def pinned(index: Index, shape: Shape) -> list[Room]:
@@ -102,7 +102,7 @@ def _filtered(index: Index, walked: Iterator[tuple[int, int]], shape: Shape, spe
 def _sharing(index: Index, holes: list[Shelves], idle: list[Shelves], shape: Shape, spec: NodeSpec) -> Iterator[Room]:
     """Cards already shared before idle ones; a room comes once, with the card that fits best."""
     for on_idle, shelves, least in ((False, holes, spec.card_milli), (True, idle, 1)):
-        for label, order in walk(shelves, least, spec.cpus):
+        for label, order in walk(shelves, least, spec.cpus, spec.memory_mib):
             room = index.rooms[order]
             if _fits(room, shape, spec) and share_rank(room, sharing_cards(room, spec)[0]) == (on_idle, label):
                 yield room

@@ -8,7 +8,7 @@ from operator import itemgetter
 import msgspec
 
 from cockpit.model.ids import JobId
-from cockpit.model.node import Allocation, CardSlice, Node
+from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.reasons import Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slice
@@ -64,7 +64,7 @@ def shortfall(room: Room, spec: NodeSpec, *, exclusive: bool) -> tuple[Resource,
     if exclusive and room.tenants:
         return Resource.NODE, 0
     if spec.shares_a_card:
-        if not sharing_cards(room, spec):
+        if not any(_holds_share(room, card, spec) for card in room.node.cards):
             return Resource.CARD_SHARE, max((room.holes[card] for card in _accepted(room, spec)), default=0)
     elif spec.card_milli and (cards := len(whole_cards(room, spec))) < spec.whole_cards:
         return Resource.CARDS, cards
@@ -86,11 +86,9 @@ def whole_cards(room: Room, spec: NodeSpec) -> tuple[int, ...]:
 def sharing_cards(room: Room, spec: NodeSpec) -> list[int]:
     """Accepted cards with room for the share, best fit first: cards already shared, smallest hole first, then idle
     ones, those made for sharing first."""
-    cards = room.node.cards
-    fitting = [
-        index for index in _accepted(room, spec) if share_taken(cards[index], spec.card_milli) <= room.holes[index]
-    ]
-    return sorted(fitting, key=lambda index: (*share_rank(room, index), cards[index].slices == 0, index))
+    fitting = [card for card in room.node.cards if _holds_share(room, card, spec)]
+    fitting.sort(key=lambda card: (*share_rank(room, card.index), card.slices == 0, card.index))
+    return [card.index for card in fitting]
 
 
 def share_rank(room: Room, card: int) -> tuple[bool, int]:
@@ -119,6 +117,12 @@ def allocate(room: Room, spec: NodeSpec, rank: int, *, exclusive: bool, card: in
         free = sorted(whole_cards(room, spec), key=lambda index: (node.cards[index].slices > 0, index))
         slices = tuple(whole_slice(node.cards[index]) for index in sorted(free[: spec.whole_cards]))
     return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
+
+
+def _holds_share(room: Room, card: Card, spec: NodeSpec) -> bool:
+    return spec.card_milli <= room.holes[card.index] and (
+        accepts(spec, card) and share_taken(card, spec.card_milli) <= room.holes[card.index]
+    )
 
 
 def _accepted(room: Room, spec: NodeSpec) -> list[int]:

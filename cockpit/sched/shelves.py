@@ -64,12 +64,13 @@ class Shelves:
             end = start
 
 
-def walk(shelves: Sequence[Shelves], least: int, cpus: int) -> Iterator[tuple[int, int]]:
+def walk(shelves: Sequence[Shelves], least: int, cpus: int, memory_mib: int) -> Iterator[tuple[int, int]]:
     """(label, order) of the nodes with at least these free, best fit first over all the given shelves together."""
     labels: Iterable[int] = sorted({label for each in shelves for label in each.labels() if label >= least})
     for label in labels:
         for entry in merge(*(each.with_cpus(label, cpus) for each in shelves)):
-            yield label, entry[2]
+            if entry[1] >= memory_mib:
+                yield label, entry[2]
 
 
 def _entry(room: Room) -> Entry:

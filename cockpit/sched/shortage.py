@@ -27,25 +27,30 @@ class Shortages:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._nearest: dict[Shape, tuple[NodeShortfall, ...]] = {}
+        self._of_one: dict[Shape, NotEnoughFree] = {}
 
     def reason(self, shape: Shape) -> NotEnoughFree:
         """Of a feasible shape that found no room, for the first alternative that could ever have it."""
         floor = self._index.floor
-        spec = next(spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
-        one = replace(shape, nodes=1, specs=(spec,))
-        if one not in self._nearest:
-            self._nearest[one] = nearest(self._index, one, spec)
-        near = self._nearest[one]
-        return NotEnoughFree(
-            resource=near[0].resource,
-            wanted=wanted(spec, near[0].resource),
-            card_models=spec.card_models,
-            nodes_wanted=shape.nodes,
-            nodes_with_room=sum(1 for _ in fitting(self._index, shape, spec)),
-            nearest=near,
-            other_models_free=_other_models_free(self._index, shape, spec),
-        )
+        specs = (spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
+        one = replace(shape, nodes=1, specs=(next(specs),))
+        if one not in self._of_one:
+            self._of_one[one] = _not_enough(self._index, one)
+        return replace(self._of_one[one], nodes_wanted=shape.nodes)
+
+
+def _not_enough(index: Index, shape: Shape) -> NotEnoughFree:
+    (spec,) = shape.specs
+    near = nearest(index, shape, spec)
+    return NotEnoughFree(
+        resource=near[0].resource,
+        wanted=wanted(spec, near[0].resource),
+        card_models=spec.card_models,
+        nodes_wanted=shape.nodes,
+        nodes_with_room=sum(1 for _ in fitting(index, shape, spec)),
+        nearest=near,
+        other_models_free=_other_models_free(index, shape, spec),
+    )
 
 
 def nearest(index: Index, shape: Shape, spec: NodeSpec) -> tuple[NodeShortfall, ...]:
