@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from typing import Final
 
 from cockpit.model.ids import Millis
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_SECOND: Final = [f"{second:02}." for second in range(60)]
+_MILLIS: Final = [f"{millis:03}Z" for millis in range(1000)]
+"""Written once: a list of ten thousand jobs holds thirty thousand moments."""
 
 
 def iso(moment: Millis) -> str:
     """`2026-10-05T09:14:03.120Z`."""
-    minutes, millis = divmod(moment, 60_000)
-    return f"{_iso_minute(minutes)}{millis // 1000:02}.{millis % 1000:03}Z"
+    seconds, millis = divmod(moment, 1000)
+    minutes, second = divmod(seconds, 60)
+    return _iso_minute(minutes) + _SECOND[second] + _MILLIS[millis]
 
 
 def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:

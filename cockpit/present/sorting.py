@@ -1,4 +1,4 @@
-"""Rows in the order of named columns: `cards,-submitted_at` (a minus: largest first). Cells without a fact come last."""
+"""Rows in the order of named columns: `cards,-submitted_at` (minus: largest first). Cells without a fact come last."""
 
 from __future__ import annotations
 
