@@ -15,7 +15,6 @@ from cockpit.model.ids import JobRef
 from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
-from cockpit.present.units import parse_duration, parse_memory
 
 
 class Verb(NamedTuple):
@@ -109,17 +108,21 @@ def reference(text: str) -> JobRef:
 
 def seconds(text: str) -> int:
     """An argument that is a duration."""
-    found = parse_duration(text)
-    if found is None:
-        raise ArgumentTypeError(f"{safe(text)} is not a duration such as 90s, 10m or 2h")
-    return found
+    from cockpit.model.quantity import parse_duration  # noqa: PLC0415 - few verbs take one
+
+    return _number(parse_duration(text))
 
 
 def mebibytes(text: str) -> int:
     """An argument that is memory."""
-    found = parse_memory(text)
-    if found is None:
-        raise ArgumentTypeError(f"{safe(text)} is not memory such as 512M or 4G")
+    from cockpit.model.quantity import parse_memory  # noqa: PLC0415 - few verbs take it
+
+    return _number(parse_memory(text))
+
+
+def _number(found: int | str) -> int:
+    if isinstance(found, str):
+        raise ArgumentTypeError(found)
     return found
 
 

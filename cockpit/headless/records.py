@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from cockpit.model.text import is_visible
 from cockpit.present.columns import Column, Context, Fraction
-from cockpit.present.safe import INVISIBLE_LETTERS, safe
+from cockpit.present.safe import safe
 
 JSON_VERSION: Final = 1
 FORMULA_STARTS: Final = ("=", "+", "-", "@")
@@ -78,9 +79,7 @@ def _plain(line: bytes) -> bool:
 
 def _escaped(line: bytes) -> bytes:
     text = line.decode()
-    if text.isprintable() and INVISIBLE_LETTERS.isdisjoint(text):
-        return line
-    return "".join(char if char.isprintable() and char not in INVISIBLE_LETTERS else _u(char) for char in text).encode()
+    return line if is_visible(text) else "".join(char if is_visible(char) else _u(char) for char in text).encode()
 
 
 def _u(char: str) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from cockpit.backends.base import Backend
 from cockpit.headless.streams import Streams
+from cockpit.model.spec import JobSpec
 from cockpit.model.view import EngineStatus
 from cockpit.present.columns import Context
 
@@ -37,7 +38,7 @@ class Finding(Protocol):
 
     @property
     def level(self) -> str:
-        """`ok`, `warning` or `error`."""
+        """`ok`, `note` or `missing`."""
         ...
 
     @property
@@ -53,11 +54,15 @@ class Finding(Protocol):
 
 
 class Services(NamedTuple):
-    """How commands reach the world. `connect` takes the cluster's name (None: the configured one)."""
+    """How commands reach the world. Each is called at most once or not at all, so that its imports can wait."""
 
     connect: Callable[[str | None], Backend]
-    engine: EngineControl
+    """The cluster of that name; None: the configured one."""
+    engine: Callable[[], EngineControl]
     findings: Callable[[], Sequence[Finding]]
+    """What `doctor` finds."""
+    read_jobs: Callable[[str, str, str], list[JobSpec]]
+    """Source name, text, and the absolute folder where its relative paths begin. Raises `SpecErrors`."""
 
 
 class Call:

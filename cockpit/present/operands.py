@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
+from cockpit.model.quantity import parse_duration, parse_memory
 from cockpit.present.columns import Fraction, Kind
 from cockpit.present.moments import parse_moment
-from cockpit.present.units import parse_duration, parse_memory
 
 
 class Operand(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ def read_operand(kind: Kind, text: str) -> Operand | str:
         return "a word after : or ~"
     read, wants = _READERS[kind]
     number = read(text)
-    return wants if number is None else Operand(number)
+    return Operand(number) if isinstance(number, int | float) else wants
 
 
 def _number(text: str) -> float | None:
@@ -43,7 +43,7 @@ def _number(text: str) -> float | None:
 _NUMBER: Final = (_number, "a number")
 _MEMORY: Final = (parse_memory, "memory such as 512M or 4G")
 
-_READERS: Final[dict[Kind, tuple[Callable[[str], float | None], str]]] = {
+_READERS: Final[dict[Kind, tuple[Callable[[str], float | str | None], str]]] = {
     Kind.INTEGER: _NUMBER,
     Kind.NUMBER: _NUMBER,
     Kind.FRACTION: _NUMBER,

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from cockpit.model.text import INVISIBLE, escaped
+
 ZERO_WIDTH_JOINER: Final = "\u200d"
 VARIATION_SELECTOR: Final = "\ufe0f"
 
 HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-INVISIBLE_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")
-"""Not format characters to Unicode, but drawn as nothing: two names could look alike."""
 
 
 def safe(text: str) -> str:
     """The text, with everything that a terminal might obey or hide written out."""
     if text.isascii():
         return text if text.isprintable() else _escaped(text)
-    if text.isprintable() and INVISIBLE_LETTERS.isdisjoint(text):
+    if text.isprintable() and INVISIBLE.search(text) is None:
         return text
     return _escaped(text)
 
@@ -36,7 +36,7 @@ def is_harmful(char: str) -> bool:
     """Whether a terminal might obey this character, or draw nothing for it."""
     import unicodedata  # noqa: PLC0415 - most text is plain and never asks
 
-    return unicodedata.category(char) in HARMFUL_CATEGORIES or char in INVISIBLE_LETTERS
+    return unicodedata.category(char) in HARMFUL_CATEGORIES or INVISIBLE.match(char) is not None
 
 
 def is_emoji(char: str) -> bool:
@@ -46,13 +46,9 @@ def is_emoji(char: str) -> bool:
 
 def _escaped(text: str) -> str:
     return "".join(
-        _written_out(char) if is_harmful(char) and not _joins_emoji(text, index) else char
+        escaped(char) if is_harmful(char) and not _joins_emoji(text, index) else char
         for index, char in enumerate(text)
     )
-
-
-def _written_out(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def _joins_emoji(text: str, index: int) -> bool:

@@ -1,8 +1,7 @@
-"""Quantities as people read and write them: durations, memory, cards, fractions, bars. M and G are binary."""
+"""Quantities as people read them: durations, memory, cards, fractions, bars. `model.quantity` reads what they write."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from cockpit.model.spec import WHOLE_CARD
@@ -10,9 +9,6 @@ from cockpit.model.spec import WHOLE_CARD
 MINUTE: Final = 60
 HOUR: Final = 3600
 DAY: Final = 86_400
-
-SECONDS_OF_UNIT: Final = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
-MIB_OF_UNIT: Final = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 BAR_STEPS: Final = " ▏▎▍▌▋▊▉▇"
 
@@ -77,24 +73,3 @@ def bar(part: float, columns: int) -> str:
     eighths = round(min(max(part, 0.0), 1.0) * columns * 8)
     full, rest = divmod(eighths, 8)
     return (BAR_STEPS[8] * full + (BAR_STEPS[rest] if rest else "")).ljust(columns)
-
-
-def parse_duration(text: str) -> int | None:
-    """Seconds of `90`, `90s`, `10m`, `1h30m`, `2d`, `3:12` (hours and minutes), `3:12:09`, `1-02:03:04`; else None."""
-    if text.isascii() and text.isdigit():
-        return int(text)
-    if re.fullmatch(r"(\d+[dhms])+", text, re.ASCII | re.IGNORECASE):
-        return sum(int(n) * SECONDS_OF_UNIT[unit.lower()] for n, unit in re.findall(r"(\d+)([dhmsDHMS])", text))
-    clock = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d)(?::(\d\d))?", text, re.ASCII)
-    if clock is None:
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in clock.groups())
-    return days * DAY + hours * HOUR + minutes * MINUTE + seconds
-
-
-def parse_memory(text: str) -> int | None:
-    """MiB of `512`, `512M`, `4G`, `1.5T` (also `4GiB`, `4GB`: binary all the same); None when it is none of these."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([mgt])(?:i?b)?)?", text, re.ASCII | re.IGNORECASE)
-    if found is None:
-        return None
-    return round(float(found[1]) * MIB_OF_UNIT[(found[2] or "m").lower()])

@@ -8,13 +8,14 @@ from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
 from cockpit.present.tables.findings import FINDINGS
 
-ERROR = "error"
+MISSING = "missing"
+"""The level of a finding that keeps something from working."""
 
 
 async def run(call: Call) -> int:
     findings = call.services.findings()
     write_rows(FINDINGS, findings, call.args, call.context(), call.streams)
-    return ExitCode.MISSING if any(finding.level == ERROR for finding in findings) else ExitCode.OK
+    return ExitCode.MISSING if any(finding.level == MISSING for finding in findings) else ExitCode.OK
 
 
 DOCTOR = Verb(add_output_options, run, ("cockpit doctor", "cockpit doctor -o json --filter '!level:ok'"))

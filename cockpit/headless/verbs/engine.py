@@ -18,7 +18,7 @@ def status_arguments(parser: ArgumentParser) -> None:
 
 async def run_status(call: Call) -> int:
     """Exit code `UNREACHABLE` when it does not run: for scripts that only ask."""
-    status = call.services.engine.status()
+    status = call.services.engine().status()
     write_rows(ENGINE, [status], call.args, call.context(), call.streams)
     return ExitCode.OK if status.running else ExitCode.UNREACHABLE
 
@@ -28,7 +28,7 @@ def start_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_start(call: Call) -> int:
-    return _tell(call, call.services.engine.start(system=call.args.system))
+    return _tell(call, call.services.engine().start(system=call.args.system))
 
 
 def stop_arguments(parser: ArgumentParser) -> None:
@@ -40,13 +40,13 @@ async def run_stop(call: Call) -> int:
     asked = call.args.jobs and call.streams.answers and not call.args.yes
     if asked and not call.streams.confirmed("End every running job and stop the engine?"):
         return ExitCode.DECLINED
-    call.services.engine.stop(jobs=call.args.jobs)
+    call.services.engine().stop(jobs=call.args.jobs)
     call.streams.line("the engine is stopped" + ("" if call.args.jobs else "; running jobs go on"))
     return ExitCode.OK
 
 
 async def run_restart(call: Call) -> int:
-    return _tell(call, call.services.engine.restart())
+    return _tell(call, call.services.engine().restart())
 
 
 def _tell(call: Call, status: EngineStatus) -> int:

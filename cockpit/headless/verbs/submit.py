@@ -11,7 +11,6 @@ from cockpit.errors import SpecErrors
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
-from cockpit.headless.streams import Streams
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
@@ -27,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    specs = read_files(call.args.files, call.streams)
+    specs = read_files(call)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     call.streams.hint(f"submitting {counted(len(specs), 'job')} …")
@@ -37,13 +36,13 @@ async def run(call: Call) -> int:
     return ExitCode.OK
 
 
-def read_files(files: list[str], streams: Streams) -> list[JobSpec]:
+def read_files(call: Call) -> list[JobSpec]:
     """Every job of every file. Raises `SpecErrors` with the errors of all files at once."""
     specs: list[JobSpec] = []
     errors: list[str] = []
-    for file in files:
+    for file in call.args.files:
         try:
-            specs += _read_file(file, streams)
+            specs += _read_file(file, call)
         except SpecErrors as wrong:
             errors += wrong.errors
     if errors:
@@ -51,18 +50,16 @@ def read_files(files: list[str], streams: Streams) -> list[JobSpec]:
     return specs
 
 
-def _read_file(file: str, streams: Streams) -> list[JobSpec]:
-    from cockpit.formats.jobfile import read_jobs  # noqa: PLC0415 - brings YAML, which only this verb needs
-
-    try:
-        data = streams.stdin.read() if file == STDIN else Path(file).read_bytes()
-        text = data.decode()
-    except OSError as failed:
-        raise SpecErrors([f"{file}: cannot be read: {failed.strerror}"]) from failed
-    except UnicodeDecodeError as failed:
-        raise SpecErrors([f"{file}: is not UTF-8 text (byte {failed.start})"]) from failed
+def _read_file(file: str, call: Call) -> list[JobSpec]:
+    source = "stdin" if file == STDIN else file
     folder = Path.cwd() if file == STDIN else Path(file).absolute().parent
-    return list(read_jobs("stdin" if file == STDIN else file, text, folder))
+    try:
+        data = call.streams.stdin.read() if file == STDIN else Path(file).read_bytes()
+        return call.services.read_jobs(source, data.decode(), str(folder))
+    except OSError as failed:
+        raise SpecErrors([f"{source}: cannot be read: {failed.strerror}"]) from failed
+    except UnicodeDecodeError as failed:
+        raise SpecErrors([f"{source}: byte {failed.start} is not UTF-8; save it as UTF-8"]) from failed
 
 
 SUBMIT = Verb(

@@ -11,7 +11,14 @@ FINDINGS: Final = Table(
     help="What this machine has and lacks",
     empty="Nothing was looked at.",
     columns=(
-        Column("level", "LEVEL", Kind.TEXT, "ok, warning or error", field="level"),
+        Column(
+            "level",
+            "LEVEL",
+            Kind.TEXT,
+            "ok, note or missing",
+            field="level",
+            schema={"enum": ["ok", "note", "missing"]},
+        ),
         Column("subject", "SUBJECT", Kind.TEXT, "What was looked at", field="subject"),
         Column("found", "FOUND", Kind.TEXT, "What is there", field="found"),
         Column("advice", "ADVICE", Kind.TEXT, "What to do; empty: nothing", field="advice"),
