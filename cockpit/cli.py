@@ -1,8 +1,7 @@
-"""Composition root: reads where clusters are, builds a backend, hands it to a face. Everything heavy is imported late."""
+"""Composition root: reads where clusters are, builds a backend, hands it to a face. What is heavy is imported late."""
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from cockpit.backends.local.channel import Channel
     from cockpit.backends.local.control import LocalEngineControl
     from cockpit.config import EnginePaths, Settings
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
     from cockpit.runtime.findings import Finding
 
@@ -23,13 +23,14 @@ OWN, SYSTEM = "local", "system"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`cockpit …`: the exit code is the process's."""
-    gc.disable()  # a one-shot command ends before a collection could pay
     from cockpit.headless.main import run
     from cockpit.headless.services import Services
     from cockpit.headless.streams import Streams
+    from cockpit.runtime.clock import SystemClock
 
-    services = Services(connect=connect, engine=Engines(), findings=findings)
-    return run(sys.argv[1:] if arguments is None else list(arguments), services, Streams.standard())
+    services = Services(connect=connect, engine=Engines, findings=findings, read_jobs=read_jobs)
+    streams = Streams.of_process(SystemClock().now)
+    return run(sys.argv[1:] if arguments is None else list(arguments), services, streams)
 
 
 def connect(cluster: str | None) -> Backend:
@@ -42,6 +43,20 @@ def connect(cluster: str | None) -> Backend:
     if name not in ways:
         raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {OWN!r} and {SYSTEM!r}; see -c.")
     return LocalBackend(ways[name])
+
+
+def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
+    """The jobs of a file, with this user's defaults for what it leaves out. Raises `SpecErrors`."""
+    from cockpit.formats.jobfile import Defaults
+    from cockpit.formats.jobfile import read_jobs as read
+
+    settings = _settings(_own_places())
+    defaults = Defaults(
+        time_limit_seconds=settings.time_limit_seconds,
+        grace_seconds=settings.grace_seconds,
+        home_folder=os.environ.get("HOME", ""),
+    )
+    return read(source, text, folder, defaults=defaults)
 
 
 def findings() -> Sequence[Finding]:

@@ -6,6 +6,6 @@ its socket and its state.
 
 from cockpit.config.loading import load_settings
 from cockpit.config.places import EnginePaths, paths, system_paths
-from cockpit.config.settings import SETTINGS, FractionFit, Settings
+from cockpit.config.settings import SETTINGS, Settings
 
-__all__ = ["SETTINGS", "EnginePaths", "FractionFit", "Settings", "load_settings", "paths", "system_paths"]
+__all__ = ["SETTINGS", "EnginePaths", "Settings", "load_settings", "paths", "system_paths"]

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 
 import msgspec
 
 from cockpit.formats.toml import duration_seconds, flag, host_name, memory_mib, one_of, whole
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS
+from cockpit.sched.policy import FractionFit
 
 HOUR_SECONDS = 3600
-
-
-class FractionFit(StrEnum):
-    """How shares of a card are placed."""
-
-    BEST = "best"
-    """Where the least is left over."""
-    FGD = "fgd"
-    """Where the least of what jobs ask for becomes impossible (fragmentation gradient descent)."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ def apply(state: ClusterState, record: events.EventRecord) -> None:
     state.seq, state.at = record.seq, record.at
 
 
-def _change(state: ClusterState, record: events.EventRecord, job: JobId, **fields: Any) -> None:  # noqa: ANN401 - of Job
+def _change(state: ClusterState, record: events.EventRecord, job: JobId, /, **fields: Any) -> None:  # noqa: ANN401 - of Job
     state.jobs[job] = replace(state.jobs[job], version=record.seq, **fields)
 
 

@@ -19,13 +19,13 @@ from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.ids import ReplicaId
     from cockpit.model.job import Replica
     from cockpit.model.node import Node
-    from cockpit.sched.cycle import Plan
+    from cockpit.sched.plan import Plan
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
 
@@ -130,8 +130,9 @@ def replica_ended(
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status))
     others = [each for each in job.attempt.replicas if each.rank != replica.rank]
     if all(each.exit is not None for each in others):
-        exits = [(each.ended_at or now, each.rank, each.exit) for each in others if each.exit is not None]
-        decided.append(_job_ended(job, [*exits, (now, replica.rank, status)], now, hold_seconds))
+        earlier = sorted(others, key=lambda each: (each.ended_at or now, each.rank))
+        exits = [(each.rank, each.exit) for each in earlier if each.exit is not None]
+        decided.append(_job_ended(job, [*exits, (replica.rank, status)], now, hold_seconds))
     elif not status.ok and job.ending is None:
         decided.append(events.EndingBegan(job.id, EndCause.EXIT, now))
     return decided
@@ -168,12 +169,10 @@ def _due(job: Job, now: Millis) -> EventBody:
     return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.grace_seconds * 1000))
 
 
-def _job_ended(
-    job: Job, exits: Iterable[tuple[Millis, int, ExitStatus]], now: Millis, hold_seconds: int
-) -> events.JobEnded:
-    ordered = sorted(exits, key=lambda each: each[:2])
-    failures = [status for _, _, status in ordered if not status.ok]
-    decisive = failures[0] if failures else min(ordered, key=lambda each: each[1])[2]
+def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, hold_seconds: int) -> events.JobEnded:
+    """`exits`: rank and status of every replica, in the order in which they ended."""
+    failures = [status for _, status in exits if not status.ok]
+    decisive = failures[0] if failures else min(exits, key=lambda each: each[0])[1]
     cause = job.ending.cause if job.ending is not None else _cause_of(job, decisive)
     state = _END_STATES.get(cause) or (JobState.ERROR if failures else JobState.SUCCEEDED)
     if state is JobState.EXPIRED and not _ever_started(job):

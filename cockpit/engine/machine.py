@@ -133,7 +133,7 @@ class Machine:
                 del self._occupied[job.id]
             else:
                 self._occupied[job.id] = now_holds
-        end = latest_end(job)
+        end = job.held_until or latest_end(job)
         if end is None or now_holds is None:
             self._ends.pop(job.id, None)
         else:

@@ -10,7 +10,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import spec_errors
-from cockpit.sched.placement import never_fits
+from cockpit.sched.feasible import never_fits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,7 +29,7 @@ class UsageError(CockpitError):
     """The command line is wrong."""
 
 
-class TextAsked(Exception):  # noqa: N818 - not an error: help or version is the output
+class TextAsked(Exception):
     """The command line asks for a text instead of an act."""
 
 
@@ -108,14 +108,14 @@ def reference(text: str) -> JobRef:
 
 def seconds(text: str) -> int:
     """An argument that is a duration."""
-    from cockpit.model.quantity import parse_duration  # noqa: PLC0415 - few verbs take one
+    from cockpit.model.quantity import parse_duration
 
     return _number(parse_duration(text))
 
 
 def mebibytes(text: str) -> int:
     """An argument that is memory."""
-    from cockpit.model.quantity import parse_memory  # noqa: PLC0415 - few verbs take it
+    from cockpit.model.quantity import parse_memory
 
     return _number(parse_memory(text))
 

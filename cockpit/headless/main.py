@@ -6,12 +6,13 @@ import gc
 import os
 from collections.abc import Sequence
 
-from cockpit.errors import CockpitError
+from cockpit.backends.drive import drive
+from cockpit.errors import CockpitError, RequestRefused
 from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
-from cockpit.headless.drive import drive
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call, Services
 from cockpit.headless.streams import Streams
+from cockpit.present.refusals import refusal_text
 
 TRACEBACK_VARIABLE = "COCKPIT_TRACEBACK"
 """Set: a defect shows its traceback."""
@@ -40,6 +41,9 @@ def _told(argv: Sequence[str], services: Services, streams: Streams) -> int:
     except UsageError as wrong:
         streams.say(f"cockpit: {wrong}")
         return ExitCode.USAGE
+    except RequestRefused as no:
+        streams.say(refusal_text(no.refusal, streams.now(), streams.zone))
+        return exit_code_of(no)
     except CockpitError as error:
         streams.say(str(error))
         return exit_code_of(error)

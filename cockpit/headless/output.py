@@ -73,7 +73,7 @@ def chosen_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Con
         matches = row_filter(table, args)
         rows = [row for row in rows if matches(row, context)]
     if getattr(args, "sort", None):
-        from cockpit.present.sorting import sorted_rows  # noqa: PLC0415 - only when asked for
+        from cockpit.present.sorting import sorted_rows
 
         keys = [
             (named_column(table, key.strip().removeprefix("-")), key.strip().startswith("-"))
@@ -85,7 +85,7 @@ def chosen_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Con
 
 def row_filter(table: Table, args: Namespace) -> Callable[[Any, Context], bool]:
     """The filter that was asked for. Raises `FilterError`."""
-    from cockpit.present.filters import compile_filter  # noqa: PLC0415 - only when asked for
+    from cockpit.present.filters import compile_filter
 
     return compile_filter(args.filter or "", table)
 
@@ -93,7 +93,7 @@ def row_filter(table: Table, args: Namespace) -> Callable[[Any, Context], bool]:
 def _write_grid(
     columns: Sequence[Column], rows: Sequence[Any], args: Namespace, context: Context, streams: Streams
 ) -> None:
-    from cockpit.headless.grid import grid_lines  # noqa: PLC0415 - JSON needs none of it
+    from cockpit.headless.grid import grid_lines
 
     room = streams.columns if streams.stdout.isatty() else None
     for line in grid_lines(columns, rows, context, header=not args.no_header, room=room):
@@ -103,7 +103,7 @@ def _write_grid(
 def _write_json(
     columns: Sequence[Column], rows: Sequence[Any], _: Namespace, context: Context, streams: Streams
 ) -> None:
-    from cockpit.headless.records import json_document  # noqa: PLC0415
+    from cockpit.headless.records import json_document
 
     streams.write(json_document(columns, rows, context))
 
@@ -111,7 +111,7 @@ def _write_json(
 def _write_jsonl(
     columns: Sequence[Column], rows: Sequence[Any], _: Namespace, context: Context, streams: Streams
 ) -> None:
-    from cockpit.headless.records import json_lines  # noqa: PLC0415
+    from cockpit.headless.records import json_lines
 
     streams.write(json_lines(columns, rows, context))
 
@@ -119,7 +119,7 @@ def _write_jsonl(
 def _write_csv(
     columns: Sequence[Column], rows: Sequence[Any], args: Namespace, context: Context, streams: Streams
 ) -> None:
-    from cockpit.headless.records import csv_text  # noqa: PLC0415
+    from cockpit.headless.records import csv_text
 
     streams.text(csv_text(columns, rows, context, header=not args.no_header))
 

@@ -89,7 +89,7 @@ def _u(char: str) -> str:
 
 def _with_lone_surrogates(values: Sequence[Any]) -> bytes:
     """A file name that is no UTF-8 reaches us with lone surrogates, which msgspec does not encode."""
-    import json  # noqa: PLC0415 - nearly never
+    import json
 
     return "".join(json.dumps(_builtin(value)) + "\n" for value in values).encode("ascii")
 

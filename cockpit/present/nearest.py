@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Empty when none is near."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only mistakes need it
+    from difflib import get_close_matches
 
     found = get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
     return found[0] if found else ""

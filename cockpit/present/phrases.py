@@ -36,6 +36,8 @@ def amount(resource: Resource, number: int, card_models: tuple[str, ...] = ()) -
         case Resource.CARD_SHARE:
             models = listed(card_models, "or")
             return f"{units.cards(number)} of one {models or 'card'}"
+        case Resource.NODE:
+            return units.counted(number, "empty node")
         case _:
             assert_never(resource)
 
@@ -47,7 +49,7 @@ def bare_amount(resource: Resource, number: int) -> str:
             return units.memory(number)
         case Resource.CARD_SHARE:
             return str(units.cards(number))
-        case Resource.CPUS | Resource.CARDS:
+        case Resource.CPUS | Resource.CARDS | Resource.NODE:
             return str(number)
         case _:
             assert_never(resource)

@@ -15,6 +15,7 @@ from cockpit.model.reasons import (
     NotEnoughFree,
     NotEvaluated,
     Reason,
+    Resource,
     WouldDelay,
 )
 from cockpit.present import units
@@ -48,8 +49,7 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
 
 @lru_cache(maxsize=4096)
 def _not_enough_free(reason: NotEnoughFree) -> str:
-    where = "on one node" if reason.nodes_wanted == 1 else f"on each of {reason.nodes_wanted} nodes"
-    parts = [f"waits for {amount(reason.resource, reason.wanted, reason.card_models)} {where}"]
+    parts = [_wish(reason)]
     if reason.nodes_wanted > 1:
         parts.append(f"{units.counted(reason.nodes_with_room, 'node')} {_has(reason.nodes_with_room)} room")
     if reason.nearest:
@@ -61,7 +61,16 @@ def _not_enough_free(reason: NotEnoughFree) -> str:
     return "; ".join(parts)
 
 
+def _wish(reason: NotEnoughFree) -> str:
+    if reason.resource is Resource.NODE:
+        return f"waits for {amount(Resource.NODE, reason.nodes_wanted)}"
+    where = "on one node" if reason.nodes_wanted == 1 else f"on each of {reason.nodes_wanted} nodes"
+    return f"waits for {amount(reason.resource, reason.wanted, reason.card_models)} {where}"
+
+
 def _shortfall(node: NodeShortfall, reason: NotEnoughFree) -> str:
+    if node.resource is Resource.NODE:
+        return f"{safe(node.node)} is occupied"
     if node.resource is reason.resource:
         free = bare_amount(node.resource, node.free) if node.free else "none"
     else:

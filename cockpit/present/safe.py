@@ -34,7 +34,7 @@ def safe_lines(text: str) -> str:
 
 def is_harmful(char: str) -> bool:
     """Whether a terminal might obey this character, or draw nothing for it."""
-    import unicodedata  # noqa: PLC0415 - most text is plain and never asks
+    import unicodedata
 
     return unicodedata.category(char) in HARMFUL_CATEGORIES or INVISIBLE.match(char) is not None
 
@@ -46,8 +46,7 @@ def is_emoji(char: str) -> bool:
 
 def _escaped(text: str) -> str:
     return "".join(
-        escaped(char) if is_harmful(char) and not _joins_emoji(text, index) else char
-        for index, char in enumerate(text)
+        escaped(char) if is_harmful(char) and not _joins_emoji(text, index) else char for index, char in enumerate(text)
     )
 
 
@@ -64,7 +63,7 @@ class LogText:
     """Decodes a log that arrives in pieces: UTF-8, undecodable bytes written out, harmless, newline and tab kept."""
 
     def __init__(self) -> None:
-        from codecs import getincrementaldecoder  # noqa: PLC0415 - only logs need it
+        from codecs import getincrementaldecoder
 
         self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
         self._held_return = ""

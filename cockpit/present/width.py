@@ -53,7 +53,7 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
 
 
 def _char_width(char: str) -> int:
-    import unicodedata  # noqa: PLC0415 - most text is ASCII and never asks
+    import unicodedata
 
     if unicodedata.combining(char) or unicodedata.category(char) in {"Mn", "Me", "Cf"} or _is_skin_tone(char):
         return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from cockpit import __version__
 from cockpit.engine import decide, reactions
 from cockpit.engine.effects import KeepContainer, RecordEnded
+from cockpit.engine.ports import Executor
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING
 from cockpit.runtime.feed import JobFeed
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.engine.effects import StartReplica
-    from cockpit.engine.ports import Executor
     from cockpit.model.ids import ReplicaId
     from cockpit.model.node import Node
 

@@ -1,4 +1,4 @@
-"""Job rows kept ready: made once per change, given to every asker, and told to subscribers at most ten times a second."""
+"""Job rows kept ready: made once per change, given to every asker, told to subscribers at most ten times a second."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.access import may_see
 from cockpit.engine.views import job_row
+from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.pages import PAGE_ROWS, JobsChange, JobsPage, changed_columns, page_of
 from cockpit.sched.explain import reason_of
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cockpit.model.reasons import Reason
     from cockpit.model.view import JobRow
     from cockpit.runtime.host import Host
-    from cockpit.sched.cycle import Plan
+    from cockpit.sched.plan import Plan
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000
@@ -90,7 +91,7 @@ class JobFeed:
     def _waiting_with_new_reason(self, plan: Plan | None) -> Iterator[JobId]:
         for job in self._host.machine.queue.values():
             row = self._rows.get(job.id)
-            if row is None or row.reason != reason_of(plan, job):
+            if row is None or plan is None or row.reason != reason_of(plan, job):
                 yield job.id
 
     def _make_rows(self, stale: Iterable[JobId]) -> None:
@@ -103,8 +104,10 @@ class JobFeed:
                 self._rows[job_id] = job_row(job, self._reason(job_id))
 
     def _reason(self, job: JobId) -> Reason | None:
-        waiting = self._host.machine.queue.get(job)
-        return None if waiting is None else reason_of(self._host.plan, waiting)
+        waiting, plan = self._host.machine.queue.get(job), self._host.plan
+        if waiting is None:
+            return None
+        return NotEvaluated() if plan is None else reason_of(plan, waiting)
 
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
         new, changed, removed = [], [], []

@@ -18,7 +18,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.tasks import Tasks
-from cockpit.sched.cycle import Plan, cycle
+from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, ReplicaId
     from cockpit.model.job import ExitStatus, Job
     from cockpit.runtime.clock import Timekeeper
+    from cockpit.sched.plan import Plan
 
 SNAPSHOT_EVERY = 10_000
 RETRY_SECONDS = 1.0

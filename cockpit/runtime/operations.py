@@ -88,9 +88,7 @@ async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIt
         yield page
 
 
-async def subscribe(
-    engine: Engine, asked: Asked, args: messages.SubscribeArgs
-) -> AsyncIterator[Update]:
+async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) -> AsyncIterator[Update]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor)
     try:
@@ -166,9 +164,7 @@ async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes
 
 async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -> bytes:
     """Keep a failed container longer; answers with the new end."""
-    return await _act_on(
-        engine, asked, args.job, lambda found, _: decide.extend_hold(found, args.seconds), _held_until
-    )
+    return await _act_on(engine, asked, args.job, lambda found, _: decide.extend_hold(found, args.seconds), _held_until)
 
 
 async def end_hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:

@@ -1,11 +1,11 @@
-"""The engine's socket: frames in, operations, frames out. A malformed, huge or slow client hurts only itself (TR-09)."""
+"""The engine's socket: frames in, operations, frames out. A malformed, huge or slow client hurts itself alone."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -100,14 +100,17 @@ class Connection:
         await self._send(self._hello())
         try:
             async with asyncio.TaskGroup() as group:
-                while (body := await self._read_frame()) is not None:
-                    await self._slots.acquire()
-                    group.create_task(self._answer(body))
-                raise _Gone
+                await self._answer_frames(group)
         except* _Gone:
             pass
         except* (ConnectionError, TimeoutError):
             pass
+
+    async def _answer_frames(self, group: asyncio.TaskGroup) -> NoReturn:
+        while (body := await self._read_frame()) is not None:
+            await self._slots.acquire()
+            group.create_task(self._answer(body))
+        raise _Gone
 
     def _hello(self) -> Hello:
         return Hello(
@@ -164,7 +167,9 @@ class Connection:
         operation = OPERATIONS.get(request.op)
         if operation is None:
             known = ", ".join(sorted((*OPERATIONS, "shell")))
-            raise RequestRefused(Refusal(RefusalKind.INVALID, f"There is no operation of this name; there are {known}."))
+            raise RequestRefused(
+                Refusal(RefusalKind.INVALID, f"There is no operation of this name; there are {known}.")
+            )
         args_type, function = operation
         outcome = function(self._engine, asked, msgspec.msgpack.decode(request.args, type=args_type))
         if hasattr(outcome, "__aiter__"):
@@ -198,7 +203,7 @@ class Connection:
                 os.close(fd)
 
 
-class _Gone(Exception):  # noqa: N818 - a signal to the task group
+class _Gone(Exception):
     """The client has gone: what it asked for is no longer wanted."""
 
 

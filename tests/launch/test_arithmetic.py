@@ -57,7 +57,23 @@ def test_what_cannot_be_computed_is_said(text: str, part: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1+", "(1", "1)", "1 2", "a=1", "1<2", "a[0]", "1**2", "x++ +", "'1'", "1.5", "12ab", "$(id)", "(" * 5000 + "1"],
+    [
+        "",
+        "1+",
+        "(1",
+        "1)",
+        "1 2",
+        "a=1",
+        "1<2",
+        "a[0]",
+        "1**2",
+        "x++ +",
+        "'1'",
+        "1.5",
+        "12ab",
+        "$(id)",
+        "(" * 5000 + "1",
+    ],
 )
 def test_what_is_no_expression_is_refused_before_anything_runs(text: str) -> None:
     with pytest.raises(ExpressionError):

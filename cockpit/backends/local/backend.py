@@ -1,4 +1,4 @@
-"""The embedded engine as a backend, over its socket. Every method blocks and none suspends: see `headless.drive`."""
+"""The embedded engine as a backend, over its socket. Every method blocks and none suspends: see `backends.drive`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class LocalBackend:
         return self._open().ask("logs", request, asking.LogChunk, patient=request.wait)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
-        from cockpit.backends.local.shell import LocalShell  # noqa: PLC0415 - only shells pay for it
+        from cockpit.backends.local.shell import LocalShell
 
         opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, _request_id())
         return LocalShell(opened, fds)

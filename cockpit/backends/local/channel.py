@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cockpit.errors import ProtocolMismatch, RequestRefused, Unreachable
-from cockpit.model.refusal import Refusal
-from cockpit.present.refusals import refusal_text
 from cockpit.protocol.frames import HEADER, Answer, Hello, Request, body_length, check_hello, frame, raw
 
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ class Channel:
     def _answer(self) -> Answer:
         answer = _decode_answer(self._frame())
         if answer.no is not None:
-            raise RequestRefused(Refusal(answer.no.kind, refusal_text(answer.no)))
+            raise RequestRefused(answer.no)
         return answer
 
     def _greeting(self) -> Hello:
@@ -117,7 +115,7 @@ class Channel:
     def _gone(self, error: Exception) -> Unreachable:
         if isinstance(error, TimeoutError):
             return Unreachable(
-                f"The engine does not answer on {self._where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or very "
-                "busy: `cockpit engine status` shows it, `cockpit engine restart` starts it anew without ending jobs."
+                f"The engine does not answer on {self._where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or "
+                "very busy: `cockpit engine restart` starts it anew without ending jobs."
             )
         return Unreachable(f"The connection to the engine was lost ({error}); run the command again.")

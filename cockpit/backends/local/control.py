@@ -10,10 +10,10 @@ import time
 from typing import TYPE_CHECKING
 
 from cockpit import __version__
+from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend
 from cockpit.backends.local.start import connect, start
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
-from cockpit.backends.drive import drive
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.view import EngineStatus
 from cockpit.protocol.frames import MAJOR, MINOR
@@ -125,4 +125,6 @@ class LocalEngineControl:
         if pid is not None:
             self._signal(pid, signal.SIGKILL)
             if not self._gone_within(TERM_SECONDS):
-                raise CockpitError(f"The engine (process {pid}) does not end, not even when killed; see its state in ps.")
+                raise CockpitError(
+                    f"The engine (process {pid}) does not end, not even when killed; see its state in ps."
+                )

@@ -38,5 +38,9 @@ def notice(opened: ShellOpened) -> str:
     if not opened.kept:
         return ""
     gone = "its processes and /tmp are gone" if opened.remounted else "its processes are gone"
-    cards = "its cards are kept for you" if opened.cards_kept else "its cards are free (debug_hold: {cards: keep} keeps them)"
+    cards = (
+        "its cards are kept for you"
+        if opened.cards_kept
+        else "its cards are free (debug_hold: {cards: keep} keeps them)"
+    )
     return f"The files are as the job left them; {gone}; {cards}."

@@ -18,12 +18,12 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     detail = await call.backend.job(call.args.job.job)
     if call.args.output == Form.TABLE and not call.args.columns:
-        from cockpit.present.job_page import job_page  # noqa: PLC0415 - data needs none of it
+        from cockpit.present.job_page import job_page
 
         for line in job_page(detail, call.context()):
             call.streams.line(line)
     else:
-        from cockpit.present.tables.job import JOB as TABLE  # noqa: PLC0415 - a page needs none of it
+        from cockpit.present.tables.job import JOB as TABLE
 
         write_rows(TABLE, [detail], call.args, call.context(), call.streams)
     return ExitCode.OK

@@ -20,7 +20,7 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     context = call.context(user=asker(call))
     if call.args.watch:
-        from cockpit.headless.watch import watch_jobs  # noqa: PLC0415 - a list needs none of it
+        from cockpit.headless.watch import watch_jobs
 
         await watch_jobs(call, context)
     else:
@@ -33,8 +33,8 @@ def asker(call: Call) -> str:
     """Who `user:me` is; asked of the system only where a filter says so, for a directory service may be slow."""
     if "me" not in (call.args.filter or ""):
         return ""
-    import os  # noqa: PLC0415
-    import pwd  # noqa: PLC0415
+    import os
+    import pwd
 
     return pwd.getpwuid(os.getuid()).pw_name
 

@@ -6,11 +6,11 @@ from argparse import ArgumentParser
 
 import msgspec
 
-from cockpit.backends.base import LogRequest, LogStream
 from cockpit.headless.arguments import Verb, count, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
+from cockpit.model.asking import LogRequest, LogStream
 from cockpit.present.safe import LogText
 
 BLOCK = 1 << 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser
 
-from cockpit.backends.base import ShellRequest
 from cockpit.headless.arguments import Verb, count, reference
 from cockpit.headless.services import Call
+from cockpit.model.asking import ShellRequest
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -35,10 +35,10 @@ async def run(call: Call) -> int:
         streams.say(session.notice)
     streams.flush()
     if session.terminal_fd is not None:
-        from cockpit.headless.terminal import relay_terminal  # noqa: PLC0415 - one of the two ways
+        from cockpit.headless.terminal import relay_terminal
 
         return relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno())
-    from cockpit.headless.pipes import relay_pipes  # noqa: PLC0415 - one of the two ways
+    from cockpit.headless.pipes import relay_pipes
 
     return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno())
 
