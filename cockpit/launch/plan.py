@@ -28,7 +28,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     """The whole environment; nothing is inherited."""
     kept_env: dict[str, str]
-    """For shells in the kept container when its cards are free: the same with the card variables empty."""
+    """Laid over `env` for shells in the kept container when its cards are free: the card variables, empty."""
     devices: tuple[str, ...]
     """Device nodes of its cards."""
     workdir: str
@@ -54,7 +54,7 @@ def launch_plan(
     return LaunchPlan(
         argv=expand(spec.command, env),
         env=env,
-        kept_env=env | no_cards_environment(),
+        kept_env=no_cards_environment() if allocation.slices else {},
         devices=card_devices(node, allocation.slices),
         workdir=ALGORITHM if spec.algorithm else WORKSPACE,
         hostname=host_name(spec.name, replica.rank),

@@ -14,6 +14,7 @@ RESOURCE_NAMES: Final = {
     Resource.MEMORY: "memory",
     Resource.CARDS: "card",
     Resource.CARD_SHARE: "share of a card",
+    Resource.NODE: "empty node",
 }
 
 

@@ -1,0 +1,146 @@
+"""A person at a shell: runs the real `cockpit` command against an engine of their own, in folders of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMAND_SECONDS = 60
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class CockpitUser:
+    """One user on this machine. `folder` holds home, state, runtime folder and job files."""
+
+    def __init__(self, folder: Path, *, python: str = sys.executable, user: str | None = None) -> None:
+        self.folder = folder
+        self.user = user
+        self._python = python
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "HOME": str(folder / "home"),
+            "XDG_RUNTIME_DIR": str(folder / "run"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "COCKPIT_CLUSTER": "local",
+            "PYTHONPATH": str(ROOT),
+        }
+        for each in ("home", "run", "state", "config/cockpit-cluster", "work"):
+            (folder / each).mkdir(parents=True, exist_ok=True)
+        (folder / "run").chmod(0o700)
+        if user is not None:
+            entry = pwd.getpwnam(user)
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, entry.pw_uid, entry.pw_gid)
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
+        """The command, running."""
+        identity: dict[str, Any] = {}
+        if self.user is not None:
+            entry = pwd.getpwnam(self.user)
+            identity = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+        return subprocess.Popen(
+            [self._python, "-m", "cockpit.cli", *words], env=self.env, cwd=self.work, **identity, **options
+        )
+
+    def run(self, *words: str, stdin: bytes = b"", timeout: float = COMMAND_SECONDS) -> subprocess.CompletedProcess[bytes]:
+        """The command's exit code, output and errors."""
+        process = self.start(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, err = process.communicate(stdin, timeout=timeout)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def ok(self, *words: str, stdin: bytes = b"") -> str:
+        """Its output; the command must succeed."""
+        done = self.run(*words, stdin=stdin)
+        assert done.returncode == 0, f"{words} gave {done.returncode}: {done.stderr.decode()}{done.stdout.decode()}"
+        return done.stdout.decode()
+
+    def rows(self, *words: str) -> list[dict[str, Any]]:
+        """The rows of its JSON."""
+        answer = json.loads(self.ok(*words, "-o", "json"))
+        assert answer["version"] == 1
+        return list(answer["rows"])
+
+    def row(self, *words: str) -> dict[str, Any]:
+        (row,) = self.rows(*words)
+        return row
+
+    def write(self, name: str, text: str, mode: int = 0o644) -> Path:
+        path = self.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        if self.user is not None:
+            entry = pwd.getpwnam(self.user)
+            for each in (path, path.parent):
+                os.chown(each, entry.pw_uid, entry.pw_gid)
+        return path
+
+    def job(self, script: str, *, name: str = "job", **fields: Any) -> Path:
+        """A job file whose algorithm is this shell script."""
+        self.write(f"{name}/algo/t.sh", f"#!/bin/bash\n{script}\n", 0o755)
+        spec = {
+            "name": name,
+            "algorithm": {"path": f"./{name}/algo"},
+            "output": f"./{name}/out",
+            "command": "/workspace/algorithm/t.sh",
+            "specs": [{"cpus": 1, "memory": "512M", "cards": 0}],
+            **fields,
+        }
+        return self.write(f"{name}.json", json.dumps(spec))
+
+    def submit(self, script: str, **fields: Any) -> str:
+        """Submit a script; its id."""
+        return self.ok("submit", str(self.job(script, **fields))).split()[-1]
+
+    def wait(self, job: str, timeout: int = 30) -> int:
+        return self.run("wait", job, "--timeout", str(timeout)).returncode
+
+    def configure(self, name: str, text: str) -> None:
+        """Write `config.toml` or `cluster.toml`."""
+        (self.folder / "config/cockpit-cluster" / name).write_text(text)
+
+    def engine_pid(self) -> int:
+        return int(self.row("engine", "status")["pid"])
+
+    def kill_engine(self) -> None:
+        os.kill(self.engine_pid(), signal.SIGKILL)
+
+    def holder_pid(self, job: str, attempt: int = 1, rank: int = 0) -> int:
+        folder = self.folder / "state/cockpit-cluster/containers" / f"{job}.{attempt}.{rank}"
+        return int(json.loads((folder / "shim.json").read_text())["pid"])
+
+    def leave(self) -> None:
+        """End every job, every hold and the engine."""
+        for hold in json.loads(self.run("holds", "-o", "json").stdout or b'{"rows": []}')["rows"]:
+            self.run("holds", "end", str(hold["id"]))
+        self.run("engine", "stop", "--jobs", "--yes")
+        processes: Sequence[int] = [
+            int(entry.name)
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdigit() and str(self.folder).encode() in _environ(entry)
+        ]
+        for pid in processes:
+            if pid != os.getpid():
+                os.kill(pid, signal.SIGKILL)
+
+
+def _environ(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+    except OSError:
+        return b""

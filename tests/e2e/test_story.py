@@ -1,0 +1,158 @@
+"""The story the engine exists for: a job runs, fails, is kept, and a person stands inside its container."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.e2e.cockpit_user import CockpitUser
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e"), pytest.mark.usefixtures("host_mounts")]
+
+FAILS = "echo model > /workspace/outputs/model.bin; echo note > /etc/cockpit-note; echo oops >&2; export X=1; exit 3"
+
+
+@pytest.mark.req("JT-40", "JT-31", "UI-41")
+def test_a_failed_job_is_kept_and_entered(user: CockpitUser) -> None:
+    job = user.submit(FAILS, name="held-one", terminal=True, time_limit="10m")
+    assert user.wait(job) == 3
+    row = user.row("jobs", "--filter", f"id:{job}")
+    assert (row["state"], row["exit_code"], row["name"]) == ("error", 3, "held-one")
+    assert row["held_until"] is not None
+    assert "error · held 3:59" in user.ok("jobs")
+    assert user.ok("shell", job, "--", "cat", "/etc/cockpit-note").strip() == "note"
+    assert not Path("/etc/cockpit-note").exists()
+    assert user.run("shell", job, "--", "sh", "-c", "exit 7").returncode == 7
+    assert user.ok("shell", job, "--", "pwd").strip() == "/workspace/algorithm"
+    user.ok("shell", job, "--", "sh", "-c", "echo seen > /workspace/algorithm/seen")
+    assert (user.work / "held-one/algo/seen").read_text() == "seen\n"
+
+
+@pytest.mark.req("JT-40")
+def test_bytes_pass_through_a_shell_command_unchanged(user: CockpitUser) -> None:
+    job = user.submit("exit 1", terminal=True)
+    user.wait(job)
+    data = bytes(range(256)) * 4096
+    done = user.run("shell", job, "--", "cat", stdin=data)
+    assert done.stdout == data
+    assert done.returncode == 0
+
+
+@pytest.mark.req("JT-40", "UI-41")
+def test_holds_are_listed_extended_and_ended(user: CockpitUser) -> None:
+    job = user.submit("exit 1", terminal=True, debug_hold={"window": "1h"})
+    user.wait(job)
+    before = user.row("holds")["held_until"]
+    user.ok("holds", "extend", job, "--by", "2h")
+    assert user.row("holds")["held_until"] > before
+    user.ok("holds", "end", job)
+    assert user.rows("holds") == []
+    assert user.run("shell", job, "--", "true").returncode != 0
+    folder = user.folder / "state/cockpit-cluster/containers"
+    types = [row["type"] for row in user.rows("events", job)]
+    assert types[-1] == "hold_ended"
+    assert not [each for each in folder.iterdir() if each.name.startswith(f"{job}.")]
+
+
+@pytest.mark.req("JT-30", "JT-07")
+def test_a_job_sees_its_folders_and_its_output_is_the_users(user: CockpitUser) -> None:
+    data = user.work / "corpus"
+    data.mkdir()
+    script = "find /workspace | sort; id -u; echo done > /workspace/outputs/o; echo more > /workspace/volume/corpus/v"
+    job = user.submit(script, volumes=[{"name": "corpus", "path": "./corpus"}])
+    assert user.wait(job) == 0
+    listed = user.ok("logs", job).splitlines()
+    assert listed[:-1] == [
+        "/workspace",
+        "/workspace/algorithm",
+        "/workspace/algorithm/t.sh",
+        "/workspace/outputs",
+        "/workspace/volume",
+        "/workspace/volume/corpus",
+    ]
+    assert listed[-1] == str(os.geteuid())
+    assert (data / "v").read_text() == "more\n"
+    assert (user.work / "job/out/o").read_text() == "done\n"
+
+
+@pytest.mark.req("JT-30")
+def test_a_read_only_algorithm_refuses_a_write(user: CockpitUser) -> None:
+    path = user.job("touch /workspace/algorithm/x", name="ro", algorithm={"path": "./ro/algo", "read_only": True})
+    job = user.ok("submit", str(path)).split()[-1]
+    assert user.wait(job) == 1
+    assert "Read-only file system" in user.ok("logs", job, "--stderr")
+
+
+@pytest.mark.req("JT-36")
+def test_a_running_job_is_entered_and_stopped(user: CockpitUser) -> None:
+    job = user.submit("trap 'echo asked; exit 0' TERM; touch /tmp/ready; while :; do sleep 0.05; done")
+    look = "until test -e /tmp/ready; do sleep 0.05; done; echo inside"
+    until_running(user, job)
+    assert user.ok("shell", job, "--", "sh", "-c", look).strip() == "inside"
+    user.ok("cancel", job, "--yes")
+    user.wait(job)
+    assert user.row("job", job)["state"] == "stopped"
+    assert "asked" in user.ok("logs", job)
+    assert user.rows("holds") == []
+
+
+@pytest.mark.req("JT-21", "JT-40")
+def test_a_job_that_runs_past_its_limit_expires_and_is_held(user: CockpitUser) -> None:
+    job = user.submit("sleep 60", time_limit="1s", grace_period="0s", terminal=True)
+    user.wait(job)
+    row = user.row("job", job)
+    assert row["state"] == "expired"
+    assert row["held_until"] is not None
+
+
+@pytest.mark.req("JT-40")
+def test_daemons_of_a_failed_job_are_dead_when_it_has_ended(user: CockpitUser) -> None:
+    mark = f"86{os.getpid()}"
+    job = user.submit(f"setsid nohup sleep {mark} >/dev/null 2>&1 & disown; exit 4", terminal=True)
+    assert user.wait(job) == 4
+    running = subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False).stdout
+    assert running == b""
+
+
+@pytest.mark.req("UI-40", "UI-41")
+def test_waiting_times_out_with_124_and_hold_and_release_work(user: CockpitUser) -> None:
+    job = user.submit("exit 0", hold=True)
+    assert user.run("wait", job, "--timeout", "0.2").returncode == 124
+    assert "held by" in user.row("jobs")["why"]
+    user.ok("release", job)
+    assert user.wait(job) == 0
+    assert user.run("release", job).returncode not in {0, 124}
+
+
+@pytest.mark.req("UI-41")
+def test_thousands_at_once_and_none_when_one_is_wrong(user: CockpitUser) -> None:
+    lines = [{"name": f"j{n}", "command": "true", "output": "./out", "hold": True} for n in range(3000)]
+    path = user.write("many.jsonl", "\n".join(map(json.dumps, lines)))
+    ids = [line.split()[-1] for line in user.ok("submit", str(path)).splitlines()]
+    assert ids == [str(number) for number in range(1, 3001)]
+    broken = [*lines[:2], {"name": "x/y", "command": "true", "output": "./out"}, {"command": "A=1 python3 t.py"}]
+    path = user.write("broken.jsonl", "\n".join(map(json.dumps, broken)))
+    refused = user.run("submit", str(path))
+    assert refused.returncode != 0
+    errors = refused.stderr.decode().splitlines()
+    assert any(":3: name: " in error for error in errors)
+    assert any(":4: output: " in error for error in errors)
+    assert any(":4: command: " in error and "bash -c" in error for error in errors)
+    assert len(user.rows("jobs")) == 3000
+
+
+def until_running(user: CockpitUser, job: str) -> None:
+    """Follow the changes until the job runs."""
+    watching = user.start("jobs", "--watch", "--filter", f"id:{job}", stdout=subprocess.PIPE)
+    assert watching.stdout is not None
+    for line in watching.stdout:
+        if b'"running"' in line:
+            break
+    watching.kill()
+    watching.communicate()
