@@ -107,7 +107,7 @@ def test_no_path_is_named_for_homeless_code():
 IGNORE = re.compile(r"#\s*(noqa|type:\s*ignore|ruff:\s*noqa|mypy:)", re.IGNORECASE)
 REASONED = re.compile(
     r"# (?:noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*|type: ignore\[[a-z-]+(?:, ?[a-z-]+)*\])"  # what is ignored …
-    r"(?: {1,2}# | - | — | )\w.{7,}"  # … and why
+    r"(?: {1,2}# | - | — | )\w.{3,}"  # … and why
 )
 
 
