@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cockpit.config.settings import SETTINGS, Setting, Settings
 from cockpit.errors import SpecErrors
-from cockpit.formats.tables import Table, parse_toml
+from cockpit.formats.toml import Table, parse_toml
 
 
 def load_settings(

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from cockpit.formats.tables import duration_seconds, flag, host_name, memory_mib, one_of, whole
+from cockpit.formats.toml import duration_seconds, flag, host_name, memory_mib, one_of, whole
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS
 
 HOUR_SECONDS = 3600

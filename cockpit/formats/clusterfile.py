@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.tables import Table, flag, host_name, list_of, memory_mib, one_of, parse_toml, text, whole
+from cockpit.formats.toml import Table, flag, host_name, list_of, memory_mib, one_of, parse_toml, text, whole
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, CardVendor, Node
 

@@ -18,6 +18,8 @@ class Resource(StrEnum):
     """Whole cards, counted in cards."""
     CARD_SHARE = "card_share"
     """A share of one card, counted in thousandths."""
+    NODE = "node"
+    """A node for itself (exclusive), counted in nodes."""
 
 
 class NodeShortfall(msgspec.Struct, frozen=True):

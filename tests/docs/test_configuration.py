@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.config import SETTINGS, load_settings
 from cockpit.formats.clusterfile import cluster_nodes, cluster_schema
-from cockpit.formats.tables import parse_toml
+from cockpit.formats.toml import parse_toml
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node
 

@@ -1,0 +1,170 @@
+"""The grammar: `cockpit [-c CLUSTER] VERB …`. Nouns list, verbs act; only the chosen verb's parser is built."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple, NoReturn
+
+from cockpit import __version__
+from cockpit.errors import CockpitError
+from cockpit.headless.registry import VERBS
+from cockpit.headless.services import Call
+from cockpit.model.ids import JobRef
+from cockpit.present.nearest import nearest
+from cockpit.present.references import parse_reference
+from cockpit.present.safe import safe
+
+
+class Verb(NamedTuple):
+    """A command: its options, its act (the exit code is its result), and at least one example of its use."""
+
+    arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Call], Awaitable[int]]
+    examples: tuple[str, ...]
+
+
+class UsageError(CockpitError):
+    """The command line is wrong."""
+
+
+class TextAsked(Exception):  # noqa: N818 - not an error: help or version is the output
+    """The command line asks for a text instead of an act."""
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}\nHow it goes: {self.prog} --help")
+
+
+def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
+    """The verb and its arguments. Raises `UsageError`, and `TextAsked` for --help and --version."""
+    words = list(argv)
+    cluster = _take_cluster(words)
+    if not words:
+        words = ["overview"]
+    _answer_without_a_verb(words[0])
+    name = _verb_name(words)
+    verb = load(name)
+    own, command = _split_command(words[len(name.split()) :])
+    parser = verb_parser(name, verb)
+    if {"-h", "--help"} & set(own):
+        raise TextAsked(parser.format_help().rstrip())
+    args = parser.parse_args(own)
+    args.command_words = command
+    args.cluster = args.cluster or cluster
+    return verb, args
+
+
+def load(name: str) -> Verb:
+    """The verb of that name."""
+    module, attribute, _ = VERBS[name]
+    verb = getattr(import_module(f"cockpit.headless.verbs.{module}"), attribute)
+    assert isinstance(verb, Verb)
+    return verb
+
+
+def verb_parser(name: str, verb: Verb) -> ArgumentParser:
+    """The parser of one verb; its help ends with examples."""
+    parser = _Parser(
+        prog=f"cockpit {name}",
+        description=VERBS[name][2] + ".",
+        epilog="examples:\n" + "\n".join(f"  {example}" for example in verb.examples),
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    verb.arguments(parser)
+    parser.add_argument("-c", "--cluster", metavar="NAME", help="the cluster to look at")
+    parser.add_argument("-h", "--help", action="store_true", help="show this")
+    return parser
+
+
+def usage() -> str:
+    """Help of the whole command."""
+    room = max(map(len, VERBS)) + 2
+    verbs = "\n".join(f"  {name:<{room}}{summary}" for name, (_, _, summary) in VERBS.items())
+    return (
+        "usage: cockpit [-c CLUSTER] VERB …\n\n"
+        f"{verbs}\n\n"
+        "Help of a verb: cockpit VERB --help\n\n"
+        "examples:\n"
+        "  cockpit submit job.yaml\n"
+        "  cockpit jobs --filter 'state:failed user:me' -o json\n"
+        "  cockpit shell 4715"
+    )
+
+
+def reference(text: str) -> JobRef:
+    """An argument that names a job."""
+    found = parse_reference(text)
+    if found is None:
+        raise ArgumentTypeError(f"{safe(text)} is not a job id such as 4711")
+    if found.task is not None:
+        raise ArgumentTypeError(f"{safe(text)}: job {found.job} has no tasks; its id is {found.job}")
+    return found
+
+
+def seconds(text: str) -> int:
+    """An argument that is a duration."""
+    from cockpit.model.quantity import parse_duration  # noqa: PLC0415 - few verbs take one
+
+    return _number(parse_duration(text))
+
+
+def mebibytes(text: str) -> int:
+    """An argument that is memory."""
+    from cockpit.model.quantity import parse_memory  # noqa: PLC0415 - few verbs take it
+
+    return _number(parse_memory(text))
+
+
+def _number(found: int | str) -> int:
+    if isinstance(found, str):
+        raise ArgumentTypeError(found)
+    return found
+
+
+def count(text: str) -> int:
+    """An argument that is a number of things."""
+    if not (text.isascii() and text.isdigit()):
+        raise ArgumentTypeError(f"{safe(text)} is not a whole number")
+    return int(text)
+
+
+def _take_cluster(words: list[str]) -> str | None:
+    cluster = None
+    while words and words[0].partition("=")[0] in {"-c", "--cluster"}:
+        option, given, value = words.pop(0).partition("=")
+        if not given and not words:
+            raise UsageError(f"{option} wants the name of a cluster")
+        cluster = value if given else words.pop(0)
+    return cluster
+
+
+def _answer_without_a_verb(word: str) -> None:
+    if word in {"-h", "--help", "help"}:
+        raise TextAsked(usage())
+    if word in {"-V", "--version"}:
+        raise TextAsked(f"cockpit {__version__}")
+
+
+def _verb_name(words: Sequence[str]) -> str:
+    for name in (" ".join(words[:2]), words[0]):
+        if name in VERBS:
+            return name
+    hint = nearest(words[0], VERBS)
+    raise UsageError(
+        f"cockpit has no verb {safe(words[0])}"
+        + (f"; did you mean {hint}?" if hint else "")
+        + "\nAll verbs: cockpit --help"
+    )
+
+
+def _split_command(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """What stands before `--`, and the command after it."""
+    if "--" not in words:
+        return list(words), ()
+    at = words.index("--")
+    return list(words[:at]), tuple(words[at + 1 :])

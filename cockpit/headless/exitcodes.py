@@ -1,0 +1,77 @@
+"""What a command's exit code says. docs/headless.md lists them; `wait` and `shell` pass on the job's own."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from cockpit.errors import (
+    CockpitError,
+    ProtocolMismatch,
+    RequestRefused,
+    RuntimeMissing,
+    SpecErrors,
+    StoreError,
+    Unreachable,
+)
+from cockpit.model.refusal import RefusalKind
+
+
+class ExitCode(IntEnum):
+    """Cockpit's own are 64–79; the others are what shells and `timeout` use."""
+
+    OK = 0
+    USAGE = 64
+    """The command line is wrong."""
+    INVALID = 65
+    """A job file, a filter or a value is wrong."""
+    NOT_FOUND = 66
+    """No such job, node or file."""
+    CONFLICT = 67
+    """Not in this state: already ended, not held."""
+    UNREACHABLE = 69
+    """The engine or cluster does not answer."""
+    INTERNAL = 70
+    """A defect of cockpit."""
+    DECLINED = 71
+    """The person answered No; nothing was done."""
+    MISSING = 72
+    """This machine lacks something that was needed."""
+    STORE = 74
+    """The journal cannot be read or written."""
+    UNAVAILABLE = 75
+    """Not just now: disk full, the engine is stopping."""
+    PROTOCOL = 76
+    """The engine speaks another protocol version."""
+    REFUSED = 77
+    """The asker may not."""
+    TIMED_OUT = 124
+    """`wait --timeout`: the time is over and the job is not."""
+    INTERRUPTED = 130
+    """Ctrl-C."""
+    BROKEN_PIPE = 141
+    """The reader of the output went away."""
+
+
+OF_REFUSAL = {
+    RefusalKind.INVALID: ExitCode.INVALID,
+    RefusalKind.NOT_FOUND: ExitCode.NOT_FOUND,
+    RefusalKind.DENIED: ExitCode.REFUSED,
+    RefusalKind.CONFLICT: ExitCode.CONFLICT,
+    RefusalKind.UNAVAILABLE: ExitCode.UNAVAILABLE,
+}
+
+OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
+    (SpecErrors, ExitCode.INVALID),
+    (ProtocolMismatch, ExitCode.PROTOCOL),
+    (Unreachable, ExitCode.UNREACHABLE),
+    (StoreError, ExitCode.STORE),
+    (RuntimeMissing, ExitCode.MISSING),
+)
+"""The first that an error is an instance of."""
+
+
+def exit_code_of(error: CockpitError) -> ExitCode:
+    """What the command exits with after this error."""
+    if isinstance(error, RequestRefused):
+        return OF_REFUSAL[error.refusal.kind]
+    return next((code for kind, code in OF_ERROR if isinstance(error, kind)), ExitCode.INVALID)

@@ -1,0 +1,79 @@
+"""One command from its words to its exit code. Output on stdout, sentences on stderr, never a traceback uninvited."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Sequence
+
+from cockpit.errors import CockpitError
+from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
+from cockpit.headless.drive import drive
+from cockpit.headless.exitcodes import ExitCode, exit_code_of
+from cockpit.headless.services import Call, Services
+from cockpit.headless.streams import Streams
+
+TRACEBACK_VARIABLE = "COCKPIT_TRACEBACK"
+"""Set: a defect shows its traceback."""
+
+
+def run(argv: Sequence[str], services: Services, streams: Streams) -> int:
+    """Do what the words ask for (without the program's name); the process's exit code."""
+    gc.disable()  # a command ends before a collection pays; ten thousand rows would set off dozens
+    try:
+        code = _told(argv, services, streams)
+        streams.flush()
+    except BrokenPipeError:
+        streams.abandon_output()
+        return ExitCode.BROKEN_PIPE
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    return code
+
+
+def _told(argv: Sequence[str], services: Services, streams: Streams) -> int:
+    try:
+        return _act(argv, services, streams)
+    except TextAsked as asked:
+        streams.line(str(asked))
+        return ExitCode.OK
+    except UsageError as wrong:
+        streams.say(f"cockpit: {wrong}")
+        return ExitCode.USAGE
+    except CockpitError as error:
+        streams.say(str(error))
+        return exit_code_of(error)
+    except BrokenPipeError:
+        raise
+    except Exception as defect:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        streams.say(
+            f"cockpit has a defect here: {type(defect).__name__}: {defect}\n"
+            f"Please report it, with what {TRACEBACK_VARIABLE}=1 shows."
+        )
+        return ExitCode.INTERNAL
+
+
+def _act(argv: Sequence[str], services: Services, streams: Streams) -> int:
+    verb, args = parse(argv)
+    args.cluster = _cluster(args.cluster, vars(args))
+    return int(drive(_run(verb, Call(args, services, streams))))
+
+
+async def _run(verb: Verb, call: Call) -> int:
+    try:
+        return await verb.run(call)
+    finally:
+        await call.close()
+
+
+def _cluster(chosen: str | None, args: dict[str, object]) -> str | None:
+    """The cluster of `-c` and of every `lab:123` among the arguments, which must be one."""
+    given = args.get("jobs") or [args.get("job")]
+    named = {ref.cluster for ref in given if getattr(ref, "cluster", "")} if isinstance(given, list) else set()
+    if chosen is not None:
+        named.add(chosen)
+    if len(named) > 1:
+        raise UsageError(f"one command speaks to one cluster, not to {', '.join(sorted(named))}")
+    return next(iter(named), None)

@@ -1,0 +1,127 @@
+"""The options that every list shares, and rows written in the chosen form."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from cockpit.headless.arguments import UsageError
+from cockpit.headless.streams import Streams
+from cockpit.present.columns import Column, Context, Table
+from cockpit.present.nearest import nearest
+from cockpit.present.safe import safe
+
+
+class Form(StrEnum):
+    """How rows are written. All but `table` have every column."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+def add_output_options(parser: ArgumentParser, *, select: bool = True) -> None:
+    """`-o`, and with `select` also the choice of rows and columns."""
+    parser.add_argument(
+        "-o", "--output", choices=[str(form) for form in Form], default=str(Form.TABLE), help="the form of the output"
+    )
+    parser.add_argument("--no-header", action="store_true", help="no line of column titles")
+    parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
+    if select:
+        parser.add_argument("--filter", metavar="TERMS", help="only rows such as 'state:failed cards>=4 !name~test'")
+        parser.add_argument("--sort", metavar="A,-B", help="by these columns; a minus sorts the largest first")
+
+
+def write_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Context, streams: Streams) -> None:
+    """The rows that pass the filter, sorted, in the chosen form."""
+    columns = chosen_columns(table, args)
+    shown = chosen_rows(table, rows, args, context)
+    write = _WRITERS.get(Form(args.output), _write_grid)
+    write(columns, shown, args, context, streams)
+    if not rows:
+        streams.hint(table.empty)
+
+
+def chosen_columns(table: Table, args: Namespace) -> tuple[Column, ...]:
+    """Those of `--columns`, else the form's."""
+    if args.columns:
+        return tuple(named_column(table, name.strip()) for name in args.columns.split(","))
+    return table.default if args.output == Form.TABLE else table.columns
+
+
+def named_column(table: Table, name: str) -> Column:
+    """Raises `UsageError` with the nearest name."""
+    column = table.find(name)
+    if column is not None:
+        return column
+    hint = nearest(name, table.names())
+    known = ", ".join(column.id for column in table.columns)
+    raise UsageError(
+        f"{table.name} have no column {safe(name)}"
+        + (f"; did you mean {hint}?" if hint else "")
+        + f"\nColumns: {known}"
+    )
+
+
+def chosen_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Context) -> Sequence[Any]:
+    """Filtered and sorted."""
+    if getattr(args, "filter", None):
+        matches = row_filter(table, args)
+        rows = [row for row in rows if matches(row, context)]
+    if getattr(args, "sort", None):
+        from cockpit.present.sorting import sorted_rows  # noqa: PLC0415 - only when asked for
+
+        keys = [
+            (named_column(table, key.strip().removeprefix("-")), key.strip().startswith("-"))
+            for key in args.sort.split(",")
+        ]
+        rows = sorted_rows(rows, keys, context)
+    return rows
+
+
+def row_filter(table: Table, args: Namespace) -> Callable[[Any, Context], bool]:
+    """The filter that was asked for. Raises `FilterError`."""
+    from cockpit.present.filters import compile_filter  # noqa: PLC0415 - only when asked for
+
+    return compile_filter(args.filter or "", table)
+
+
+def _write_grid(
+    columns: Sequence[Column], rows: Sequence[Any], args: Namespace, context: Context, streams: Streams
+) -> None:
+    from cockpit.headless.grid import grid_lines  # noqa: PLC0415 - JSON needs none of it
+
+    room = streams.columns if streams.stdout.isatty() else None
+    for line in grid_lines(columns, rows, context, header=not args.no_header, room=room):
+        streams.line(line)
+
+
+def _write_json(
+    columns: Sequence[Column], rows: Sequence[Any], _: Namespace, context: Context, streams: Streams
+) -> None:
+    from cockpit.headless.records import json_document  # noqa: PLC0415
+
+    streams.write(json_document(columns, rows, context))
+
+
+def _write_jsonl(
+    columns: Sequence[Column], rows: Sequence[Any], _: Namespace, context: Context, streams: Streams
+) -> None:
+    from cockpit.headless.records import json_lines  # noqa: PLC0415
+
+    streams.write(json_lines(columns, rows, context))
+
+
+def _write_csv(
+    columns: Sequence[Column], rows: Sequence[Any], args: Namespace, context: Context, streams: Streams
+) -> None:
+    from cockpit.headless.records import csv_text  # noqa: PLC0415
+
+    streams.text(csv_text(columns, rows, context, header=not args.no_header))
+
+
+_WRITERS = {Form.JSON: _write_json, Form.JSONL: _write_jsonl, Form.CSV: _write_csv}

@@ -1,0 +1,116 @@
+"""Three pipes of an entered container joined to our standard streams: bytes pass unchanged, ends and breaks too."""
+
+from __future__ import annotations
+
+import os
+import select
+
+from cockpit.backends.base import ShellSession
+from cockpit.headless.terminal import write_all
+
+BLOCK = 1 << 16
+READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
+
+
+def relay_pipes(session: ShellSession, stdin: int, stdout: int, stderr: int) -> int:
+    """Until the command has ended and what it wrote is passed on; its exit code. Closes the session's descriptors."""
+    assert session.pipe_fds is not None
+    to_command, from_stdout, from_stderr = session.pipe_fds
+    pump = _Pump(stdin, to_command, {from_stdout: stdout, from_stderr: stderr}, session.control_fd)
+    try:
+        pump.run()
+        return session.exit_code()
+    finally:
+        pump.close()
+        os.close(session.control_fd)
+
+
+class _Pump:
+    """Copies until the command ended; never blocks on a command that does not read."""
+
+    def __init__(self, stdin: int, to_command: int, outputs: dict[int, int], control: int) -> None:
+        self._stdin, self._to_command, self._outputs, self._control = stdin, to_command, outputs, control
+        self._pending = b""
+        self._stdin_open = self._command_reads = True
+        os.set_blocking(to_command, False)
+
+    def run(self) -> None:
+        while self._outputs:
+            ready = self._ready()
+            for source in [source for source in self._outputs if source in ready]:
+                self._pass_on(source)
+            if self._stdin in ready and self._stdin_open:
+                self._read_stdin()
+            if self._to_command in ready and self._command_reads:
+                self._feed()
+            if self._control in ready:
+                self._drain()
+                return
+
+    def close(self) -> None:
+        for source in list(self._outputs):
+            self._drop(source)
+        self._stop_feeding()
+
+    def _ready(self) -> set[int]:
+        poll = select.poll()
+        for source in (*self._outputs, self._control):
+            poll.register(source, select.POLLIN)
+        if self._pending:
+            poll.register(self._to_command, select.POLLOUT)
+        elif self._stdin_open and self._command_reads:
+            poll.register(self._stdin, select.POLLIN)
+        if self._command_reads and not self._pending:
+            poll.register(self._to_command, 0)
+        return {descriptor for descriptor, _ in poll.poll()}
+
+    def _pass_on(self, source: int) -> bool:
+        """One piece of output; False at its end, or when our reader went away: then the command is to notice too."""
+        try:
+            data = os.read(source, BLOCK)
+            write_all(self._outputs[source], data)
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(source)
+        return bool(data)
+
+    def _drain(self) -> None:
+        """The command has ended; a daemon it left may hold its pipes open, so only what is there already."""
+        for source in list(self._outputs):
+            while select.select([source], [], [], 0)[0] and self._pass_on(source):
+                pass
+
+    def _read_stdin(self) -> None:
+        try:
+            self._pending = os.read(self._stdin, BLOCK)
+        except OSError:
+            self._pending = b""
+        if not self._pending:
+            self._stdin_open = False
+            self._stop_feeding()
+
+    def _feed(self) -> None:
+        """Pass input on; a command that closed its input is not fed any more."""
+        try:
+            self._pending = (
+                self._pending[os.write(self._to_command, self._pending) :] if self._pending else self._gone()
+            )
+        except BlockingIOError:
+            return
+        except OSError:
+            self._stop_feeding()
+
+    def _gone(self) -> bytes:
+        """Only an error is reported for a pipe that has nothing to write: nobody reads it."""
+        raise BrokenPipeError
+
+    def _stop_feeding(self) -> None:
+        self._pending = b""
+        if self._command_reads:
+            self._command_reads = False
+            os.close(self._to_command)
+
+    def _drop(self, source: int) -> None:
+        del self._outputs[source]
+        os.close(source)

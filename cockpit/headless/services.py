@@ -1,0 +1,88 @@
+"""What the composition root hands to the commands, and what one call of a command has at hand."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from cockpit.backends.base import Backend
+from cockpit.headless.streams import Streams
+from cockpit.model.spec import JobSpec
+from cockpit.model.view import EngineStatus
+from cockpit.present.columns import Context
+
+
+class EngineControl(Protocol):
+    """The embedded engine as a process. Methods block and raise `CockpitError`."""
+
+    def status(self) -> EngineStatus:
+        """Also when it does not run (`running` False); never starts it."""
+        ...
+
+    def start(self, *, system: bool) -> EngineStatus:
+        """Start it unless it runs; `system`: one for the whole machine."""
+        ...
+
+    def stop(self, *, jobs: bool) -> None:
+        """Stop it; `jobs`: end the running jobs first, else they go on."""
+        ...
+
+    def restart(self) -> EngineStatus:
+        """Stop and start it without ending a job."""
+        ...
+
+
+class Finding(Protocol):
+    """One thing that `doctor` looked at."""
+
+    @property
+    def level(self) -> str:
+        """`ok`, `note` or `missing`."""
+        ...
+
+    @property
+    def subject(self) -> str: ...
+
+    @property
+    def found(self) -> str: ...
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty when nothing."""
+        ...
+
+
+class Services(NamedTuple):
+    """How commands reach the world. Each is called at most once or not at all, so that its imports can wait."""
+
+    connect: Callable[[str | None], Backend]
+    """The cluster of that name; None: the configured one."""
+    engine: Callable[[], EngineControl]
+    findings: Callable[[], Sequence[Finding]]
+    """What `doctor` finds."""
+    read_jobs: Callable[[str, str, str], list[JobSpec]]
+    """Source name, text, and the absolute folder where its relative paths begin. Raises `SpecErrors`."""
+
+
+class Call:
+    """One command being run: its arguments and streams, and the cluster once it is asked for."""
+
+    def __init__(self, args: Namespace, services: Services, streams: Streams) -> None:
+        self.args, self.services, self.streams = args, services, streams
+        self._backend: Backend | None = None
+
+    @property
+    def backend(self) -> Backend:
+        """The cluster; connecting may start the engine, so only commands that need one ask."""
+        if self._backend is None:
+            self._backend = self.services.connect(self.args.cluster)
+        return self._backend
+
+    def context(self, **more: object) -> Context:
+        """What words depend on, as of now."""
+        return Context(now=self.streams.now(), zone=self.streams.zone, **more)  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        if self._backend is not None:
+            await self._backend.close()

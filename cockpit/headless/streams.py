@@ -1,0 +1,100 @@
+"""Where a command reads and writes. Output goes to stdout, everything else to stderr, questions only to a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import BinaryIO
+
+from cockpit.model.ids import Millis
+from cockpit.present.safe import safe_lines
+
+
+class Streams:
+    """The three standard streams of one command, and the clock and zone that its words depend on.
+
+    `columns` is the terminal's width; None asks the terminal. `zone` None is this machine's.
+    """
+
+    def __init__(
+        self,
+        *,
+        stdin: BinaryIO,
+        stdout: BinaryIO,
+        stderr: BinaryIO,
+        now: Callable[[], Millis],
+        zone: tzinfo | None = None,
+        encoding: str = "utf-8",
+        columns: int | None = None,
+    ) -> None:
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self.now, self.zone = now, zone
+        self._encoding, self._columns = encoding, columns
+
+    @classmethod
+    def of_process(cls, now: Callable[[], Millis]) -> Streams:
+        return cls(
+            stdin=sys.stdin.buffer,
+            stdout=sys.stdout.buffer,
+            stderr=sys.stderr.buffer,
+            now=now,
+            encoding=sys.stdout.encoding,
+        )
+
+    @property
+    def columns(self) -> int:
+        """Width of the terminal that stdout is."""
+        if self._columns is not None:
+            return self._columns
+        try:
+            return os.get_terminal_size(self.stdout.fileno()).columns or 80
+        except OSError:
+            return 80
+
+    def write(self, data: bytes) -> None:
+        self.stdout.write(data)
+
+    def line(self, text: str = "") -> None:
+        """One line of output; the text is harmless already."""
+        self.write(self._encoded(text + "\n"))
+
+    def text(self, text: str) -> None:
+        """Harmless text that brings its own line ends."""
+        self.write(self._encoded(text))
+
+    def say(self, message: str) -> None:
+        """Tell the person; made harmless here."""
+        self.flush()
+        self.stderr.write(self._encoded(safe_lines(message) + "\n"))
+        self.stderr.flush()
+
+    def hint(self, message: str) -> None:
+        """Say it only where a person looks: on a terminal."""
+        if self.stderr.isatty():
+            self.say(message)
+
+    @property
+    def answers(self) -> bool:
+        """Whether a person can be asked."""
+        return self.stdin.isatty() and self.stderr.isatty()
+
+    def confirmed(self, question: str) -> bool:
+        """Ask, default No. Only where `answers`."""
+        self.flush()
+        self.stderr.write(self._encoded(f"{safe_lines(question)} [y/N] "))
+        self.stderr.flush()
+        return self.stdin.readline().strip().lower() in {b"y", b"yes"}
+
+    def flush(self) -> None:
+        self.stdout.flush()
+
+    def abandon_output(self) -> None:
+        """The reader went away: what Python still flushes at exit must not complain about it."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.stdout.fileno())
+        os.close(nowhere)
+
+    def _encoded(self, text: str) -> bytes:
+        return text.encode(self._encoding, "backslashreplace")

@@ -1,0 +1,21 @@
+"""`cockpit doctor`: what this machine has, lacks, and what to do about it."""
+
+from __future__ import annotations
+
+from cockpit.headless.arguments import Verb
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.present.tables.findings import FINDINGS
+
+MISSING = "missing"
+"""The level of a finding that keeps something from working."""
+
+
+async def run(call: Call) -> int:
+    findings = call.services.findings()
+    write_rows(FINDINGS, findings, call.args, call.context(), call.streams)
+    return ExitCode.MISSING if any(finding.level == MISSING for finding in findings) else ExitCode.OK
+
+
+DOCTOR = Verb(add_output_options, run, ("cockpit doctor", "cockpit doctor -o json --filter '!level:ok'"))

@@ -1,0 +1,66 @@
+"""`cockpit engine`: the embedded engine as a process."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from cockpit.headless.arguments import Verb
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.model.view import EngineStatus
+from cockpit.present.tables.engine import ENGINE
+
+
+def status_arguments(parser: ArgumentParser) -> None:
+    add_output_options(parser, select=False)
+
+
+async def run_status(call: Call) -> int:
+    """Exit code `UNREACHABLE` when it does not run: for scripts that only ask."""
+    status = call.services.engine().status()
+    write_rows(ENGINE, [status], call.args, call.context(), call.streams)
+    return ExitCode.OK if status.running else ExitCode.UNREACHABLE
+
+
+def start_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--system", action="store_true", help="one engine for the whole machine, as root")
+
+
+async def run_start(call: Call) -> int:
+    return _tell(call, call.services.engine().start(system=call.args.system))
+
+
+def stop_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--jobs", action="store_true", help="end the running jobs too")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+async def run_stop(call: Call) -> int:
+    asked = call.args.jobs and call.streams.answers and not call.args.yes
+    if asked and not call.streams.confirmed("End every running job and stop the engine?"):
+        return ExitCode.DECLINED
+    call.services.engine().stop(jobs=call.args.jobs)
+    call.streams.line("the engine is stopped" + ("" if call.args.jobs else "; running jobs go on"))
+    return ExitCode.OK
+
+
+async def run_restart(call: Call) -> int:
+    return _tell(call, call.services.engine().restart())
+
+
+def _tell(call: Call, status: EngineStatus) -> int:
+    call.streams.line(f"the engine runs as process {status.pid}")
+    for trouble in status.trouble:
+        call.streams.say(trouble)
+    return ExitCode.OK
+
+
+def _nothing(_: ArgumentParser) -> None:
+    """No options of its own."""
+
+
+STATUS = Verb(status_arguments, run_status, ("cockpit engine status", "cockpit engine status -o json"))
+START = Verb(start_arguments, run_start, ("cockpit engine start", "cockpit engine start --system"))
+STOP = Verb(stop_arguments, run_stop, ("cockpit engine stop", "cockpit engine stop --jobs --yes"))
+RESTART = Verb(_nothing, run_restart, ("cockpit engine restart",))

@@ -1,0 +1,50 @@
+"""`cockpit holds`: the kept containers; `extend` keeps one longer, `end` removes one now."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from cockpit.headless.arguments import Verb, reference, seconds
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.present.moments import clock
+from cockpit.present.tables.holds import HOLDS as TABLE
+
+
+async def run_list(call: Call) -> int:
+    write_rows(TABLE, await call.backend.holds(), call.args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+def extend_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the job")
+    parser.add_argument("--by", type=seconds, required=True, metavar="TIME", help="how much longer, such as 2h")
+
+
+async def run_extend(call: Call) -> int:
+    job = call.args.job.job
+    until = await call.backend.extend_hold(job, seconds=call.args.by)
+    call.streams.line(f"{job} is kept until {clock(until, call.streams.now(), call.streams.zone)}")
+    return ExitCode.OK
+
+
+def end_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="the jobs")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+async def run_end(call: Call) -> int:
+    ids = ", ".join(str(ref.job) for ref in call.args.jobs)
+    asked = call.streams.answers and not call.args.yes
+    if asked and not call.streams.confirmed(f"Remove the kept containers of {ids} and what is in them?"):
+        return ExitCode.DECLINED
+    for ref in call.args.jobs:
+        await call.backend.end_hold(ref.job)
+        call.streams.line(f"removed the kept containers of {ref.job}")
+    return ExitCode.OK
+
+
+HOLDS = Verb(add_output_options, run_list, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json"))
+EXTEND = Verb(extend_arguments, run_extend, ("cockpit holds extend 4715 --by 2h",))
+END = Verb(end_arguments, run_end, ("cockpit holds end 4715",))

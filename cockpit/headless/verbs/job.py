@@ -1,0 +1,32 @@
+"""`cockpit job`: everything about one job, as a page to read or as data."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import Form, add_output_options, write_rows
+from cockpit.headless.services import Call
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the job")
+    add_output_options(parser, select=False)
+
+
+async def run(call: Call) -> int:
+    detail = await call.backend.job(call.args.job.job)
+    if call.args.output == Form.TABLE and not call.args.columns:
+        from cockpit.present.job_page import job_page  # noqa: PLC0415 - data needs none of it
+
+        for line in job_page(detail, call.context()):
+            call.streams.line(line)
+    else:
+        from cockpit.present.tables.job import JOB as TABLE  # noqa: PLC0415 - a page needs none of it
+
+        write_rows(TABLE, [detail], call.args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+JOB = Verb(arguments, run, ("cockpit job 4711", "cockpit job 4711 -o json"))

@@ -1,0 +1,51 @@
+"""`cockpit jobs`: the job list, once or as it changes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from cockpit.headless.arguments import Verb
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.present.tables.jobs import JOBS as TABLE
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("-a", "--all", action="store_true", help="also jobs that ended long ago")
+    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
+    add_output_options(parser)
+
+
+async def run(call: Call) -> int:
+    context = call.context(user=asker(call))
+    if call.args.watch:
+        from cockpit.headless.watch import watch_jobs  # noqa: PLC0415 - a list needs none of it
+
+        await watch_jobs(call, context)
+    else:
+        rows = await call.backend.jobs(ended=call.args.all)
+        write_rows(TABLE, rows, call.args, context, call.streams)
+    return ExitCode.OK
+
+
+def asker(call: Call) -> str:
+    """Who `user:me` is; asked of the system only where a filter says so, for a directory service may be slow."""
+    if "me" not in (call.args.filter or ""):
+        return ""
+    import os  # noqa: PLC0415
+    import pwd  # noqa: PLC0415
+
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+JOBS = Verb(
+    arguments,
+    run,
+    (
+        "cockpit jobs",
+        "cockpit jobs --filter 'state:failed user:me' --sort -ended_at",
+        "cockpit jobs -o json | jq '.rows[] | select(.cards >= 4) | .id'",
+        "cockpit jobs --watch --filter state:running",
+    ),
+)

@@ -1,0 +1,106 @@
+"""`cockpit logs`: what a replica wrote, as it is to a file or pipe, harmless on a terminal."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+import msgspec
+
+from cockpit.backends.base import LogRequest, LogStream
+from cockpit.headless.arguments import Verb, count, reference
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.services import Call
+from cockpit.headless.streams import Streams
+from cockpit.present.safe import LogText
+
+BLOCK = 1 << 16
+"""Bytes read at a time when looking for the last lines."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "job", type=reference, metavar="ID", help="the job; 4711/2 is its replica 2, 4711#1 its first attempt"
+    )
+    parser.add_argument("--replica", type=count, metavar="N", help="of this replica, from 0")
+    parser.add_argument("--attempt", type=count, metavar="K", help="of this attempt, from 1 (the last)")
+    parser.add_argument("--stderr", action="store_true", help="its error stream instead of its output")
+    parser.add_argument("--tail", type=count, metavar="N", help="only the last so many lines")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on as it writes, until it has ended")
+
+
+async def run(call: Call) -> int:
+    args, ref = call.args, call.args.job
+    request = LogRequest(
+        job=ref.job,
+        rank=args.replica if args.replica is not None else ref.rank or 0,
+        attempt=args.attempt if args.attempt is not None else ref.attempt,
+        stream=LogStream.STDERR if args.stderr else LogStream.STDOUT,
+    )
+    offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
+    await copy_from(call, request, offset)
+    return ExitCode.OK
+
+
+async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
+    """Where the last so many lines begin; a newline at the very end ends a line rather than beginning one."""
+    last = await call.backend.logs(msgspec.structs.replace(request, offset=-BLOCK, limit=BLOCK))
+    block, start = last.data, last.offset
+    end = start + len(block)
+    if lines == 0:
+        return end
+    wanted = lines + block.endswith(b"\n")
+    while block:
+        found = block.count(b"\n")
+        if found >= wanted:
+            return start + _after_newline(block, found - wanted)
+        wanted -= found
+        size = min(BLOCK, start)
+        if size == 0:
+            break
+        start -= size
+        block = (await call.backend.logs(msgspec.structs.replace(request, offset=start, limit=size))).data
+    return 0
+
+
+def _after_newline(block: bytes, skipped: int) -> int:
+    """Index after the newline that follows so many skipped ones."""
+    at = -1
+    for _ in range(skipped + 1):
+        at = block.index(b"\n", at + 1)
+    return at + 1
+
+
+async def copy_from(call: Call, request: LogRequest, offset: int) -> None:
+    """Write the log from there to its present end, or with `--follow` to its last."""
+    writer = _Writer(call.streams)
+    while True:
+        chunk = await call.backend.logs(msgspec.structs.replace(request, offset=offset, wait=call.args.follow))
+        writer.write(chunk.data)
+        offset = chunk.offset + len(chunk.data)
+        if chunk.ended or not (chunk.data or call.args.follow):
+            break
+    writer.finish()
+
+
+class _Writer:
+    """Raw bytes where a program reads, harmless text where a person does."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._text = LogText() if streams.stdout.isatty() else None
+
+    def write(self, data: bytes) -> None:
+        if self._text is None:
+            self._streams.write(data)
+        else:
+            self._streams.text(self._text.feed(data))
+        self._streams.flush()
+
+    def finish(self) -> None:
+        if self._text is not None:
+            self._streams.text(self._text.finish())
+
+
+LOGS = Verb(
+    arguments, run, ("cockpit logs 4711", "cockpit logs 4711 -f --tail 20", "cockpit logs 4711/1 --stderr > errors.txt")
+)

@@ -1,0 +1,60 @@
+"""`cockpit nodes`: the nodes, judged against a chosen spec where one is given."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from cockpit.headless.arguments import UsageError, Verb, count, mebibytes
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.model.node import NodeState
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.present.safe import safe
+from cockpit.present.tables.nodes import NODES as TABLE
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("-a", "--all", action="store_true", help="also nodes that are drained or down")
+    parser.add_argument("--cpus", type=count, metavar="N", help="judge against a spec with so many CPUs")
+    parser.add_argument("--memory", type=mebibytes, metavar="M", help="… so much memory, such as 64G")
+    parser.add_argument("--cards", metavar="K", help="… so many cards, or a part of one such as 0.5")
+    parser.add_argument("--card-model", action="append", metavar="X", help="… cards of this model (again: or of that)")
+    add_output_options(parser)
+
+
+async def run(call: Call) -> int:
+    context = call.context(chosen=chosen_spec(call.args))
+    rows = await call.backend.nodes()
+    if not call.args.all:
+        rows = [row for row in rows if row.node.state is NodeState.UP]
+    write_rows(TABLE, rows, call.args, context, call.streams)
+    return ExitCode.OK
+
+
+def chosen_spec(args: Namespace) -> NodeSpec | None:
+    """The spec that the options describe, nothing being asked of what they leave out; None without options."""
+    if (args.cpus, args.memory, args.cards, args.card_model) == (None, None, None, None):
+        return None
+    milli = card_milli(args.cards) if args.cards is not None else WHOLE_CARD if args.card_model else 0
+    return NodeSpec(
+        cpus=args.cpus or 0, memory_mib=args.memory or 0, card_milli=milli, card_models=tuple(args.card_model or ())
+    )
+
+
+def card_milli(text: str) -> int:
+    """Thousandths of a card: whole cards, or a part of one."""
+    try:
+        milli = round(float(text) * WHOLE_CARD)
+    except (ValueError, OverflowError):
+        milli = -1
+    if milli < 0 or (milli > WHOLE_CARD and milli % WHOLE_CARD):
+        raise UsageError(f"--cards: {safe(text)} is not a number of cards such as 4, or a part of one such as 0.5")
+    return milli
+
+
+NODES = Verb(
+    arguments,
+    run,
+    ("cockpit nodes", "cockpit nodes --cards 4 --card-model A100 --filter status:idle", "cockpit nodes --all -o wide"),
+)

@@ -1,0 +1,55 @@
+"""`cockpit shell`: a shell, or one command, inside a job's container, running or kept."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser
+
+from cockpit.backends.base import ShellRequest
+from cockpit.headless.arguments import Verb, count, reference
+from cockpit.headless.services import Call
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the job; 4711/2 is its replica 2")
+    parser.add_argument("--replica", type=count, metavar="N", help="enter this replica, from 0")
+    parser.usage = "cockpit shell ID [--replica N] [-- CMD …]"
+
+
+async def run(call: Call) -> int:
+    """A terminal only where stdin and stdout both are one; else bytes pass through unchanged."""
+    streams, ref = call.streams, call.args.job
+    terminal = streams.stdin.isatty() and streams.stdout.isatty()
+    size = os.get_terminal_size(streams.stdout.fileno()) if terminal else os.terminal_size((80, 24))
+    request = ShellRequest(
+        job=ref.job,
+        rank=call.args.replica if call.args.replica is not None else ref.rank or 0,
+        command=call.args.command_words,
+        terminal=terminal,
+        rows=size.lines,
+        columns=size.columns,
+        term=os.environ.get("TERM") or "dumb",
+    )
+    session = await call.backend.open_shell(request)
+    if session.notice:
+        streams.say(session.notice)
+    streams.flush()
+    if session.terminal_fd is not None:
+        from cockpit.headless.terminal import relay_terminal  # noqa: PLC0415 - one of the two ways
+
+        return relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno())
+    from cockpit.headless.pipes import relay_pipes  # noqa: PLC0415 - one of the two ways
+
+    return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno())
+
+
+SHELL = Verb(
+    arguments,
+    run,
+    (
+        "cockpit shell 4715",
+        "cockpit shell 4715 --replica 1",
+        "cockpit shell 4715 -- nvidia-smi",
+        "cockpit shell 4715 -- tar c outputs > outputs.tar",
+    ),
+)

@@ -1,0 +1,61 @@
+"""`cockpit wait`: returns when the jobs' commands have ended, with their exit code."""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+
+from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.services import Call
+from cockpit.model.job import Job, JobState
+from cockpit.present.safe import safe
+
+NO_EXIT_CODE = 255
+"""The job did not succeed, and no command of it failed: stopped before its start, lost, or ended well only after its
+time limit."""
+
+
+def timeout(text: str) -> float:
+    """Seconds, with decimals if wanted."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise ArgumentTypeError(f"{safe(text)} is not a number of seconds")
+    return found
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="the jobs")
+    parser.add_argument(
+        "--timeout",
+        type=timeout,
+        metavar="SECONDS",
+        help=f"give up after so long, with exit code {int(ExitCode.TIMED_OUT)}",
+    )
+
+
+async def run(call: Call) -> int:
+    """The first exit code that is not 0, in the order of the jobs; a kept container does not keep it waiting."""
+    until = None if call.args.timeout is None else call.streams.now() + call.args.timeout * 1000
+    codes = []
+    for ref in call.args.jobs:
+        left = None if until is None else max(until - call.streams.now(), 0) / 1000
+        job = await call.backend.wait(ref.job, timeout_seconds=left)
+        if job is None:
+            call.streams.hint(f"{ref.job} has not ended yet")
+            return ExitCode.TIMED_OUT
+        codes.append(exit_code(job))
+    return next((code for code in codes if code), ExitCode.OK)
+
+
+def exit_code(job: Job) -> int:
+    """The job's own; never 0 for a job that did not succeed."""
+    if job.state is JobState.SUCCEEDED:
+        return ExitCode.OK
+    return (job.exit.shell_code if job.exit else 0) or NO_EXIT_CODE
+
+
+WAIT = Verb(arguments, run, ("cockpit wait 4711 && cockpit logs 4711", "cockpit wait 4711 4712 --timeout 600"))

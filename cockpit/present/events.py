@@ -1,0 +1,142 @@
+"""One sentence for every event."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import assert_never
+
+from cockpit.model import events
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import EndCause, ExitStatus
+from cockpit.model.node import Placement
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.present import units
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+from cockpit.present.states import exit_words
+
+
+def event_kind(body: events.EventBody) -> str:
+    """The journal's word for it: `job_submitted`."""
+    return str(type(body).__struct_config__.tag)
+
+
+def event_job(body: events.EventBody) -> JobId | None:
+    """The job that it is about; None for events of the cluster."""
+    match body:
+        case events.NodesChanged() | events.EngineStarted() | events.EngineStopped():
+            return None
+        case _:
+            return body.job
+
+
+def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
+    """What happened, without its actor: that is a column of its own. Times are told relative to the event."""
+    body = record.body
+    match body:
+        case events.NodesChanged():
+            return f"the cluster has {units.counted(len(body.nodes), 'node')}: {listed(n.name for n in body.nodes)}"
+        case events.EngineStarted():
+            return f"the engine {safe(body.version)} started as process {body.pid}"
+        case events.EngineStopped():
+            return f"the engine {safe(body.version)} stopped"
+        case _:
+            return f"{body.job} {_of_job(body, record.at, zone)}"
+
+
+def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
+    match body:
+        case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobPlaced():
+            return _before_running(body)
+        case events.ReplicaStarted() | events.ReplicaEnded() | events.EndingBegan() | events.GraceEnded():
+            return _while_running(body, at, zone)
+        case (
+            events.JobEnded() | events.HoldExtended() | events.HoldEnded() | events.ShellOpened() | events.JobArchived()
+        ):
+            return _after_running(body, at, zone)
+        case _:
+            assert_never(body)
+
+
+def _before_running(body: _BeforeRunning) -> str:
+    match body:
+        case events.JobSubmitted():
+            return f"{safe(body.spec.name)} was submitted by {safe(body.submitter.name)}"
+        case events.JobHeld():
+            return f"was held by {safe(body.by)}"
+        case events.JobReleased():
+            return "was released"
+        case events.JobPlaced():
+            return f"was placed on {_placement(body.placement)}" + _attempt(body.attempt)
+        case _:
+            assert_never(body)
+
+
+def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
+    match body:
+        case events.ReplicaStarted():
+            limits = f" (limits: {safe(body.limits)})" if body.limits else ""
+            return f"replica {body.rank} started" + _attempt(body.attempt) + limits
+        case events.ReplicaEnded():
+            return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+        case events.EndingBegan():
+            patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+            return f"is asked to end ({_cause(body.cause)}){patience}"
+        case events.GraceEnded():
+            return "had its time to end and is killed"
+        case _:
+            assert_never(body)
+
+
+def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
+    match body:
+        case events.JobEnded():
+            ended = f"ended: {body.state} ({_cause(body.cause)})"
+            return ended if body.held_until is None else f"{ended}; kept until {clock(body.held_until, at, zone)}"
+        case events.HoldExtended():
+            return f"is kept until {clock(body.held_until, at, zone)}"
+        case events.HoldEnded():
+            why = "its time was over" if body.cause is events.HoldEndCause.EXPIRED else "a person ended the hold"
+            return f"its kept containers were removed: {why}"
+        case events.ShellOpened():
+            return f"replica {body.rank} was entered" + (f" to run {_command(body.command)}" if body.command else "")
+        case events.JobArchived():
+            return "moved to accounting"
+        case _:
+            assert_never(body)
+
+
+def exit_sentence(status: ExitStatus) -> str:
+    """`exit 3`, `exit 137, killed by SIGKILL: it used more memory than it asked for`."""
+    if status.lost:
+        return safe(status.lost)
+    memory = ": it used more memory than it asked for" if status.oom else ""
+    return exit_words(status.shell_code) + memory
+
+
+def _placement(placement: Placement) -> str:
+    milli = sum(allocation.card_milli for allocation in placement)
+    names = listed(dict.fromkeys(allocation.node for allocation in placement))
+    if not milli:
+        return names
+    cards = units.cards(milli)
+    return f"{names} with {cards} {'card' if milli <= WHOLE_CARD else 'cards'}"
+
+
+def _attempt(number: int) -> str:
+    return f" (attempt {number})" if number > 1 else ""
+
+
+def _cause(cause: EndCause) -> str:
+    return cause.value.replace("_", " ")
+
+
+def _command(command: tuple[str, ...]) -> str:
+    return safe(" ".join(command))
+
+
+_BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobPlaced
+_WhileRunning = events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+_AfterRunning = events.JobEnded | events.HoldExtended | events.HoldEnded | events.ShellOpened | events.JobArchived
+_JobEvent = _BeforeRunning | _WhileRunning | _AfterRunning

@@ -1,0 +1,161 @@
+"""One job as a page to read: the sentence first, then facts, replicas, the kept container, last lines, events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cockpit.model.job import Replica
+from cockpit.model.node import Allocation
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.view import JobDetail
+from cockpit.present import units
+from cockpit.present.columns import Context
+from cockpit.present.events import event_sentence, exit_sentence
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe, safe_lines
+from cockpit.present.states import GLYPHS, seconds_left
+from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
+
+LABEL_ROOM: Final = 14
+LAST_EVENTS: Final = 20
+
+
+def job_page(detail: JobDetail, context: Context) -> list[str]:
+    """Harmless lines."""
+    sections = (
+        head(detail, context),
+        facts(detail, context),
+        replicas(detail, context),
+        kept(detail, context),
+        last_lines(detail),
+        events(detail, context),
+    )
+    lines: list[str] = []
+    for section in sections:
+        found = list(section)
+        if found:
+            lines += ["", *found] if lines else found
+    return lines
+
+
+def head(detail: JobDetail, context: Context) -> Iterator[str]:
+    """Which job, in what state, and why."""
+    row = detail.row
+    state = f"{GLYPHS[row.state]} {state_text(row, context)}"
+    yield f"{row.id} {safe(row.name)} · {safe(row.user)} · {state}"
+    sentence = why(row, context)
+    if sentence:
+        yield f"{sentence[0].upper()}{sentence[1:]}."
+    if detail.explanation is not None:
+        yield f"Place {detail.explanation.position} in the queue" + _ahead(detail) + "."
+        if detail.explanation.reserved_at is not None:
+            yield f"Starts by {clock(detail.explanation.reserved_at, context.now, context.zone)} at the latest."
+
+
+def facts(detail: JobDetail, context: Context) -> Iterator[str]:
+    """What was asked for and what became of it."""
+    spec, row = detail.job.spec, detail.row
+    yield _fact("command", safe(spec.command))
+    yield _fact("asks for", asked_for(spec.nodes, spec.specs))
+    if row.placed_on:
+        yield _fact("runs on" if row.ended_at is None else "ran on", listed(row.placed_on))
+    yield _fact("times", _times(detail, context))
+    yield _fact("output", safe(spec.output))
+    if spec.algorithm is not None:
+        yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))
+    for volume in spec.volumes:
+        yield _fact("volume", f"{safe(volume.name)} = {safe(volume.path)}")
+    yield _fact("project", safe(row.project))
+
+
+def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
+    """One line for each container of the last attempt."""
+    attempt = detail.job.attempt
+    if attempt is None:
+        return
+    places = {allocation.rank: allocation for allocation in attempt.placement}
+    yield "Replicas" if attempt.number == 1 else f"Replicas of attempt {attempt.number}"
+    for replica in attempt.replicas:
+        yield f"  {replica.rank}  {_replica(replica, places.get(replica.rank), context)}"
+
+
+def kept(detail: JobDetail, context: Context) -> Iterator[str]:
+    """How long its containers are kept, and how to get in."""
+    row = detail.row
+    if row.held_until is None:
+        return
+    left = units.countdown(seconds_left(row.held_until, context.now))
+    yield f"Kept until {clock(row.held_until, context.now, context.zone)}, {left} left"
+    yield f"  look inside   cockpit shell {row.id}"
+    yield f"  keep longer   cockpit holds extend {row.id} --by 2h"
+    yield f"  remove now    cockpit holds end {row.id}"
+
+
+def last_lines(detail: JobDetail) -> Iterator[str]:
+    if detail.log_tail.strip():
+        yield "Last lines"
+        yield from (f"  {line}" for line in safe_lines(detail.log_tail).rstrip("\n").split("\n"))
+
+
+def events(detail: JobDetail, context: Context) -> Iterator[str]:
+    if detail.events:
+        yield "Events"
+    for record in detail.events[-LAST_EVENTS:]:
+        at = clock(record.at, context.now, context.zone)
+        yield f"  {at}  {safe(record.actor)}  {event_sentence(record, context.zone)}"
+
+
+def asked_for(nodes: int, specs: tuple[NodeSpec, ...]) -> str:
+    """`2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
+    each = " with " if nodes == 1 else ", each with "
+    return units.counted(nodes, "node") + each + ", or ".join(map(_node_spec, specs))
+
+
+def _node_spec(spec: NodeSpec) -> str:
+    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)]
+    if spec.card_milli:
+        kind = listed(spec.card_models, "or") or ("cards" if spec.card_milli > WHOLE_CARD else "card")
+        parts.append(f"{units.cards(spec.card_milli)} {kind}")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _ahead(detail: JobDetail) -> str:
+    ahead = detail.explanation.ahead if detail.explanation else ()
+    return f", after {listed(map(str, ahead))}" if ahead else ""
+
+
+def _times(detail: JobDetail, context: Context) -> str:
+    row = detail.row
+    parts = [f"submitted {clock(row.submitted_at, context.now, context.zone)}"]
+    if row.started_at is not None:
+        parts.append(f"started {clock(row.started_at, context.now, context.zone)}")
+    if row.ended_at is not None:
+        parts.append(f"ended {clock(row.ended_at, context.now, context.zone)}")
+    elapsed = elapsed_seconds(row, context)
+    limit = units.duration(row.time_limit_seconds)
+    parts.append(f"limit {limit}" if elapsed is None else f"{units.duration(elapsed)} of {limit}")
+    return " · ".join(parts)
+
+
+def _replica(replica: Replica, place: Allocation | None, context: Context) -> str:
+    parts = [] if place is None else [safe(place.node) + _cards(place)]
+    if replica.started_at is not None:
+        parts.append(f"started {clock(replica.started_at, context.now, context.zone)}")
+    if replica.exit is not None:
+        parts.append(exit_sentence(replica.exit))
+    if replica.limits:
+        parts.append(f"limits: {safe(replica.limits)}")
+    return " · ".join(parts) or "not started"
+
+
+def _cards(place: Allocation) -> str:
+    if not place.slices:
+        return ""
+    slots = (f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in place.slices)
+    return f" {'card' if len(place.slices) == 1 else 'cards'} {listed(slots)}"
+
+
+def _fact(label: str, text: str) -> str:
+    return f"{label:<{LABEL_ROOM}}{text}"

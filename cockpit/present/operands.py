@@ -1,0 +1,54 @@
+"""What a filter compares with: a number of the column's unit, read from what a person wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from cockpit.model.quantity import parse_duration, parse_memory
+from cockpit.present.columns import Fraction, Kind
+from cockpit.present.moments import parse_moment
+
+
+class Operand(msgspec.Struct, frozen=True):
+    """The wanted number, in the unit of the column's facts."""
+
+    wanted: float
+
+    def number(self, fact: object) -> float | None:
+        """A fact as the number that is compared: of a fraction the total. None: nothing to compare."""
+        if isinstance(fact, Fraction):
+            return fact.total
+        return fact if isinstance(fact, int | float) else None
+
+
+def read_operand(kind: Kind, text: str) -> Operand | str:
+    """The operand, or what this kind of column wants instead."""
+    if kind not in _READERS:
+        return "a word after : or ~"
+    read, wants = _READERS[kind]
+    number = read(text)
+    return Operand(number) if isinstance(number, int | float) else wants
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+_NUMBER: Final = (_number, "a number")
+_MEMORY: Final = (parse_memory, "memory such as 512M or 4G")
+
+_READERS: Final[dict[Kind, tuple[Callable[[str], float | str | None], str]]] = {
+    Kind.INTEGER: _NUMBER,
+    Kind.NUMBER: _NUMBER,
+    Kind.FRACTION: _NUMBER,
+    Kind.MIB: _MEMORY,
+    Kind.MEMORY_FRACTION: _MEMORY,
+    Kind.SECONDS: (parse_duration, "a duration such as 90s, 10m, 2h or 1d"),
+    Kind.MOMENT: (parse_moment, "a moment such as 2026-10-05 or 2026-10-05T09:30"),
+}

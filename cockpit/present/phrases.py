@@ -1,0 +1,53 @@
+"""Small pieces of sentences: lists of things, amounts of a resource, names from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+from cockpit.model.reasons import Resource
+from cockpit.present import units
+from cockpit.present.safe import safe
+
+RESOURCE_NAMES: Final = {
+    Resource.CPUS: "CPU",
+    Resource.MEMORY: "memory",
+    Resource.CARDS: "card",
+    Resource.CARD_SHARE: "share of a card",
+}
+
+
+def listed(things: Iterable[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`; the things are made harmless."""
+    names = [safe(thing) for thing in things]
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def amount(resource: Resource, number: int, card_models: tuple[str, ...] = ()) -> str:
+    """`4 CPUs`, `64G of memory`, `4 A100 or H100`, `1 card`, `0.5 of a card`. Numbers in the resource's unit."""
+    match resource:
+        case Resource.CPUS:
+            return units.counted(number, "CPU")
+        case Resource.MEMORY:
+            return f"{units.memory(number)} of memory"
+        case Resource.CARDS:
+            models = listed(card_models, "or")
+            return f"{number} {models}" if models else units.counted(number, "card")
+        case Resource.CARD_SHARE:
+            models = listed(card_models, "or")
+            return f"{units.cards(number)} of one {models or 'card'}"
+        case _:
+            assert_never(resource)
+
+
+def bare_amount(resource: Resource, number: int) -> str:
+    """The number alone, where the unit was just said: `3`, `12G`, `0.25`."""
+    match resource:
+        case Resource.MEMORY:
+            return units.memory(number)
+        case Resource.CARD_SHARE:
+            return str(units.cards(number))
+        case Resource.CPUS | Resource.CARDS:
+            return str(number)
+        case _:
+            assert_never(resource)

@@ -1,0 +1,106 @@
+"""The one table from a typed reason to its sentence. Every face says these words."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from functools import lru_cache
+from typing import Final, assert_never
+
+from cockpit.model.ids import Millis
+from cockpit.model.reasons import (
+    Held,
+    NeverFits,
+    NodeShortfall,
+    NoEligibleNode,
+    NotEnoughFree,
+    NotEvaluated,
+    Reason,
+    WouldDelay,
+)
+from cockpit.present import units
+from cockpit.present.moments import clock
+from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
+from cockpit.present.safe import safe
+
+REASON_TYPES: Final = ("held", "not_evaluated", "not_enough_free", "never_fits", "no_eligible_node", "would_delay")
+"""Every reason's type, as JSON names it."""
+
+
+def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
+    """Why a queued job does not start, in plain words without a full stop. `zone` None: this machine's."""
+    match reason:
+        case NotEnoughFree():
+            return _not_enough_free(reason)
+        case Held():
+            return f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}"
+        case NotEvaluated():
+            return "waits for the scheduler to look at it"
+        case NeverFits():
+            return _never_fits(reason)
+        case NoEligibleNode():
+            return _no_eligible_node(reason)
+        case WouldDelay():
+            start = clock(reason.reserved_at, now, zone)
+            return f"would fit now, but would delay {reason.ahead}, which is to start by {start}"
+        case _:
+            assert_never(reason)
+
+
+@lru_cache(maxsize=4096)
+def _not_enough_free(reason: NotEnoughFree) -> str:
+    where = "on one node" if reason.nodes_wanted == 1 else f"on each of {reason.nodes_wanted} nodes"
+    parts = [f"waits for {amount(reason.resource, reason.wanted, reason.card_models)} {where}"]
+    if reason.nodes_wanted > 1:
+        parts.append(f"{units.counted(reason.nodes_with_room, 'node')} {_has(reason.nodes_with_room)} room")
+    if reason.nearest:
+        parts.append(", ".join(_shortfall(node, reason) for node in reason.nearest))
+    if reason.other_models_free:
+        parts.append(
+            f"{units.counted(reason.other_models_free, 'card')} of other models {_is(reason.other_models_free)} free"
+        )
+    return "; ".join(parts)
+
+
+def _shortfall(node: NodeShortfall, reason: NotEnoughFree) -> str:
+    if node.resource is reason.resource:
+        free = bare_amount(node.resource, node.free) if node.free else "none"
+    else:
+        free = amount(node.resource, node.free) if node.free else f"no {RESOURCE_NAMES[node.resource]}"
+    return f"{safe(node.node)} has {free} free"
+
+
+@lru_cache(maxsize=4096)
+def _never_fits(reason: NeverFits) -> str:
+    if reason.resource is None:
+        big_enough = "none is" if reason.most == 0 else f"only {reason.most} {_is(reason.most)}"
+        return f"asks for {units.counted(reason.wanted, 'node')} of that size; {big_enough} big enough"
+    wanted = amount(reason.resource, reason.wanted, reason.card_models)
+    largest = f"the largest has {bare_amount(reason.resource, reason.most)}" if reason.most else "no node has any"
+    return f"asks for {wanted} on one node; {largest}"
+
+
+def _no_eligible_node(reason: NoEligibleNode) -> str:
+    asked = _asked_of_nodes(reason)
+    if reason.out_of_service:
+        down = listed(reason.out_of_service)
+        return f"asks for {asked}; {down} {_is(len(reason.out_of_service))} out of service"
+    return f"asks for {asked}; the cluster has no such node"
+
+
+def _asked_of_nodes(reason: NoEligibleNode) -> str:
+    parts = []
+    if reason.pins:
+        parts.append(f"{'node' if len(reason.pins) == 1 else 'nodes'} {listed(reason.pins)}")
+    if reason.pool:
+        parts.append(f"pool {safe(reason.pool)}")
+    if reason.driver_version:
+        parts.append(f"driver version {safe(reason.driver_version)}")
+    return listed(parts) or "a node in service"
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _has(number: int) -> str:
+    return "has" if number == 1 else "have"

@@ -1,0 +1,21 @@
+"""What a person types for a job: `123`, `123_4` (task), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster)."""
+
+from __future__ import annotations
+
+import re
+
+from cockpit.model.ids import JobId, JobRef
+
+REFERENCE = re.compile(
+    r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:/(?P<rank>\d{1,9}))?(?:#(?P<attempt>\d{1,9}))?",
+    re.ASCII,
+)
+
+
+def parse_reference(text: str) -> JobRef | None:
+    """None when it is not one."""
+    found = REFERENCE.fullmatch(text)
+    if found is None:
+        return None
+    task, rank, attempt = (int(part) if part else None for part in found.group("task", "rank", "attempt"))
+    return JobRef(JobId(int(found["job"])), task, rank, attempt, found["cluster"] or "")

@@ -1,0 +1,36 @@
+"""What of a node spec finds room on a node right now."""
+
+from __future__ import annotations
+
+from cockpit.model.node import Card
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.view import NodeRow
+
+
+def fits(row: NodeRow, spec: NodeSpec) -> bool:
+    """The spec asks for no more of any resource than the node has free."""
+    return copies_that_fit(row, spec) >= 1
+
+
+def copies_that_fit(row: NodeRow, spec: NodeSpec) -> int:
+    """How many of the spec find room at once; CPUs, memory and cards that are free together."""
+    bounds = [_bound(row.node.cpus - row.used_cpus, spec.cpus)]
+    bounds.append(_bound(row.node.memory_mib - row.used_memory_mib, spec.memory_mib))
+    free = [_free_milli(row, card) for card in row.node.cards if _accepted(card, spec)]
+    if spec.shares_a_card:
+        bounds.append(sum(milli // spec.card_milli for milli in free))
+    else:
+        bounds.append(_bound(free.count(WHOLE_CARD), spec.whole_cards))
+    return min(bound for bound in bounds if bound is not None)
+
+
+def _bound(free: int, wanted: int) -> int | None:
+    return None if wanted <= 0 else max(free, 0) // wanted
+
+
+def _accepted(card: Card, spec: NodeSpec) -> bool:
+    return not spec.card_models or card.model in spec.card_models
+
+
+def _free_milli(row: NodeRow, card: Card) -> int:
+    return WHOLE_CARD - sum(use.milli for use in row.slices if use.card == card.index)

@@ -1,0 +1,82 @@
+"""Text from outside made harmless for a terminal: what could act on it becomes visible, everything else stays as it is.
+
+Control, C1, bidirectional, zero-width and other format characters, lone surrogates and line separators are shown as
+Python writes them in a string (`\\x1b`, `\\u202e`). Letters, CJK, emoji and combining marks are unchanged; a zero-width
+joiner stays only where it joins two emoji.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.model.text import INVISIBLE, escaped
+
+ZERO_WIDTH_JOINER: Final = "\u200d"
+VARIATION_SELECTOR: Final = "\ufe0f"
+
+HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def safe(text: str) -> str:
+    """The text, with everything that a terminal might obey or hide written out."""
+    if text.isascii():
+        return text if text.isprintable() else _escaped(text)
+    if text.isprintable() and INVISIBLE.search(text) is None:
+        return text
+    return _escaped(text)
+
+
+def safe_lines(text: str) -> str:
+    """Like `safe` for text of several lines: newlines and tabs stay, and a carriage return before a newline goes."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines)
+
+
+def is_harmful(char: str) -> bool:
+    """Whether a terminal might obey this character, or draw nothing for it."""
+    import unicodedata  # noqa: PLC0415 - most text is plain and never asks
+
+    return unicodedata.category(char) in HARMFUL_CATEGORIES or INVISIBLE.match(char) is not None
+
+
+def is_emoji(char: str) -> bool:
+    """Whether a joiner beside this character makes one picture of two."""
+    return char == VARIATION_SELECTOR or "\u2190" <= char <= "\u2bff" or "\U0001f000" <= char <= "\U0001faff"
+
+
+def _escaped(text: str) -> str:
+    return "".join(
+        escaped(char) if is_harmful(char) and not _joins_emoji(text, index) else char
+        for index, char in enumerate(text)
+    )
+
+
+def _joins_emoji(text: str, index: int) -> bool:
+    return (
+        text[index] == ZERO_WIDTH_JOINER
+        and 0 < index < len(text) - 1
+        and is_emoji(text[index - 1])
+        and is_emoji(text[index + 1])
+    )
+
+
+class LogText:
+    """Decodes a log that arrives in pieces: UTF-8, undecodable bytes written out, harmless, newline and tab kept."""
+
+    def __init__(self) -> None:
+        from codecs import getincrementaldecoder  # noqa: PLC0415 - only logs need it
+
+        self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
+        self._held_return = ""
+
+    def feed(self, data: bytes) -> str:
+        """What can be shown so far."""
+        text = self._held_return + self._decoder.decode(data)
+        self._held_return = "\r" if text.endswith("\r") else ""
+        return safe_lines(text.removesuffix("\r"))
+
+    def finish(self) -> str:
+        """What was waiting for a byte that never came."""
+        text = self._held_return + self._decoder.decode(b"", final=True)
+        self._held_return = ""
+        return safe_lines(text)

@@ -1,0 +1,103 @@
+"""Words and shapes of job states, and what is said beside them."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from cockpit.model.ids import Millis
+from cockpit.model.job import EndCause, JobState
+from cockpit.present import units
+
+GLYPHS: Final = {
+    JobState.QUEUED: "◌",
+    JobState.PRECHECKING: "◍",
+    JobState.STAGING: "◍",
+    JobState.STARTING: "◍",
+    JobState.RUNNING: "●",
+    JobState.RESUMING: "◍",
+    JobState.SUSPENDED: "⏸",
+    JobState.SUCCEEDED: "✓",
+    JobState.ERROR: "✗",
+    JobState.EXPIRED: "⧗",
+    JobState.STOPPED: "■",
+}
+
+STATE_ALIASES: Final = {
+    "failed": JobState.ERROR,
+    "done": JobState.SUCCEEDED,
+    "completed": JobState.SUCCEEDED,
+    "pending": JobState.QUEUED,
+    "waiting": JobState.QUEUED,
+    "cancelled": JobState.STOPPED,
+    "canceled": JobState.STOPPED,
+    "timeout": JobState.EXPIRED,
+}
+"""Words of other schedulers that a filter accepts."""
+
+
+def seconds_left(until: Millis, now: Millis) -> int:
+    return max(until - now, 0) // 1000
+
+
+def state_words(state: JobState, held_until: Millis | None, now: Millis, *, ending: bool = False) -> str:
+    """`running`, `error · held 3:59`, `running · ending`."""
+    if held_until is not None:
+        return f"{state} · held {units.countdown(seconds_left(held_until, now))}"
+    return f"{state} · ending" if ending else str(state)
+
+
+def ending_sentence(cause: EndCause) -> str:
+    """Why a job that still runs is being ended."""
+    match cause:
+        case EndCause.EXIT:
+            return "a replica ended; the others are being ended"
+        case EndCause.STOP:
+            return "is being stopped"
+        case EndCause.TIME_LIMIT:
+            return "reached its time limit and is being ended"
+        case EndCause.START_FAILED:
+            return "its container could not be made"
+        case EndCause.LOST:
+            return "a container was lost; the others are being ended"
+        case _:
+            assert_never(cause)
+
+
+def end_sentence(cause: EndCause, exit_code: int | None, time_limit_seconds: int) -> str:
+    """How a job ended; empty when it simply succeeded."""
+    match cause:
+        case EndCause.EXIT:
+            return exit_words(exit_code) if exit_code else ""
+        case EndCause.STOP:
+            return "stopped by a person"
+        case EndCause.TIME_LIMIT:
+            return f"reached its time limit of {units.spoken(time_limit_seconds)}"
+        case EndCause.START_FAILED:
+            return "its container could not be made"
+        case EndCause.LOST:
+            return "its container was lost"
+        case _:
+            assert_never(cause)
+
+
+def exit_words(code: int | None) -> str:
+    """`exit 3`; `exit 137, killed by SIGKILL`."""
+    signal = _SIGNALS.get((code or 0) - 128)
+    return f"exit {'unknown' if code is None else code}" + (f", killed by {signal}" if signal else "")
+
+
+_SIGNALS: Final = {
+    1: "SIGHUP",
+    2: "SIGINT",
+    3: "SIGQUIT",
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    13: "SIGPIPE",
+    14: "SIGALRM",
+    15: "SIGTERM",
+}
+"""Linux's numbers: a shell reports 128 + signal."""

@@ -1,0 +1,1 @@
+"""The tables: which columns jobs, nodes, holds and events have."""

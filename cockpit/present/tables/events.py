@@ -1,0 +1,38 @@
+"""The columns of the event list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.model.events import EventRecord
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.events import event_job, event_kind, event_sentence
+
+
+def job(row: EventRecord, _: Context) -> int | None:
+    return event_job(row.body)
+
+
+def kind(row: EventRecord, _: Context) -> str:
+    return event_kind(row.body)
+
+
+def sentence(row: EventRecord, context: Context) -> str:
+    return event_sentence(row, context.zone)
+
+
+EVENTS: Final = Table(
+    name="events",
+    help="What happened, oldest first",
+    empty="No events yet.",
+    columns=(
+        Column("seq", "SEQ", Kind.INTEGER, "From 1, without gaps", field="seq"),
+        Column("at", "AT", Kind.MOMENT, "When", field="at"),
+        Column("job", "JOB", Kind.INTEGER, "The job it is about", derive=job, nullable=True, aliases=("id",)),
+        Column("actor", "ACTOR", Kind.TEXT, "Who asked, or the engine", field="actor", aliases=("user",)),
+        Column("event", "EVENT", Kind.TEXT, "The journal's word for it", derive=kind, aliases=("type",)),
+        Column("sentence", "WHAT", Kind.TEXT, "What happened", derive=sentence),
+        Column("origin", "ORIGIN", Kind.TEXT, "Where it came from", field="origin", wide=True),
+        Column("request", "REQUEST", Kind.TEXT, "The request that caused it", field="request", wide=True),
+    ),
+)

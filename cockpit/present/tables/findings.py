@@ -1,0 +1,26 @@
+"""The columns of `cockpit doctor`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.present.columns import Column, Kind, Table
+
+FINDINGS: Final = Table(
+    name="doctor",
+    help="What this machine has and lacks",
+    empty="Nothing was looked at.",
+    columns=(
+        Column(
+            "level",
+            "LEVEL",
+            Kind.TEXT,
+            "ok, note or missing",
+            field="level",
+            schema={"enum": ["ok", "note", "missing"]},
+        ),
+        Column("subject", "SUBJECT", Kind.TEXT, "What was looked at", field="subject"),
+        Column("found", "FOUND", Kind.TEXT, "What is there", field="found"),
+        Column("advice", "ADVICE", Kind.TEXT, "What to do; empty: nothing", field="advice"),
+    ),
+)

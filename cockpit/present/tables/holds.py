@@ -1,0 +1,64 @@
+"""The columns of the list of kept containers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.model.job import JobState
+from cockpit.model.view import HoldRow
+from cockpit.present import units
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.states import seconds_left
+
+
+def left_seconds(row: HoldRow, context: Context) -> int:
+    return seconds_left(row.held_until, context.now)
+
+
+def left_text(row: HoldRow, context: Context) -> str:
+    return units.countdown(left_seconds(row, context))
+
+
+def kept_cards(row: HoldRow, _: Context) -> int | float:
+    return units.cards(row.keeps_card_milli)
+
+
+HOLDS: Final = Table(
+    name="holds",
+    help="Failed containers that are kept for a look inside",
+    empty="No kept containers: nothing that asked for a terminal has failed lately.",
+    columns=(
+        Column("id", "ID", Kind.INTEGER, "The job", field="job"),
+        Column("name", "NAME", Kind.TEXT, "The job's name", field="name"),
+        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column(
+            "state",
+            "STATE",
+            Kind.TEXT,
+            "How the job ended",
+            field="state",
+            schema={"enum": [str(state) for state in JobState]},
+        ),
+        Column(
+            "exit_code",
+            "EXIT",
+            Kind.INTEGER,
+            "As a shell reports it",
+            field="exit_code",
+            nullable=True,
+            aliases=("exit",),
+        ),
+        Column("nodes", "NODES", Kind.WORDS, "Where the containers are", field="nodes", aliases=("node",)),
+        Column("cards_kept", "CARDS KEPT", Kind.NUMBER, "Cards that stay taken", derive=kept_cards),
+        Column("ended_at", "ENDED", Kind.MOMENT, "When it failed", field="ended_at", aliases=("ended",)),
+        Column("held_until", "HELD UNTIL", Kind.MOMENT, "When they are removed", field="held_until"),
+        Column(
+            "left",
+            "LEFT",
+            Kind.SECONDS,
+            "Time until they are removed, hours and minutes",
+            derive=left_seconds,
+            words=left_text,
+        ),
+    ),
+)

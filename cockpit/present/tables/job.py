@@ -1,0 +1,132 @@
+"""The columns of one job: those of the list, and what only a look at one job tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from cockpit.model.ids import Millis
+from cockpit.model.view import JobDetail
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.events import event_kind, event_sentence
+from cockpit.present.moments import iso
+from cockpit.present.tables.jobs import JOBS
+from cockpit.present.units import counted
+
+RECORDS: Final = {"type": "array", "items": {"type": "object"}}
+
+
+def of_the_row(column: Column) -> Column:
+    """The list's column, for a whole job."""
+    return Column(
+        column.id,
+        column.title,
+        column.kind,
+        column.help,
+        derive=lambda detail, context: column.fact(detail.row, context),
+        words=_of_the_row(column.words),
+        record_json=column.record_json,
+        schema=column.schema,
+        nullable=column.nullable,
+        aliases=column.aliases,
+    )
+
+
+def _of_the_row(words: Callable[[Any, Context], str] | None) -> Callable[[Any, Context], str] | None:
+    return None if words is None else lambda detail, context: words(detail.row, context)
+
+
+def position(detail: JobDetail, _: Context) -> int | None:
+    return None if detail.explanation is None else detail.explanation.position
+
+
+def ahead(detail: JobDetail, _: Context) -> tuple[int, ...]:
+    return () if detail.explanation is None else detail.explanation.ahead
+
+
+def reserved_at(detail: JobDetail, _: Context) -> Millis | None:
+    return None if detail.explanation is None else detail.explanation.reserved_at
+
+
+def attempt(detail: JobDetail, _: Context) -> int | None:
+    return None if detail.job.attempt is None else detail.job.attempt.number
+
+
+def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    """One object a replica of the last attempt: where it is, what it holds, how it went."""
+    if detail.job.attempt is None:
+        return []
+    nodes = {allocation.rank: allocation for allocation in detail.job.attempt.placement}
+    return [
+        {
+            "rank": replica.rank,
+            "node": nodes[replica.rank].node if replica.rank in nodes else None,
+            "cards": [part.card + 1 for part in nodes[replica.rank].slices] if replica.rank in nodes else [],
+            "started_at": None if replica.started_at is None else iso(replica.started_at),
+            "ended_at": None if replica.ended_at is None else iso(replica.ended_at),
+            "exit_code": None if replica.exit is None else replica.exit.shell_code,
+            "limits": replica.limits,
+        }
+        for replica in detail.job.attempt.replicas
+    ]
+
+
+def events(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
+    return [
+        {
+            "seq": record.seq,
+            "at": iso(record.at),
+            "actor": record.actor,
+            "event": event_kind(record.body),
+            "sentence": event_sentence(record, context.zone),
+        }
+        for record in detail.events
+    ]
+
+
+def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Context], str]:
+    """The text of a cell with many objects: how many."""
+    return lambda detail, _: counted(count(detail), one)
+
+
+JOB: Final = Table(
+    name="job",
+    help="One job",
+    empty="",
+    columns=(
+        *map(of_the_row, JOBS.columns),
+        Column("position", "POSITION", Kind.INTEGER, "Place in the queue, from 1", derive=position, nullable=True),
+        Column(
+            "ahead",
+            "AHEAD",
+            Kind.RECORD,
+            "Jobs before it in the queue, at most ten",
+            derive=ahead,
+            words=lambda detail, context: ", ".join(map(str, ahead(detail, context))) or "–",
+            schema={"type": "array", "items": {"type": "integer"}},
+        ),
+        Column(
+            "reserved_at", "STARTS BY", Kind.MOMENT, "When it starts at the latest", derive=reserved_at, nullable=True
+        ),
+        Column("attempt", "ATTEMPT", Kind.INTEGER, "Which start of the job, from 1", derive=attempt, nullable=True),
+        Column(
+            "replicas",
+            "REPLICAS",
+            Kind.RECORD,
+            "The containers of the last attempt",
+            derive=replicas,
+            words=numbered(lambda detail: len(detail.job.attempt.replicas) if detail.job.attempt else 0, "replica"),
+            schema=RECORDS,
+        ),
+        Column(
+            "events",
+            "EVENTS",
+            Kind.RECORD,
+            "What happened to it",
+            derive=events,
+            words=numbered(lambda detail: len(detail.events), "event"),
+            schema=RECORDS,
+        ),
+        Column("log_tail", "LOG TAIL", Kind.TEXT, "The last lines of its log", field="log_tail"),
+    ),
+)

@@ -1,0 +1,251 @@
+"""The columns of the job list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.model.ids import Millis
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.reasons import Held, Reason, WouldDelay
+from cockpit.model.view import JobRow
+from cockpit.present import units
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.moments import iso
+from cockpit.present.phrases import listed
+from cockpit.present.reasons import REASON_TYPES, reason_sentence
+from cockpit.present.states import end_sentence, ending_sentence, state_words
+
+
+def why(row: JobRow, context: Context) -> str | None:
+    """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
+    if row.reason is not None:
+        return reason_sentence(row.reason, context.now, context.zone)
+    if row.ending is not None:
+        return ending_sentence(row.ending)
+    if row.end_cause is not None:
+        return end_sentence(row.end_cause, row.exit_code, row.time_limit_seconds) or None
+    return None
+
+
+def state_text(row: JobRow, context: Context) -> str:
+    return state_words(row.state, row.held_until, context.now, ending=row.ending is not None)
+
+
+def elapsed_seconds(row: JobRow, context: Context) -> int | None:
+    """How long it has run, or ran."""
+    if row.started_at is None:
+        return None
+    return _seconds(row.started_at, row.ended_at or context.now)
+
+
+def wait_seconds(row: JobRow, context: Context) -> int:
+    """How long it has waited, or waited, from submission to start (or end, when it never started)."""
+    return _seconds(row.submitted_at, row.started_at or row.ended_at or context.now)
+
+
+def cards(row: JobRow, _: Context) -> int | float:
+    return units.cards(row.card_milli)
+
+
+def node_spec(row: JobRow, _: Context) -> str:
+    """What it asks of each node, as one text to search in."""
+    nodes = max(row.nodes, 1)
+    per_node = f"{row.cpus // nodes} CPUs, {units.memory(row.memory_mib // nodes)}"
+    if not row.card_milli:
+        return per_node
+    return f"{per_node}, {units.cards(row.card_milli // nodes)} {listed(row.card_models, 'or') or 'cards'}"
+
+
+def reason_json(reason: Reason) -> Reason | dict[str, object]:
+    """The reason with its `type`, its moments in ISO 8601; everything else is its own JSON."""
+    if isinstance(reason, Held):
+        return {"type": "held", "by": reason.by, "since": iso(reason.since)}
+    if isinstance(reason, WouldDelay):
+        return {"type": "would_delay", "ahead": reason.ahead, "reserved_at": iso(reason.reserved_at)}
+    return reason
+
+
+def reason_type(row: JobRow, _: Context) -> str:
+    return "–" if row.reason is None else str(row.reason.__struct_config__.tag)
+
+
+def _seconds(start: Millis, end: Millis) -> int:
+    return max(end - start, 0) // 1000
+
+
+REASON_SCHEMA: Final = {
+    "type": ["object", "null"],
+    "properties": {"type": {"enum": list(REASON_TYPES)}},
+    "required": ["type"],
+}
+
+JOBS: Final = Table(
+    name="jobs",
+    help="Every live and held job",
+    empty="No jobs. Submit one: cockpit submit job.yaml",
+    columns=(
+        Column("id", "ID", Kind.INTEGER, "Never used again", field="id"),
+        Column("name", "NAME", Kind.TEXT, "As its file says", field="name"),
+        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column(
+            "state",
+            "STATE",
+            Kind.TEXT,
+            "What it is doing",
+            field="state",
+            words=state_text,
+            schema={"enum": [str(state) for state in JobState]},
+        ),
+        Column("nodes", "NODES", Kind.INTEGER, "Nodes it asks for", field="nodes"),
+        Column("cards", "CARDS", Kind.NUMBER, "Cards over all its nodes; 0.5 is half of one", derive=cards),
+        Column(
+            "elapsed_seconds",
+            "TIME",
+            Kind.SECONDS,
+            "How long it has run",
+            derive=elapsed_seconds,
+            nullable=True,
+            aliases=("elapsed", "time"),
+        ),
+        Column(
+            "time_limit_seconds",
+            "LIMIT",
+            Kind.SECONDS,
+            "How long it may run",
+            field="time_limit_seconds",
+            aliases=("limit", "time_limit"),
+        ),
+        Column(
+            "started_at",
+            "START",
+            Kind.MOMENT,
+            "When its first replica started",
+            field="started_at",
+            nullable=True,
+            aliases=("start", "started"),
+        ),
+        Column("why", "WHY", Kind.TEXT, "Why it waits, or how it ended, in a sentence", derive=why, nullable=True),
+        Column(
+            "held_until",
+            "HELD UNTIL",
+            Kind.MOMENT,
+            "Until when its failed containers are kept",
+            field="held_until",
+            nullable=True,
+            wide=True,
+        ),
+        Column("cpus", "CPUS", Kind.INTEGER, "CPUs over all its nodes", field="cpus", wide=True),
+        Column(
+            "memory_mib",
+            "MEMORY",
+            Kind.MIB,
+            "Memory over all its nodes, in MiB",
+            field="memory_mib",
+            wide=True,
+            aliases=("memory",),
+        ),
+        Column(
+            "card_models",
+            "CARD MODELS",
+            Kind.WORDS,
+            "Models it accepts; none: any",
+            field="card_models",
+            wide=True,
+            aliases=("card_model",),
+        ),
+        Column(
+            "placed_on",
+            "PLACED ON",
+            Kind.WORDS,
+            "Nodes it was placed on",
+            field="placed_on",
+            wide=True,
+            aliases=("node",),
+        ),
+        Column(
+            "submitted_at",
+            "SUBMITTED",
+            Kind.MOMENT,
+            "When it was accepted",
+            field="submitted_at",
+            wide=True,
+            aliases=("submitted",),
+        ),
+        Column(
+            "ended_at",
+            "ENDED",
+            Kind.MOMENT,
+            "When its command had ended",
+            field="ended_at",
+            nullable=True,
+            wide=True,
+            aliases=("ended",),
+        ),
+        Column(
+            "wait_seconds",
+            "WAIT",
+            Kind.SECONDS,
+            "How long it waited for its start",
+            derive=wait_seconds,
+            wide=True,
+            aliases=("wait",),
+        ),
+        Column(
+            "exit_code",
+            "EXIT",
+            Kind.INTEGER,
+            "As a shell reports it: 128 + signal when killed",
+            field="exit_code",
+            nullable=True,
+            wide=True,
+            aliases=("exit",),
+        ),
+        Column(
+            "reason",
+            "REASON",
+            Kind.RECORD,
+            "Why it waits, for programs: a type and its data",
+            field="reason",
+            words=reason_type,
+            record_json=reason_json,
+            schema=REASON_SCHEMA,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "ending",
+            "ENDING",
+            Kind.TEXT,
+            "Why it is being ended",
+            field="ending",
+            nullable=True,
+            wide=True,
+            schema={"enum": [*map(str, EndCause), None]},
+        ),
+        Column(
+            "end_cause",
+            "END CAUSE",
+            Kind.TEXT,
+            "Why it ended",
+            field="end_cause",
+            nullable=True,
+            wide=True,
+            aliases=("cause",),
+            schema={"enum": [*map(str, EndCause), None]},
+        ),
+        Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
+        Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
+        Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
+        Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),
+        Column(
+            "output",
+            "OUTPUT",
+            Kind.TEXT,
+            "Its output folder",
+            field="output",
+            wide=True,
+            aliases=("outputs", "output_folder"),
+        ),
+    ),
+    keys=(Column("spec", "SPEC", Kind.TEXT, "What it asks of each node", derive=node_spec),),
+)

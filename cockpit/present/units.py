@@ -1,0 +1,75 @@
+"""Quantities as people read them: durations, memory, cards, fractions, bars. `model.quantity` reads what they write."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.model.spec import WHOLE_CARD
+
+MINUTE: Final = 60
+HOUR: Final = 3600
+DAY: Final = 86_400
+
+BAR_STEPS: Final = " ▏▎▍▌▋▊▉▇"
+
+
+def duration(seconds: int) -> str:
+    """`0:07` minutes and seconds, `3:12:09` hours, `1-02:03:04` days, as Slurm writes elapsed time."""
+    days, rest = divmod(max(seconds, 0), DAY)
+    hours, rest = divmod(rest, HOUR)
+    minutes, left = divmod(rest, MINUTE)
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{left:02}"
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+
+
+def countdown(seconds: int) -> str:
+    """Whole hours and minutes that are left: `3:59`; below a minute the seconds: `42 s`."""
+    if seconds < MINUTE:
+        return f"{max(seconds, 0)} s"
+    return f"{seconds // HOUR}:{seconds % HOUR // MINUTE:02}"
+
+
+def spoken(seconds: int) -> str:
+    """A duration inside a sentence: `30 s`, `10 min`, `4 h`, `2 d 3 h`."""
+    units = (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1))
+    parts: list[str] = []
+    for unit, size in units:
+        amount, seconds = divmod(seconds, size)
+        if amount:
+            parts.append(f"{amount} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def memory(mib: int) -> str:
+    """`512M`, `64G`, `1.5T`: the largest unit that needs at most one decimal."""
+    for unit, size in (("T", 1024 * 1024), ("G", 1024)):
+        if mib >= size:
+            return f"{decimal(mib, size, digits=1)}{unit}"
+    return f"{mib}M"
+
+
+def cards(milli: int) -> int | float:
+    """Thousandths as a number of cards: `2`, `0.5`."""
+    return milli // WHOLE_CARD if milli % WHOLE_CARD == 0 else milli / WHOLE_CARD
+
+
+def decimal(amount: int, unit: int, *, digits: int) -> str:
+    """An amount in units, without trailing zeros."""
+    return f"{amount / unit:.{digits}f}".rstrip("0").rstrip(".")
+
+
+def counted(amount: int, one: str, many: str = "") -> str:
+    """`1 card`, `4 cards`; `many` where the plural is not just an s."""
+    return f"{amount} {one if amount == 1 else many or one + 's'}"
+
+
+def fraction(used: str, total: str) -> str:
+    return f"{used}/{total}"
+
+
+def bar(part: float, columns: int) -> str:
+    """A bar of so many columns for a part between 0 and 1, in eighths of a column."""
+    eighths = round(min(max(part, 0.0), 1.0) * columns * 8)
+    full, rest = divmod(eighths, 8)
+    return (BAR_STEPS[8] * full + (BAR_STEPS[rest] if rest else "")).ljust(columns)

@@ -1,0 +1,61 @@
+"""Cards and their slices, in thousandths: what a card has free, what a share takes of it, which slots it gets.
+
+A card is whole or shared, never both. A shared card is cut either freely (`Card.slices == 0`) or into equal slots of a
+fixed profile; a profile that the hardware itself cut (MIG) cannot be given whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from cockpit.model.node import Card, CardSlice
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+
+
+def slot_milli(card: Card) -> int:
+    """Size of one slot of a fixed profile."""
+    return WHOLE_CARD // card.slices
+
+
+def shareable(card: Card) -> int:
+    """Thousandths that shares can take of the empty card."""
+    return card.slices * slot_milli(card) if card.slices else WHOLE_CARD
+
+
+def can_be_whole(card: Card) -> bool:
+    return not card.slice_uuids
+
+
+def accepts(spec: NodeSpec, card: Card) -> bool:
+    return not spec.card_models or card.model in spec.card_models
+
+
+def share_taken(card: Card, milli: int) -> int:
+    """What a share of `milli` costs on this card: fixed profiles round up to whole slots."""
+    return -(-milli // slot_milli(card)) * slot_milli(card) if card.slices else milli
+
+
+def whole_slice(card: Card) -> CardSlice:
+    return CardSlice(card.index, None, WHOLE_CARD)
+
+
+def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> tuple[CardSlice, ...]:
+    """The share on the lowest slots unused: one slot of any size, or as many fixed ones as it takes."""
+    unused = _unused(used_slots)
+    if not card.slices:
+        return (CardSlice(card.index, next(unused), milli),)
+    size = slot_milli(card)
+    return tuple(CardSlice(card.index, next(unused), size) for _ in range(share_taken(card, milli) // size))
+
+
+def every_slice(card: Card) -> tuple[CardSlice, ...]:
+    """All of an empty card."""
+    return (whole_slice(card),) if can_be_whole(card) else share_slices(card, shareable(card), ())
+
+
+def _unused(used_slots: Collection[int | None]) -> Iterator[int]:
+    slot = 0
+    while True:
+        if slot not in used_slots:
+            yield slot
+        slot += 1

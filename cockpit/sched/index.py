@@ -1,0 +1,185 @@
+"""The scheduler's index: every node's room, sorted so that a search touches few nodes.
+
+An explicit value: `refreshed` makes the next one from the last one and the changes since, and one made from nothing
+answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.node import Allocation, Card, Node, NodeState, Placement
+from cockpit.model.reasons import Reason
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.cards import accepts, can_be_whole, share_taken, shareable
+from cockpit.sched.room import Room, Tenant, room_of
+from cockpit.sched.shape import Shape, ShapeBook
+from cockpit.sched.shelves import Shelves
+from cockpit.sched.snapshot import Snapshot
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """Nodes that the same requests may use: pool, driver version, service and cards agree; CPUs and memory need not."""
+
+    number: int
+    pool: str
+    driver_version: str
+    up: bool
+    cards: tuple[Card, ...]
+    """Of one such node."""
+
+    @property
+    def whole_cards(self) -> int:
+        return sum(map(can_be_whole, self.cards))
+
+
+class Floor:
+    """What does not change while the nodes stay what they are, and what was found out about it."""
+
+    def __init__(self, nodes: Mapping[NodeName, Node], version: int) -> None:
+        self.version = version
+        self.nodes = tuple(nodes.values())
+        self.position = {name: order for order, name in enumerate(nodes)}
+        self.never: dict[Shape, Reason | None] = {}
+        self._kinds_for: dict[object, list[Kind]] = {}
+        self.kind_of: list[int] = []
+        kinds: dict[object, Kind] = {}
+        for node in self.nodes:
+            up = node.state is NodeState.UP
+            cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
+            kind = kinds.setdefault(
+                (node.pool, node.driver_version, up, cards),
+                Kind(len(kinds), node.pool, node.driver_version, up, node.cards),
+            )
+            self.kind_of.append(kind.number)
+        self.kinds = tuple(kinds.values())
+        self.members: list[list[int]] = [[] for _ in self.kinds]
+        for order, number in enumerate(self.kind_of):
+            self.members[number].append(order)
+        self.sizes = _by_size(self.nodes, self.kind_of)
+
+    def kinds_for(self, shape: Shape, spec: NodeSpec) -> list[Kind]:
+        """Kinds in service that the shape may use and whose cards, all free, suffice for one replica."""
+        asked = (shape.pool, shape.driver_version, spec.card_milli, spec.card_models)
+        if asked not in self._kinds_for:
+            kinds = [kind for kind in self.kinds if kind.up and admits(kind, shape) and _has_cards(kind, spec)]
+            self._kinds_for[asked] = kinds
+        return self._kinds_for[asked]
+
+
+def _by_size(nodes: Sequence[Node], kind_of: Sequence[int]) -> list[tuple[Room, list[Node]]]:
+    """Nodes that are equal when empty, with the empty room of one of them."""
+    sizes: dict[tuple[int, int, int], tuple[Room, list[Node]]] = {}
+    for node, kind in zip(nodes, kind_of, strict=True):
+        size = (kind, node.cpus, node.memory_mib)
+        if size not in sizes:
+            sizes[size] = (room_of(node, 0, kind, ()), [])
+        sizes[size][1].append(node)
+    return list(sizes.values())
+
+
+def admits(place: Kind | Node, shape: Shape) -> bool:
+    """Whether pool and driver version are what the shape asks for."""
+    return shape.pool in (None, place.pool) and shape.driver_version in (None, place.driver_version)
+
+
+def _has_cards(kind: Kind, spec: NodeSpec) -> bool:
+    usable = [card for card in kind.cards if accepts(spec, card)]
+    if spec.shares_a_card:
+        return any(share_taken(card, spec.card_milli) <= shareable(card) for card in usable)
+    return spec.whole_cards <= sum(map(can_be_whole, usable))
+
+
+class Index:
+    """Rooms and shelves as of one version of the state. Frozen once `refreshed` or `fork` has handed it out, except to
+    the holder of the fork."""
+
+    def __init__(self, floor: Floor, book: ShapeBook) -> None:
+        self.version = 0
+        self.floor = floor
+        self.book = book
+        self.rooms = [
+            room_of(node, order, kind, ())
+            for order, (node, kind) in enumerate(zip(floor.nodes, floor.kind_of, strict=True))
+        ]
+        self.placed: dict[JobId, Placement] = {}
+        self.by_whole = [Shelves() for _ in floor.kinds]
+        """Per kind, by the number of idle cards."""
+        self.by_hole = [Shelves() for _ in floor.kinds]
+        """Per kind, by the thousandths left on a card that is not idle; a node is on one shelf per distinct hole."""
+        for room in self.rooms:
+            self._put(room)
+
+    def fork(self) -> Index:
+        """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
+        fork = Index.__new__(Index)
+        fork.version, fork.floor, fork.book = self.version, self.floor, self.book
+        fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
+        fork.by_whole = [shelves.copy() for shelves in self.by_whole]
+        fork.by_hole = [shelves.copy() for shelves in self.by_hole]
+        return fork
+
+    def apply(self, changes: Mapping[JobId, Placement | None]) -> None:
+        """Each job now holds what the mapping says, and nothing else."""
+        leaving: dict[int, set[JobId]] = {}
+        coming: dict[int, list[Tenant]] = {}
+        for job, placement in changes.items():
+            for order, _ in self._located(self.placed.pop(job, ())):
+                leaving.setdefault(order, set()).add(job)
+            if placement:
+                self.placed[job] = placement
+            for order, allocation in self._located(placement or ()):
+                coming.setdefault(order, []).append((job, allocation))
+        for order in sorted(leaving.keys() | coming.keys()):
+            self._replace(order, leaving.get(order, ()), coming.get(order, ()))
+
+    def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
+        return map(self.rooms.__getitem__, orders)
+
+    def _located(self, placement: Placement) -> list[tuple[int, Allocation]]:
+        """With the node's order; a node may have left the cluster under a running job."""
+        position = self.floor.position
+        return [(position[part.node], part) for part in placement if part.node in position]
+
+    def _replace(self, order: int, leaving: Collection[JobId], coming: Collection[Tenant]) -> None:
+        old = self.rooms[order]
+        staying = [tenant for tenant in old.tenants if tenant[0] not in leaving]
+        self._take(old)
+        self.rooms[order] = room_of(old.node, order, old.kind, [*staying, *coming])
+        self._put(self.rooms[order])
+
+    def _put(self, room: Room) -> None:
+        self.by_whole[room.kind].put(len(room.idle), room)
+        for hole in _shared_holes(room):
+            self.by_hole[room.kind].put(hole, room)
+
+    def _take(self, room: Room) -> None:
+        self.by_whole[room.kind].take(len(room.idle), room)
+        for hole in _shared_holes(room):
+            self.by_hole[room.kind].take(hole, room)
+
+
+def _shared_holes(room: Room) -> set[int]:
+    return {hole for card, hole in enumerate(room.holes) if hole and card not in room.idle}
+
+
+def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
+    """The index of this snapshot: from the last one by the changes since, or from nothing where that cannot be."""
+    if index is None or index.floor.version != snapshot.nodes_version or index.version < snapshot.changes_from:
+        return _rebuilt(snapshot, ShapeBook() if index is None else index.book)
+    if not snapshot.changes and index.version == snapshot.version:
+        return index
+    fresh = index.fork()
+    fresh.version = snapshot.version
+    fresh.apply(dict(snapshot.changes))
+    return fresh
+
+
+def _rebuilt(snapshot: Snapshot, book: ShapeBook) -> Index:
+    index = Index(Floor(snapshot.nodes, snapshot.nodes_version), book)
+    index.version = snapshot.version
+    index.apply(snapshot.occupied)
+    return index

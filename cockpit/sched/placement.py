@@ -1,0 +1,108 @@
+"""Where a job would start right now: all replicas of a gang, each on a node of its own, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Protocol
+
+import msgspec
+
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Allocation, Placement
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.index import Index, admits
+from cockpit.sched.room import Room, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
+from cockpit.sched.shape import Shape
+from cockpit.sched.shelves import Shelves, walk
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Room for a whole job."""
+
+    spec_index: int
+    """The first alternative that has room."""
+    placement: Placement
+
+
+class ShareFit(Protocol):
+    """Another order than best fit for requests that share a card."""
+
+    def ranked(self, rooms: list[Room], spec: NodeSpec) -> list[Room]:
+        """Best first; equal ones keep their order."""
+        ...
+
+    def card(self, room: Room, spec: NodeSpec) -> int:
+        """The card to share in a room where it fits."""
+        ...
+
+
+def find(
+    index: Index, shape: Shape, share_fit: ShareFit | None = None, avoid: Collection[int] = frozenset()
+) -> Found | None:
+    """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
+    for spec_index, spec in enumerate(shape.specs):
+        fit = share_fit if spec.shares_a_card and not shape.exclusive else None
+        rooms = _choose(index, shape, spec, fit, avoid)
+        if len(rooms) == shape.nodes:
+            return Found(spec_index, allocated(shape, spec, rooms, fit))
+    return None
+
+
+def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: ShareFit | None = None) -> Placement:
+    """One replica in each room, ranks in the cluster's order of nodes so that neighbours stay neighbours."""
+
+    def replica(rank: int, room: Room) -> Allocation:
+        card = fit.card(room, spec) if fit else None
+        return allocate(room, spec, rank, exclusive=shape.exclusive, card=card)
+
+    in_order = sorted(rooms, key=lambda room: room.order)
+    return tuple(replica(rank, room) for rank, room in enumerate(in_order))
+
+
+def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+    """Every room in service that holds one replica now, best fit first (the order of `room.best_fit_rank`)."""
+    if shape.node_names:
+        rooms = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
+        return iter(sorted(rooms, key=lambda room: best_fit_rank(room, spec)))
+    kinds = index.floor.kinds_for(shape, spec)
+    holes = [index.by_hole[kind.number] for kind in kinds]
+    idle = [index.by_whole[kind.number] for kind in kinds]
+    if shape.exclusive:
+        least = min((kind.whole_cards for kind in kinds), default=0)
+        return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
+    if spec.shares_a_card:
+        return _sharing(index, holes, idle, shape, spec)
+    return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
+
+
+def pinned(index: Index, shape: Shape) -> list[Room]:
+    """Rooms of the nodes the job is pinned to, those in service."""
+    position, kinds = index.floor.position, index.floor.kinds
+    orders = sorted({position[name] for pin in shape.node_names if (name := NodeName(pin)) in position})
+    return [room for room in index.rooms_at(orders) if kinds[room.kind].up and admits(room.node, shape)]
+
+
+def _choose(
+    index: Index, shape: Shape, spec: NodeSpec, fit: ShareFit | None, avoid: Collection[int]
+) -> Collection[Room]:
+    rooms = (room for room in fitting(index, shape, spec) if room.order not in avoid)
+    chosen = fit.ranked(list(rooms), spec) if fit else rooms
+    return list(islice(chosen, shape.nodes))
+
+
+def _fits(room: Room, shape: Shape, spec: NodeSpec) -> bool:
+    return shortfall(room, spec, exclusive=shape.exclusive) is None
+
+
+def _filtered(index: Index, walked: Iterator[tuple[int, int]], shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+    return (room for _, order in walked if _fits(room := index.rooms[order], shape, spec))
+
+
+def _sharing(index: Index, holes: list[Shelves], idle: list[Shelves], shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+    """Cards already shared before idle ones; a room comes once, with the card that fits best."""
+    for on_idle, shelves, least in ((False, holes, spec.card_milli), (True, idle, 1)):
+        for label, order in walk(shelves, least, spec.cpus, spec.memory_mib):
+            room = index.rooms[order]
+            if _fits(room, shape, spec) and share_rank(room, sharing_cards(room, spec)[0]) == (on_idle, label):
+                yield room

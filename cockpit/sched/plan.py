@@ -1,0 +1,47 @@
+"""What one scheduling cycle decided, and on what grounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Placement
+from cockpit.model.reasons import Reason
+from cockpit.sched.index import Index
+from cockpit.sched.shape import Shape
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Start this job now."""
+
+    job: JobId
+    spec_index: int
+    """Which of its alternatives was placed."""
+    placement: Placement
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """Where and when the first job that waits for room starts at the latest, if nobody overruns."""
+
+    job: JobId
+    reserved_at: Millis
+    spec_index: int
+    placement: Placement
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions for one snapshot; nothing of it has happened yet."""
+
+    version: int
+    """Of the snapshot."""
+    now: Millis
+    starts: tuple[Start, ...]
+    refusals: Mapping[Shape, Reason]
+    """One per distinct shape that failed. `WouldDelay` holds only for jobs that end after the reservation."""
+    reservation: Reservation | None
+    order: tuple[JobId, ...]
+    """The queue as it was gone through, held jobs and starting ones included."""
+    index: Index
+    """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""

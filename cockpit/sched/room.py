@@ -1,0 +1,133 @@
+"""The room on one node: who is on it and what is left. Always counted anew from its tenants, so it cannot drift."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from operator import itemgetter
+
+import msgspec
+
+from cockpit.model.ids import JobId
+from cockpit.model.node import Allocation, Card, CardSlice, Node
+from cockpit.model.reasons import Resource
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slice
+
+Tenant = tuple[JobId, Allocation]
+
+
+class Room(msgspec.Struct, frozen=True):
+    """A node, its tenants by job id, and what is free of it."""
+
+    node: Node
+    order: int
+    """Position of the node in the cluster; breaks ties."""
+    kind: int
+    """Number of the node's kind in the index."""
+    tenants: tuple[Tenant, ...]
+    cpus: int
+    memory_mib: int
+    idle: tuple[int, ...]
+    """Indices of the cards that nobody is on and that may be given whole."""
+    holes: tuple[int, ...]
+    """Per card, the thousandths that shares can still take of it."""
+
+    def having(self, *tenants: Tenant) -> Room:
+        return room_of(self.node, self.order, self.kind, (*self.tenants, *tenants))
+
+    def without(self, jobs: Collection[JobId]) -> Room:
+        return room_of(self.node, self.order, self.kind, [tenant for tenant in self.tenants if tenant[0] not in jobs])
+
+    def emptied(self) -> Room:
+        return room_of(self.node, self.order, self.kind, ())
+
+    def free_milli(self, card: int) -> int:
+        return WHOLE_CARD if card in self.idle else self.holes[card]
+
+
+def room_of(node: Node, order: int, kind: int, tenants: Collection[Tenant]) -> Room:
+    cpus, memory_mib = node.cpus, node.memory_mib
+    used = [0] * len(node.cards)
+    for _, allocation in tenants:
+        cpus -= allocation.cpus
+        memory_mib -= allocation.memory_mib
+        for part in allocation.slices:
+            if part.card < len(used):  # a card may have been taken out under a running job
+                used[part.card] += part.milli
+    idle = tuple(card.index for card in node.cards if not used[card.index] and can_be_whole(card))
+    holes = tuple(max(0, shareable(card) - used[card.index]) for card in node.cards)
+    return Room(node, order, kind, tuple(sorted(tenants, key=itemgetter(0))), cpus, memory_mib, idle, holes)
+
+
+def shortfall(room: Room, spec: NodeSpec, *, exclusive: bool) -> tuple[Resource, int] | None:
+    """The first thing that the room lacks for one replica, and how much of it is free; None when it fits."""
+    if exclusive and room.tenants:
+        return Resource.NODE, 0
+    if spec.shares_a_card:
+        if not any(_holds_share(room, card, spec) for card in room.node.cards):
+            return Resource.CARD_SHARE, max((room.holes[card] for card in _accepted(room, spec)), default=0)
+    elif spec.card_milli and (cards := len(whole_cards(room, spec))) < spec.whole_cards:
+        return Resource.CARDS, cards
+    if room.cpus < spec.cpus:
+        return Resource.CPUS, max(0, room.cpus)
+    if room.memory_mib < spec.memory_mib:
+        return Resource.MEMORY, max(0, room.memory_mib)
+    return None
+
+
+def whole_cards(room: Room, spec: NodeSpec) -> tuple[int, ...]:
+    """Idle cards that the spec accepts."""
+    if not spec.card_models:
+        return room.idle
+    cards = room.node.cards
+    return tuple(index for index in room.idle if cards[index].model in spec.card_models)
+
+
+def sharing_cards(room: Room, spec: NodeSpec) -> list[int]:
+    """Accepted cards with room for the share, best fit first: cards already shared, smallest hole first, then idle
+    ones, those made for sharing first."""
+    fitting = [card for card in room.node.cards if _holds_share(room, card, spec)]
+    fitting.sort(key=lambda card: (*share_rank(room, card.index), card.slices == 0, card.index))
+    return [card.index for card in fitting]
+
+
+def share_rank(room: Room, card: int) -> tuple[bool, int]:
+    """Idle cards last, by how many there are on the node; before them the smallest hole first."""
+    return (True, len(room.idle)) if card in room.idle else (False, room.holes[card])
+
+
+def best_fit_rank(room: Room, spec: NodeSpec) -> tuple[bool, int, int, int, int]:
+    """The order of rooms that fit: the fewest cards left stranded beside it, so that big holes stay whole; then the
+    tightest in CPUs and memory; then the cluster's order."""
+    first = share_rank(room, sharing_cards(room, spec)[0]) if spec.shares_a_card else (True, len(room.idle))
+    return (*first, room.cpus, room.memory_mib, room.order)
+
+
+def allocate(room: Room, spec: NodeSpec, rank: int, *, exclusive: bool, card: int | None = None) -> Allocation:
+    """What one replica gets in a room where it fits; `card` overrides the best fit for a share."""
+    node = room.node
+    if exclusive:
+        everything = tuple(part for card_ in node.cards for part in every_slice(card_))
+        return Allocation(rank, node.name, node.cpus, node.memory_mib, everything)
+    slices: tuple[CardSlice, ...] = ()
+    if spec.shares_a_card:
+        chosen = node.cards[sharing_cards(room, spec)[0] if card is None else card]
+        slices = share_slices(chosen, spec.card_milli, _used_slots(room, chosen.index))
+    elif spec.card_milli:
+        free = sorted(whole_cards(room, spec), key=lambda index: (node.cards[index].slices > 0, index))
+        slices = tuple(whole_slice(node.cards[index]) for index in sorted(free[: spec.whole_cards]))
+    return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
+
+
+def _holds_share(room: Room, card: Card, spec: NodeSpec) -> bool:
+    return spec.card_milli <= room.holes[card.index] and (
+        accepts(spec, card) and share_taken(card, spec.card_milli) <= room.holes[card.index]
+    )
+
+
+def _accepted(room: Room, spec: NodeSpec) -> list[int]:
+    return [card.index for card in room.node.cards if accepts(spec, card)]
+
+
+def _used_slots(room: Room, card: int) -> set[int | None]:
+    return {part.slot for _, allocation in room.tenants for part in allocation.slices if part.card == card}

@@ -1,0 +1,143 @@
+"""Why there is no room right now, with the nodes that come nearest to having it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from msgspec.structs import replace
+
+from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Resource
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.cards import accepts
+from cockpit.sched.feasible import infeasible, wanted
+from cockpit.sched.index import Index, Kind
+from cockpit.sched.placement import fitting, pinned
+from cockpit.sched.room import Room, shortfall, whole_cards
+from cockpit.sched.shape import Shape
+from cockpit.sched.shelves import Shelves
+
+_MOST_NEAREST = 3
+_NEARNESS = (Resource.MEMORY, Resource.CPUS, Resource.NODE, Resource.CARDS, Resource.CARD_SHARE)
+"""A node that lacks only memory is nearer than one that lacks cards."""
+
+
+class Shortages:
+    """Reasons against one state of the index. Gangs that differ only in their number of nodes share the search."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._of_one: dict[Shape, NotEnoughFree] = {}
+
+    def reason(self, shape: Shape) -> NotEnoughFree:
+        """Of a feasible shape that found no room, for the first alternative that could ever have it."""
+        floor = self._index.floor
+        specs = (spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
+        one = replace(shape, nodes=1, specs=(next(specs),))
+        if one not in self._of_one:
+            self._of_one[one] = _not_enough(self._index, one)
+        return replace(self._of_one[one], nodes_wanted=shape.nodes)
+
+
+def _not_enough(index: Index, shape: Shape) -> NotEnoughFree:
+    (spec,) = shape.specs
+    near = nearest(index, shape, spec)
+    return NotEnoughFree(
+        resource=near[0].resource,
+        wanted=wanted(spec, near[0].resource),
+        card_models=spec.card_models,
+        nodes_wanted=shape.nodes,
+        nodes_with_room=sum(1 for _ in fitting(index, shape, spec)),
+        nearest=near,
+        other_models_free=_other_models_free(index, shape, spec),
+    )
+
+
+def nearest(index: Index, shape: Shape, spec: NodeSpec) -> tuple[NodeShortfall, ...]:
+    """The eligible nodes that lack least, best first, at most three; only such as would hold a replica when empty."""
+    lacking = [(room, lack) for room in _near(index, shape, spec) if (lack := _lack(room, shape, spec))]
+    lacking.sort(key=lambda each: _distance(*each))
+    return tuple(NodeShortfall(room.node.name, *lack) for room, lack in lacking[:_MOST_NEAREST])
+
+
+def _distance(room: Room, lack: tuple[Resource, int]) -> tuple[int, ...]:
+    return _NEARNESS.index(lack[0]), -lack[1], -room.cpus, -room.memory_mib, room.order
+
+
+def _lack(room: Room, shape: Shape, spec: NodeSpec) -> tuple[Resource, int] | None:
+    return shortfall(room, spec, exclusive=shape.exclusive)
+
+
+def _near(index: Index, shape: Shape, spec: NodeSpec) -> Iterable[Room]:
+    """Rooms among which the nearest three are."""
+    if shape.node_names:
+        return (room for room in pinned(index, shape) if not _lack(room.emptied(), shape, spec))
+    near = {
+        room.order: room
+        for kind in index.floor.kinds_for(shape, spec)
+        for rooms in _candidates(index, kind, shape, spec)
+        for room in islice(_worthwhile(rooms, shape, spec), _MOST_NEAREST)
+    }
+    return near.values()
+
+
+def _worthwhile(rooms: Iterable[Room], shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+    """Those that lack something and are big enough; that their cards suffice is known of their kind."""
+    return (
+        room
+        for room in rooms
+        if room.node.cpus >= spec.cpus and room.node.memory_mib >= spec.memory_mib and _lack(room, shape, spec)
+    )
+
+
+def _candidates(index: Index, kind: Kind, shape: Shape, spec: NodeSpec) -> Iterator[Iterator[Room]]:
+    """Series of rooms of one kind, each nearest first: of those with cards enough, who lacks memory and who lacks CPUs;
+    then those that lack cards."""
+    idle, holes = index.by_whole[kind.number], index.by_hole[kind.number]
+    least = 1 if spec.shares_a_card else spec.whole_cards
+    if not shape.exclusive:
+        yield from _with_cards(index, idle, least, spec)
+    if spec.shares_a_card and not shape.exclusive:
+        yield from _with_cards(index, holes, spec.card_milli, spec)
+        yield _descending(index, holes, spec.card_milli)
+    yield _descending(index, idle, kind.whole_cards + 1 if shape.exclusive else least)
+
+
+def _with_cards(index: Index, shelves: Shelves, least: int, spec: NodeSpec) -> Iterator[Iterator[Room]]:
+    for label in shelves.labels():
+        if label >= least:
+            yield index.rooms_at(shelves.most_memory(label, spec.cpus))
+            yield index.rooms_at(shelves.most_cpus(label, spec.cpus))
+
+
+def _descending(index: Index, shelves: Shelves, below: int) -> Iterator[Room]:
+    seen: set[int] = set()
+    labels = [label for label in reversed(shelves.labels()) if label < below]
+    for order in (order for label in labels for order in shelves.most_cpus(label)):
+        if order not in seen:
+            seen.add(order)
+            yield index.rooms[order]
+
+
+def _other_models_free(index: Index, shape: Shape, spec: NodeSpec) -> int:
+    """Idle cards on eligible nodes in service whose model the spec does not accept."""
+    if not spec.card_models:
+        return 0
+    if shape.node_names:
+        return sum(_not_accepted(room, spec) for room in pinned(index, shape))
+    anything = replace(spec, card_milli=0)
+    return sum(_refused_cards(index, kind, spec) for kind in index.floor.kinds_for(shape, anything))
+
+
+def _refused_cards(index: Index, kind: Kind, spec: NodeSpec) -> int:
+    accepted = [accepts(spec, card) for card in kind.cards]
+    if all(accepted):
+        return 0
+    shelves = index.by_whole[kind.number]
+    if not any(accepted):
+        return shelves.total()
+    return sum(_not_accepted(room, spec) for room in index.rooms_at(shelves.orders()))
+
+
+def _not_accepted(room: Room, spec: NodeSpec) -> int:
+    return len(room.idle) - len(whole_cards(room, spec))

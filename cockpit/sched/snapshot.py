@@ -1,0 +1,32 @@
+"""What the scheduler decides on: a read-only, versioned view of the cluster's state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Job
+from cockpit.model.node import Node, Placement
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Looks into the engine's state without copying it; valid until the engine handles its next event."""
+
+    version: int
+    """Grows with every change of the state."""
+    now: Millis
+    nodes: Mapping[NodeName, Node]
+    """Their order breaks ties; a node's cards stand in the order of their index."""
+    nodes_version: int
+    """Changes whenever `nodes` does."""
+    queue: Sequence[Job]
+    """Queued jobs in order of submission, held ones included."""
+    occupied: Mapping[JobId, Placement]
+    """Everything that holds resources now. A kept container that keeps its cards has 0 CPUs and 0 MiB."""
+    ends: Mapping[JobId, Millis]
+    """When each of them is gone at the latest, by time limit or end of hold. Absent: nobody knows, counted as never."""
+    changes: Sequence[tuple[JobId, Placement | None]]
+    """What happened to `occupied` since version `changes_from`, in order; None: released."""
+    changes_from: int

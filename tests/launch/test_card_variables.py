@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, slots
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Card, CardSlice, CardVendor, Node
+
+NVIDIA = tuple(
+    Card(
+        index=index,
+        model="A100",
+        vendor=CardVendor.NVIDIA,
+        uuid=f"GPU-{index}" if index < 2 else "",
+        devices=("/dev/nvidiactl", f"/dev/nvidia{index}"),
+        slice_uuids=("MIG-a", "MIG-b") if index == 3 else (),
+        slices=2 if index == 3 else 0,
+    )
+    for index in range(4)
+)
+
+
+def node(*cards: Card) -> Node:
+    return Node(name=NodeName("n1"), cpus=8, memory_mib=1024, cards=cards)
+
+
+def of_vendor(vendor: CardVendor, count: int = 3) -> Node:
+    return node(*(Card(index=index, model="X", vendor=vendor) for index in range(count)))
+
+
+def shown(env: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if value}
+
+
+@pytest.mark.req("JT-47")
+@pytest.mark.parametrize(
+    ("vendor", "expected"),
+    [
+        (
+            CardVendor.NVIDIA,
+            {"CUDA_VISIBLE_DEVICES": "0,2", "NVIDIA_VISIBLE_DEVICES": "0,2", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
+        ),
+        (CardVendor.MLU, {"MLU_VISIBLE_DEVICES": "0,2"}),
+        (CardVendor.ASCEND, {"ASCEND_RT_VISIBLE_DEVICES": "0,2", "ASCEND_VISIBLE_DEVICES": "0,2"}),
+        (
+            CardVendor.ROCM,
+            {"ROCR_VISIBLE_DEVICES": "0,2", "HIP_VISIBLE_DEVICES": "0,1", "CUDA_VISIBLE_DEVICES": "0,1"},
+        ),
+        (CardVendor.OTHER, {}),
+    ],
+)
+def test_each_vendor_shows_its_own_cards_and_hides_the_others(vendor: CardVendor, expected: dict[str, str]) -> None:
+    env = card_environment(of_vendor(vendor), [CardSlice(2, None), CardSlice(0, None)])
+    assert shown(env) == {**expected, "COCKPIT_CARDS": "0,2"}
+    assert set(no_cards_environment()) <= set(env)
+
+
+@pytest.mark.req("JT-47")
+def test_a_uuid_is_better_than_an_index() -> None:
+    env = card_environment(node(*NVIDIA), [CardSlice(1, None), CardSlice(0, None)])
+    assert env["CUDA_VISIBLE_DEVICES"] == env["NVIDIA_VISIBLE_DEVICES"] == "GPU-0,GPU-1"
+
+
+@pytest.mark.req("JT-47")
+def test_a_hardware_slice_is_named_by_its_uuid() -> None:
+    env = card_environment(node(*NVIDIA), [CardSlice(3, 1, 500)])
+    assert env["CUDA_VISIBLE_DEVICES"] == "MIG-b"
+    assert "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE" not in env
+
+
+@pytest.mark.req("JT-47")
+@pytest.mark.parametrize(("milli", "percentage"), [(250, "25"), (333, "33"), (4, "1")])
+def test_a_share_shows_the_card_and_limits_its_threads(milli: int, percentage: str) -> None:
+    env = card_environment(node(*NVIDIA), [CardSlice(2, 0, milli)])
+    assert env["CUDA_VISIBLE_DEVICES"] == "2"
+    assert env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == percentage
+
+
+def test_two_slices_of_one_card_are_one_card_to_its_driver() -> None:
+    env = card_environment(node(*NVIDIA), [CardSlice(2, 0, 250), CardSlice(2, 1, 250)])
+    assert env["CUDA_VISIBLE_DEVICES"] == "2"
+    assert env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "50"
+
+
+@pytest.mark.req("JT-47")
+def test_without_cards_every_variable_is_empty() -> None:
+    assert card_environment(node(*NVIDIA), []) == no_cards_environment()
+    assert set(no_cards_environment().values()) == {""}
+    assert {"CUDA_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"} <= set(no_cards_environment())
+
+
+@pytest.mark.req("JT-47")
+def test_devices_are_those_of_the_held_cards_each_once() -> None:
+    slices = [CardSlice(1, None), CardSlice(0, None)]
+    assert card_devices(node(*NVIDIA), slices) == ("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia1")
+    assert card_devices(node(*NVIDIA), []) == ()
+
+
+@pytest.mark.req("LA-02")
+def test_slots_are_cards_and_one_without() -> None:
+    assert slots([]) == 1
+    assert slots([CardSlice(0, None), CardSlice(3, None)]) == 2
+    assert slots([CardSlice(0, 1, 250)]) == 1

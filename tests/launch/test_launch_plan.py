@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
+from cockpit.model.job import Submitter
+from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node
+from cockpit.model.spec import Algorithm, HomeAccess, JobSpec
+
+ALICE = Submitter(name=UserName("alice"), uid=1000, gid=1000, groups=(1000,), home="/home/alice")
+CARDS = tuple(
+    Card(index=index, model="A100", vendor=CardVendor.NVIDIA, devices=(f"/dev/nvidia{index}",)) for index in range(2)
+)
+NODE = Node(name=NodeName("n2"), cpus=8, memory_mib=8192, cards=CARDS)
+PLACEMENT = (
+    Allocation(0, NodeName("n1"), 2, 512),
+    Allocation(1, NodeName("n2"), 2, 512, (CardSlice(1, None),)),
+)
+
+
+def plan(**fields: Any) -> LaunchPlan:
+    given = {"name": "held-one", "command": "python3 t.py", "output": "/data/out"} | fields
+    return launch_plan(JobSpec(**given), ALICE, NODE, PLACEMENT[1], PLACEMENT, ReplicaId(JobId(7), 2, 1))
+
+
+@pytest.mark.req("LA-50")
+def test_a_standalone_command_is_started_as_it_is() -> None:
+    assert plan(command="python3 t.py --sep ';' 'a b'").argv == ("python3", "t.py", "--sep", ";", "a b")
+
+
+@pytest.mark.req("LA-01", "LA-50")
+def test_it_is_expanded_with_the_replicas_own_environment() -> None:
+    argv = plan(command="t $COCKPIT_REPLICA/$COCKPIT_REPLICAS $X $((COCKPIT_SLOTS * 2))", env={"X": "y"}).argv
+    assert argv == ("t", "1/2", "y", "2")
+
+
+def test_the_environment_is_whole_and_owes_nothing_to_the_engine() -> None:
+    env = plan(env={"X": "y"}).env
+    assert {name: value for name, value in env.items() if "VISIBLE" not in name} == {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/home/alice",
+        "USER": "alice",
+        "LOGNAME": "alice",
+        "LANG": "C.UTF-8",
+        "X": "y",
+        "COCKPIT_JOB_ID": "7",
+        "COCKPIT_JOB_NAME": "held-one",
+        "COCKPIT_ATTEMPT": "2",
+        "COCKPIT_REPLICA": "1",
+        "COCKPIT_REPLICAS": "2",
+        "COCKPIT_NODE": "n2",
+        "COCKPIT_NODES": "n1,n2",
+        "COCKPIT_CPUS": "2",
+        "COCKPIT_MEMORY_MIB": "512",
+        "COCKPIT_SLOTS": "1",
+        "COCKPIT_OUTPUTS": "/workspace/outputs",
+        "COCKPIT_CARDS": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
+
+
+@pytest.mark.req("JT-47")
+def test_a_job_cannot_give_itself_other_cards() -> None:
+    given = plan(env={"CUDA_VISIBLE_DEVICES": "0,1", "ROCR_VISIBLE_DEVICES": "0", "COCKPIT_JOB_ID": "1", "PATH": "/x"})
+    assert given.env["CUDA_VISIBLE_DEVICES"] == "1"
+    assert given.env["ROCR_VISIBLE_DEVICES"] == ""
+    assert given.env["COCKPIT_JOB_ID"] == "7"
+    assert given.env["PATH"] == "/x"
+    assert given.devices == ("/dev/nvidia1",)
+
+
+@pytest.mark.req("JT-47", "JT-20")
+def test_a_kept_container_has_the_same_environment_without_cards() -> None:
+    given = plan(env={"X": "y"})
+    differing = {name for name in given.env if given.env[name] != given.kept_env[name]}
+    assert differing == {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "COCKPIT_CARDS"}
+    assert all(given.kept_env[name] == "" for name in differing)
+    assert given.kept_env.keys() == given.env.keys()
+
+
+@pytest.mark.req("JT-30")
+def test_it_works_in_its_algorithm_where_it_has_one() -> None:
+    assert plan().workdir == "/workspace"
+    assert plan(algorithm=Algorithm(path="/a")).workdir == "/workspace/algorithm"
+
+
+def test_a_home_that_is_not_there_is_replaced_by_a_writable_place() -> None:
+    assert plan(home=HomeAccess.NONE).env["HOME"] == "/tmp"
+    assert plan(home=HomeAccess.RW).env["HOME"] == "/home/alice"
+
+
+@pytest.mark.req("JT-01")
+def test_the_host_name_is_made_of_the_jobs_name_and_the_rank() -> None:
+    assert plan(name="My [bold] job").hostname == "my-bold-job-1"
