@@ -1,181 +1,113 @@
-"""Tables that people write in TOML, read strictly: every wrong field is told at once, each led by its path.
-
-A *reader* turns what was written into a value, or raises `ValueError` with a clause that says what was expected.
-Readers also take text where TOML would have a number or a truth, because flags and environment variables are text.
-"""
+"""Tables of fields: what a job file's mappings hold, read into frozen values and written back."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
-from typing import TypeVar
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
-from cockpit.errors import SpecErrors
-from cockpit.model.quantity import parse_duration, parse_memory
+import msgspec
+
+from cockpit.formats.kinds import Kind, Reading, Schema, described
 from cockpit.model.text import visible
 
-T = TypeVar("T")
-D = TypeVar("D")
-Word = TypeVar("Word", bound=StrEnum)
-Reader = Callable[[object], T]
+_LONGEST_NAME = 64
 
-LONGEST_TEXT = 63
-TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
-def parse_toml(text: str, source: str) -> dict[str, object]:
-    """The table that `text` is; `SpecErrors` where it is no TOML."""
-    import tomllib
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One field: its name in files, its attribute in the model, and what it holds."""
 
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecErrors([f"{source}: is no TOML: {error}"]) from None
-
-
-class Table:
-    """One table being read. `errors` is shared by all tables of a file; look at it after everything was taken."""
-
-    def __init__(self, values: Mapping[str, object], path: str, errors: list[str]) -> None:
-        self._values = dict(values)
-        self._path = path
-        self._known: list[str] = []
-        self.errors = errors
-
-    def take(self, key: str, read: Reader[T], default: D) -> T | D:
-        """The field's value; `default` where it is absent or wrong (which is then among the errors)."""
-        self._known.append(key)
-        if key not in self._values:
-            return default
-        try:
-            return read(self._values.pop(key))
-        except ValueError as wrong:
-            self.complain(key, str(wrong))
-            return default
-
-    def need(self, key: str, read: Reader[T], stand_in: T) -> T:
-        """As `take`, for a field that must be there."""
-        if key not in self._values:
-            self.complain(key, "is missing")
-        return self.take(key, read, stand_in)
-
-    def tables(self, key: str) -> list[Table]:
-        """A list of tables; empty where absent."""
-        rows = self.take(key, table_list, ())
-        return [Table(row, f"{self._where(key)}[{index}]", self.errors) for index, row in enumerate(rows)]
-
-    def table(self, key: str) -> Table:
-        """A table; an empty one where absent."""
-        return Table(self.take(key, table, {}), self._where(key), self.errors)
-
-    def finish(self) -> None:
-        """Complain about every field that nobody took, with the nearest known name."""
-        for key in self._values:
-            self.complain(visible(key), f"is unknown{did_you_mean(key, self._known)}")
-
-    def complain(self, key: str, clause: str) -> None:
-        self.errors.append(f"{self._where(key)}: {clause}")
-
-    def _where(self, key: str) -> str:
-        separator = "" if self._path.endswith(": ") else "."
-        return f"{self._path}{separator}{key}"
+    name: str
+    attribute: str
+    kind: Kind[Any]
+    about: str
+    """One sentence for the schema."""
+    required: bool = False
+    alias: bool = False
+    """Another name for a field's attribute: read, not written."""
+    always: bool = False
+    """Written even when it has the model's default, because an administrator's may be another."""
+    derive: Callable[[dict[str, Any]], Any] | None = None
+    """Where it is not given: its value from the attributes that are."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` where a known word is near, else which ones there are."""
-    from difflib import get_close_matches
+class Table(Generic[Struct]):
+    """A mapping with known fields. With `short`, text alone stands for the field of that name."""
 
-    choices = list(known)
-    near = get_close_matches(word, choices, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(choices)}"
+    def __init__(self, struct: type[Struct], fields: Sequence[Field], *, short: str = "") -> None:
+        self.fields = tuple(fields)
+        self._struct = struct
+        self._short = short
+        self._by_name = {field.name: field for field in fields}
+        self._needed = tuple(field for field in fields if field.required or field.derive)
+        self.stand_in = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
 
+    def read(self, value: object, at: str, reading: Reading) -> Struct:
+        given = self.given(value, at, reading)
+        return self.stand_in if given is None else self._struct(**given)
 
-def shown(value: object) -> str:
-    """What was written, for an error sentence."""
-    return f'"{visible(value)}"' if isinstance(value, str) else visible(str(value))
+    def given(self, value: object, at: str, reading: Reading) -> dict[str, Any] | None:
+        """The attributes that the file gives, all that are required among them; None where it is no table."""
+        if self._short and isinstance(value, str):
+            value = {self._short: value}
+        if not isinstance(value, dict):
+            reading.wrong(at, f"is {described(value)}; write fields: {', '.join(list(self._by_name)[:4])} …")
+            return None
+        given: dict[str, Any] = {}
+        prefix = f"{at}." if at else ""
+        for name, item in value.items():
+            self._read_field(name, item, prefix, reading, given)
+        for field in self._needed:
+            if field.attribute not in given:
+                given[field.attribute] = self._absent(field, prefix, reading, given)
+        return given
 
+    def _read_field(self, name: str, item: object, prefix: str, reading: Reading, given: dict[str, Any]) -> None:
+        field = self._by_name.get(name)
+        if field is None:
+            reading.wrong(f"{prefix}{visible(name)}", f"is no field here{self._advice(name)}")
+        elif field.attribute in given:
+            reading.wrong(f"{prefix}{name}", "says again what another field says; keep one of them")
+        else:
+            given[field.attribute] = field.kind.read(item, f"{prefix}{name}", reading)
 
-def text(value: object) -> str:
-    """One line without control characters, at most 63 characters."""
-    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > LONGEST_TEXT:
-        raise ValueError(f"must be text of 1 to {LONGEST_TEXT} printable characters, not {shown(value)}")
-    return value
+    def _absent(self, field: Field, prefix: str, reading: Reading, given: dict[str, Any]) -> object:
+        if field.derive is not None:
+            return field.derive(given)
+        reading.wrong(f"{prefix}{field.name}", f"is missing; {field.about[0].lower()}{field.about[1:].rstrip('.')}")
+        return field.kind.stand_in
 
+    def _advice(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._by_name, 1) if len(name) <= _LONGEST_NAME else []
+        return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(self._by_name)}"
 
-def host_name(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
-        raise ValueError(f"must be a name of letters, digits, dots, dashes and underscores, not {shown(value)}")
-    return value
+    def write(self, value: Struct) -> dict[str, object]:
+        """Only what differs from the defaults, in the table's order."""
+        return {
+            field.name: field.kind.write(getattr(value, field.attribute))
+            for field in self.fields
+            if not field.alias and (field.required or field.derive or field.always or self._differs(field, value))
+        }
 
+    def _differs(self, field: Field, value: Struct) -> bool:
+        given, default = getattr(value, field.attribute), getattr(self.stand_in, field.attribute)
+        return bool(given != default)
 
-def flag(value: object) -> bool:
-    truth = value if isinstance(value, bool) else TRUTHS.get(value.lower()) if isinstance(value, str) else None
-    if truth is None:
-        raise ValueError(f"must be true or false, not {shown(value)}")
-    return truth
+    def schema(self) -> Schema:
+        table: Schema = {
+            "type": "object",
+            "properties": {field.name: self._field_schema(field) for field in self.fields},
+            "additionalProperties": False,
+        }
+        if required := [field.name for field in self.fields if field.required]:
+            table["required"] = required
+        return {"anyOf": [self._by_name[self._short].kind.schema(), table]} if self._short else table
 
-
-def whole(low: int, high: int) -> Reader[int]:
-    """A whole number from `low` to `high`."""
-
-    def read(value: object) -> int:
-        number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}, not {shown(value)}")
-        return number
-
-    return read
-
-
-def memory_mib(value: object) -> int:
-    return _quantity(parse_memory(_plain(value)), 1, "1M", value)
-
-
-def duration_seconds(low: int) -> Reader[int]:
-    """A time of at least `low` seconds."""
-
-    def read(value: object) -> int:
-        return _quantity(parse_duration(_plain(value)), low, f"{low}s", value)
-
-    return read
-
-
-def _plain(value: object) -> object:
-    """A bare number in text is a number: `COCKPIT_TIME_LIMIT=600`."""
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-
-
-def _quantity(parsed: int | str, low: int, least: str, value: object) -> int:
-    if isinstance(parsed, str):
-        raise ValueError(parsed)  # noqa: TRY004 - the parser's answer is its error clause
-    if parsed < low:
-        raise ValueError(f"must be at least {least}, not {shown(value)}")
-    return parsed
-
-
-def one_of(words: type[Word]) -> Reader[Word]:
-    def read(value: object) -> Word:
-        if not isinstance(value, str) or value not in list(words):
-            raise ValueError(f"must be {' or '.join(words)}, not {shown(value)}")
-        return words(value)
-
-    return read
-
-
-def list_of(read_item: Reader[T]) -> Reader[tuple[T, ...]]:
-    def read(value: object) -> tuple[T, ...]:
-        if not isinstance(value, list):
-            raise ValueError(f"must be a list, not {shown(value)}")  # noqa: TRY004 - readers raise ValueError
-        return tuple(read_item(item) for item in value)
-
-    return read
-
-
-def table(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError(f"must be a table, not {shown(value)}")  # noqa: TRY004 - readers raise ValueError
-    return value
-
-
-table_list = list_of(table)
+    def _field_schema(self, field: Field) -> Schema:
+        schema = {"description": field.about, **field.kind.schema()}
+        default = None if field in self._needed else getattr(self.stand_in, field.attribute)
+        if default is not None and not field.alias and not field.always:
+            schema["default"] = field.kind.write(default)
+        return schema

@@ -1,0 +1,192 @@
+"""The fields of a job file, once: reading, writing, advice on misspelt names and the JSON Schema follow this table."""
+
+from __future__ import annotations
+
+import posixpath
+
+from cockpit.formats.kinds import (
+    Cards,
+    Choice,
+    Duration,
+    Environment,
+    Flag,
+    ListOf,
+    Memory,
+    Path,
+    Single,
+    Text,
+    Whole,
+)
+from cockpit.formats.tables import Field, Table
+from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
+from cockpit.model.rules import (
+    COMMAND_BYTES,
+    CPUS,
+    GRACE_SECONDS,
+    LABEL_LENGTH,
+    MOST_CARD_MODELS,
+    MOST_PINS,
+    MOST_SPECS,
+    MOST_VOLUMES,
+    NODES,
+    TIME_LIMIT_SECONDS,
+    WINDOW_SECONDS,
+)
+from cockpit.model.spec import Algorithm, DebugHold, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
+
+_NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
+_LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
+
+NODE_SPEC = Table(
+    NodeSpec,
+    [
+        Field(name="cpus", attribute="cpus", kind=Whole(CPUS), about="CPUs per node."),
+        Field(name="memory", attribute="memory_mib", kind=Memory(), about="Memory per node; without a unit, MiB."),
+        Field(name="cards", attribute="card_milli", kind=Cards(), about="Cards per node, or a share of one below 1."),
+        Field(
+            name="card_models",
+            attribute="card_models",
+            kind=ListOf(_LABEL, MOST_CARD_MODELS),
+            about="Card models that will do; none means any.",
+        ),
+        Field(
+            name="card_model",
+            attribute="card_models",
+            kind=Single(_LABEL),
+            alias=True,
+            about="The one card model that will do, instead of card_models.",
+        ),
+    ],
+)
+
+ALGORITHM = Table(
+    Algorithm,
+    [
+        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the algorithm's folder."),
+        Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it."),
+    ],
+    short="path",
+)
+
+VOLUME = Table(
+    Volume,
+    [
+        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the volume's folder."),
+        Field(
+            name="name",
+            attribute="name",
+            kind=_NAME,
+            derive=lambda given: posixpath.basename(given["path"]),
+            about="Its folder under /workspace/volume; by default the last part of its path.",
+        ),
+    ],
+    short="path",
+)
+
+DEBUG_HOLD = Table(
+    DebugHold,
+    [
+        Field(name="cards", attribute="cards", kind=Choice(HoldCards), about="Free the cards at once, or keep them."),
+        Field(
+            name="window",
+            attribute="window_seconds",
+            kind=Duration(WINDOW_SECONDS),
+            about="How long the container is kept; by default as the administrator set it (4 h).",
+        ),
+    ],
+)
+
+JOB = Table(
+    JobSpec,
+    [
+        Field(
+            name="name",
+            attribute="name",
+            kind=_NAME,
+            required=True,
+            about="Give a name: printable, no slash, no leading dot or hyphen; unique in the project among live jobs.",
+        ),
+        Field(
+            name="command",
+            attribute="command",
+            kind=Text(minLength=1, maxLength=COMMAND_BYTES),
+            required=True,
+            about="Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
+        ),
+        Field(
+            name="output",
+            attribute="output",
+            kind=Path(),
+            required=True,
+            about="Give the folder that the job sees as /workspace/outputs.",
+        ),
+        Field(
+            name="algorithm",
+            attribute="algorithm",
+            kind=ALGORITHM,
+            about="The folder that the job sees as /workspace/algorithm.",
+        ),
+        Field(
+            name="volumes",
+            attribute="volumes",
+            kind=ListOf(VOLUME, MOST_VOLUMES),
+            about="Writable folders that the job sees as /workspace/volume/<name>.",
+        ),
+        Field(name="nodes", attribute="nodes", kind=Whole(NODES), about="Number of nodes, each with what a spec says."),
+        Field(
+            name="specs",
+            attribute="specs",
+            kind=ListOf(NODE_SPEC, MOST_SPECS, least=1),
+            about="What each node must offer; several are equal alternatives, and the first that can start wins.",
+        ),
+        Field(
+            name="node_names",
+            attribute="node_names",
+            kind=ListOf(_LABEL, MOST_PINS),
+            about="Only on these nodes; excludes pool and driver_version.",
+        ),
+        Field(name="pool", attribute="pool", kind=_LABEL, about="Only on nodes of this resource pool."),
+        Field(
+            name="driver_version",
+            attribute="driver_version",
+            kind=_LABEL,
+            about="Only on nodes with this card driver; needs a spec with cards.",
+        ),
+        Field(name="exclusive", attribute="exclusive", kind=Flag(), about="No other job on its nodes."),
+        Field(name="terminal", attribute="terminal", kind=Flag(), about="Keep the container when the job fails."),
+        Field(
+            name="debug_hold",
+            attribute="debug_hold",
+            kind=DEBUG_HOLD,
+            about="How a failed job's container is kept.",
+        ),
+        Field(
+            name="time_limit",
+            attribute="time_limit_seconds",
+            kind=Duration(TIME_LIMIT_SECONDS),
+            always=True,
+            about="Run-time limit, after which the job is expired; without a unit, seconds.",
+        ),
+        Field(
+            name="grace_period",
+            attribute="grace_seconds",
+            kind=Duration(GRACE_SECONDS),
+            always=True,
+            about="Time to end after being asked to, before the kill; without a unit, seconds.",
+        ),
+        Field(name="hold", attribute="hold", kind=Flag(), about="Submit held, to be released later."),
+        Field(
+            name="home",
+            attribute="home",
+            kind=Choice(HomeAccess),
+            about="The submitter's home folder in the container: none, read-only (ro) or writable (rw).",
+        ),
+        Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
+        Field(
+            name="project",
+            attribute="project",
+            kind=_NAME,
+            about="The project that the job belongs to; by default the submitter's own.",
+        ),
+    ],
+)

@@ -1,0 +1,73 @@
+"""JSON and JSON Lines as plain values. A field that is there twice is refused, as in YAML."""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+from cockpit.formats.documents import Document, Documents, UnreadableError, listed
+from cockpit.model.text import visible
+
+
+def json_documents(text: str) -> Documents:
+    """One job, or a list of them."""
+    try:
+        return Documents(listed(_value(text)), [])
+    except UnreadableError as error:
+        return Documents([], [f": {error}"])
+
+
+def json_line_documents(text: str) -> Documents:
+    """One job a line; empty lines are skipped."""
+    found, errors = [], []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line or line.isspace():
+            continue
+        try:
+            found.append(Document(f":{number}", _value(line)))
+        except UnreadableError as error:
+            errors.append(f":{number}: {error}")
+    return Documents(found, errors)
+
+
+def is_json(text: str) -> bool:
+    """Whether the text is JSON, whatever it holds."""
+    try:
+        _value(text)
+    except UnreadableError:
+        return False
+    return True
+
+
+def _value(text: str) -> object:
+    try:
+        return _DECODER.decode(text)
+    except UnreadableError:
+        raise
+    except json.JSONDecodeError as error:
+        advice = "; one job a line needs a file named .jsonl" if error.msg == "Extra data" else ""
+        sentence = f"is not JSON: {visible(error.msg)}, line {error.lineno}, column {error.colno}{advice}"
+    except RecursionError:
+        sentence = "nests deeper than a job does"
+    except ValueError:
+        sentence = "holds a number with thousands of digits"
+    raise UnreadableError(sentence)
+
+
+def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table = dict(pairs)
+    if len(table) == len(pairs):
+        return table
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise UnreadableError(f'"{visible(name)}" is there twice in one table; keep one')
+        seen.add(name)
+    return table
+
+
+def _no_number(name: str) -> NoReturn:
+    raise UnreadableError(f"{name} is no JSON; write a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_table, parse_constant=_no_number)

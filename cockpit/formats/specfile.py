@@ -1,0 +1,30 @@
+"""A spec written back as a job file. Loads PyYAML: import this late."""
+
+from __future__ import annotations
+
+import yaml
+
+from cockpit.formats.fields import JOB
+from cockpit.formats.yamltext import plain_is_text
+from cockpit.model.spec import JobSpec
+
+
+def spec_as_table(spec: JobSpec) -> dict[str, object]:
+    """Plain values by field name, for YAML or JSON: what differs from the defaults, and the limits always."""
+    return JOB.write(spec)
+
+
+def spec_as_yaml(spec: JobSpec) -> str:
+    """A YAML document that `read_jobs` reads back equal, in any folder and under any defaults."""
+    return str(yaml.dump(spec_as_table(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what any reader might take for something else than text."""
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain_is_text(value) else '"')
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,151 @@
+"""The `$((…))` of a command: whole numbers, names, + - * / % and parentheses, with C's division and 64 bits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+)(?![A-Za-z0-9_])"
+    r"|\$?(?P<bare>[A-Za-z_]\w*)|\$\{(?P<braced>[A-Za-z_]\w*)\}|(?P<operator>[-+*/%()]))",
+    re.ASCII,
+)
+_VALUE = re.compile(r"\s*([-+]?)(0[xX][0-9a-fA-F]+|[0-9]+)\s*", re.ASCII)
+_MOST_NESTING = 40
+_HIGHEST = (1 << 63) - 1
+_MOST_DIGITS = 64
+
+
+class ExpressionError(ValueError):
+    """It cannot be read or computed; the text is a clause for a person."""
+
+
+def check(text: str) -> None:
+    """Raise `ExpressionError` where the text between `$((` and `))` is no expression, whatever its names hold."""
+    _Reader(text, variable=lambda _name: 1, quotient=lambda _left, _right: 1).value()
+
+
+def evaluate(text: str, env: Mapping[str, str]) -> int:
+    """Its value; an unset or empty name counts as 0. Raises `ExpressionError` also for a name that holds no whole
+    number, a division by zero and a result beyond 64 bits."""
+    return _Reader(text, variable=lambda name: _variable(name, env), quotient=_quotient).value()
+
+
+class _Reader:
+    """Recursive descent that computes as it reads: one method per level of binding, and nothing kept but the value."""
+
+    def __init__(self, text: str, variable: Callable[[str], int], quotient: Callable[[int, int], int]) -> None:
+        self._tokens = _tokens(text)
+        self._position = 0
+        self._nesting = 0
+        self._variable = variable
+        self._quotient = quotient
+
+    def value(self) -> int:
+        value = self._sum()
+        if self._peek():
+            raise ExpressionError(f'has "{self._peek()}" where an operator was expected')
+        return value
+
+    def _peek(self) -> str:
+        """The next token; empty at the end."""
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        self._position += 1
+        return token
+
+    def _sum(self) -> int:
+        value = self._product()
+        while self._peek() in {"+", "-"}:
+            sign = 1 if self._next() == "+" else -1
+            value = _bounded(value + sign * self._product())
+        return value
+
+    def _product(self) -> int:
+        value = self._signed()
+        while self._peek() in {"*", "/", "%"}:
+            operator, right = self._next(), self._signed()
+            if operator == "*":
+                value = _bounded(value * right)
+            else:
+                quotient = self._quotient(value, right)
+                value = quotient if operator == "/" else value - quotient * right
+        return value
+
+    def _signed(self) -> int:
+        negative = False
+        while self._peek() in {"+", "-"}:
+            negative ^= self._next() == "-"
+        value = self._operand()
+        return -value if negative else value
+
+    def _operand(self) -> int:
+        found = self._next()
+        if found.startswith("("):
+            return self._group()
+        if found[:1].isdigit():
+            return _number(found)
+        if found[:1].isidentifier():
+            return self._variable(found)
+        raise ExpressionError(f'has "{found}" where a number was expected' if found else "ends too early")
+
+    def _group(self) -> int:
+        self._nesting += 1
+        if self._nesting > _MOST_NESTING:
+            raise ExpressionError(f"nests deeper than {_MOST_NESTING}")
+        value = self._sum()
+        if self._next() != ")":
+            raise ExpressionError('lacks a ")"')
+        self._nesting -= 1
+        return value
+
+
+def _tokens(text: str) -> list[str]:
+    tokens = []
+    position, text = 0, text.rstrip()
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            raise ExpressionError("knows whole numbers, names, + - * / % and parentheses only")
+        tokens.append(match[match.lastgroup])
+        position = match.end()
+    return tokens
+
+
+def _number(digits: str) -> int:
+    """As in C: 0x is hexadecimal, a leading 0 is octal."""
+    if len(digits) > _MOST_DIGITS:
+        raise ExpressionError("exceeds 64 bits")
+    if digits[:2] in {"0x", "0X"}:
+        return _bounded(int(digits, 16))
+    if not digits.startswith("0"):
+        return _bounded(int(digits))
+    if not set(digits) <= set("01234567"):
+        raise ExpressionError(f"takes {digits} for octal because of its leading 0, and octal has no 8 or 9")
+    return _bounded(int(digits, 8))
+
+
+def _variable(name: str, env: Mapping[str, str]) -> int:
+    value = env.get(name, "")
+    if not value.strip():
+        return 0
+    match = _VALUE.fullmatch(value)
+    if match is None:
+        raise ExpressionError(f"needs {name} to be a whole number, which it is not")
+    return -_number(match[2]) if match[1] == "-" else _number(match[2])
+
+
+def _quotient(left: int, right: int) -> int:
+    """Towards zero, as in C."""
+    if right == 0:
+        raise ExpressionError("divides by zero")
+    size = abs(left) // abs(right)
+    return _bounded(size if (left < 0) == (right < 0) else -size)
+
+
+def _bounded(value: int) -> int:
+    if not -_HIGHEST - 1 <= value <= _HIGHEST:
+        raise ExpressionError("exceeds 64 bits")
+    return value

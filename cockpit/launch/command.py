@@ -1,0 +1,85 @@
+"""A job's command: one program and its arguments. What a shell does beyond that, a shell is to be asked for.
+
+Expanded are `$NAME`, `${NAME}`, `$((…))` and backslash-newline, outside of single quotes. An unset variable is empty.
+The result is never split at its spaces nor matched against files: one word stays one argument; only a word that is
+nothing but unquoted variables, all empty, disappears, as in a shell.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from cockpit.errors import SpecErrors
+from cockpit.launch.arithmetic import ExpressionError, evaluate
+from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
+from cockpit.model.text import is_visible, visible
+
+_LONGEST_ADVICE = 200
+_SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
+
+
+def command_errors(command: str) -> list[str]:
+    """Why a text cannot be a job's command: at most one clause to follow the field's path, with what to do."""
+    words = lex(command)
+    if not isinstance(words, Unlike):
+        return []
+    why = visible(words.why, 200)
+    if not words.wrappable:
+        return [why]
+    return [f"{why}; a command is one executable with its arguments, so wrap it: {_advice(command)}"]
+
+
+def split_command(command: str) -> tuple[str, ...]:
+    """The words without their quotes, unexpanded (`${NAME}` and `$((…))` stand as written). Raises `SpecErrors`."""
+    return tuple("".join(_as_written(part) for part in word.parts) for word in _words(command))
+
+
+def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The arguments that the program is started with; never empty. Raises `SpecErrors`, led by `command:`, where the
+    command is none or its arithmetic fails with this environment."""
+    first, *rest = _words(command)
+    try:
+        return (_expanded(first, env), *(_expanded(word, env) for word in rest if not _disappears(word, env)))
+    except ExpressionError as error:
+        raise SpecErrors([f"command: $((…)) {visible(str(error), 200)}"]) from None
+
+
+def wrapped(command: str) -> str:
+    """The command that hands the text to bash as it is. Double quotes where nothing in it is special within them."""
+    text = command.strip(" \t\n")
+    if _SPECIAL_IN_DOUBLE_QUOTES.isdisjoint(text):
+        return f'bash -c "{text}"'
+    return f"bash -c {shlex.quote(text)}"
+
+
+def _advice(command: str) -> str:
+    advice = wrapped(command)
+    return advice if len(advice) <= _LONGEST_ADVICE and is_visible(advice) else "bash -c '…'"
+
+
+def _words(command: str) -> list[Word]:
+    words = lex(command)
+    if isinstance(words, Unlike):
+        raise SpecErrors([f"command: {error}" for error in command_errors(command)])
+    return words
+
+
+def _as_written(part: Part) -> str:
+    if isinstance(part, Literal):
+        return part.text
+    return f"${{{part.name}}}" if isinstance(part, Variable) else f"$(({part.text}))"
+
+
+def _expanded(word: Word, env: Mapping[str, str]) -> str:
+    return "".join(_value(part, env) for part in word.parts)
+
+
+def _value(part: Part, env: Mapping[str, str]) -> str:
+    if isinstance(part, Literal):
+        return part.text
+    return env.get(part.name, "") if isinstance(part, Variable) else str(evaluate(part.text, env))
+
+
+def _disappears(word: Word, env: Mapping[str, str]) -> bool:
+    return not word.quoted and not _expanded(word, env)

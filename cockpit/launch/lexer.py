@@ -1,0 +1,270 @@
+"""A command's words by the token rules of POSIX (Shell Command Language, 2.2 and 2.3), for one simple command.
+
+Python's `shlex` drops the quotes, after which `';'` looks like `;` and `'$A'` like `$A`; so words keep what was quoted.
+ White space that is no blank in a shell (CR, NBSP …), `*`, `?`, `[`, `{` and `~` are ordinary characters here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cockpit.launch.arithmetic import ExpressionError, check
+
+
+class Literal(NamedTuple):
+    text: str
+
+
+class Variable(NamedTuple):
+    name: str
+
+
+class Sum(NamedTuple):
+    """The inside of `$((…))`."""
+
+    text: str
+
+
+Part = Literal | Variable | Sum
+
+
+class Word(NamedTuple):
+    """One argument."""
+
+    source: str
+    """As it was written, with its quotes."""
+    parts: tuple[Part, ...]
+    quoted: bool
+    """Something of it was quoted, so that it stays an argument even when it comes out empty."""
+
+
+class Unlike(NamedTuple):
+    """Why a text is not one simple command."""
+
+    why: str
+    """A clause: what stands there and what it would do in a shell."""
+    wrappable: bool = True
+    """A shell would take it, so handing it to one helps."""
+
+
+_BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
+_PLAIN = re.compile(r"[^ \t\n'\"\\$`;&|<>()]+")
+_BARE = re.compile(r"[^ \t]+")
+_MARKS = re.compile(r"[\n'\"\\$`;&|<>()#]")
+_PLAIN_IN_QUOTES = re.compile(r'[^"\\$`]+')
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+
+_OPERATORS = (
+    ("&&", "joins two commands"),
+    ("||", "joins two commands"),
+    (";", "separates two commands"),
+    ("&", "starts a command in the background"),
+    ("|", "pipes into another command"),
+    ("<", "redirects the input"),
+    (">", "redirects the output"),
+    ("(", "begins a subshell"),
+    (")", "ends a subshell"),
+)
+_NO_PROGRAMS = """
+    ! { } [[ case do done elif else esac fi for function if in select then until while
+    . : alias bg break cd continue declare eval exec exit export fg hash jobs let local popd pushd read readonly
+    return set shift shopt source times trap typeset ulimit umask unalias unset wait
+"""
+"""Reserved words and builtins of a shell."""
+_SHELL_WORDS = frozenset(_NO_PROGRAMS.split())
+
+
+def lex(command: str) -> list[Word] | Unlike:
+    """The words of one simple command, at least one; or why it is not one."""
+    try:
+        words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
+    except _UnlikeError as error:
+        return error.args[0]  # type: ignore[no-any-return] # the one argument is an Unlike
+    if not words:
+        return Unlike("has no word", wrappable=False)
+    return _first_word_trouble(words[0]) or words
+
+
+def _first_word_trouble(first: Word) -> Unlike | None:
+    if match := _ASSIGNMENT.match(first.source):
+        return Unlike(f"begins with {match[0]}…, which sets a variable; set it under env, begin with an executable")
+    if first.source in _SHELL_WORDS:
+        return Unlike(f'begins with "{first.source}", a word of the shell itself and no executable')
+    if first.parts in {(), (Literal(""),)}:
+        return Unlike("begins with an empty word; begin with an executable", wrappable=False)
+    return None
+
+
+def _bare_words(command: str) -> list[Word]:
+    """Of a command in which nothing is special; most are so, and thousands are checked at once."""
+    return [Word(word, (Literal(word),), quoted=False) for word in _BARE.findall(command)]
+
+
+class _UnlikeError(Exception):
+    """Carries the Unlike out of the lexer's depth."""
+
+
+def _refuse(why: str, *, wrappable: bool = True) -> _UnlikeError:
+    return _UnlikeError(Unlike(why, wrappable))
+
+
+class _Lexer:
+    """One pass over the text; a position and the parts of the word being read."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._parts: list[Part] = []
+        self._quoted = False
+
+    def words(self) -> list[Word]:
+        self._at = len(self._text) - len(self._text.lstrip(" \t\n"))
+        words = []
+        while self._skip_blanks():
+            words.append(self._word())
+        return words
+
+    def _skip_blanks(self) -> bool:
+        """Whether a word follows."""
+        match = _BLANKS.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+        if self._peek() == "\n" and self._text[self._at :].strip(" \t\n"):
+            raise _refuse("has several lines; a shell would run each as a command")
+        return self._peek() not in {"", "\n"}
+
+    def _peek(self, size: int = 1) -> str:
+        return self._text[self._at : self._at + size]
+
+    def _word(self) -> Word:
+        begin, self._parts, self._quoted = self._at, [], False
+        if self._peek() == "#":
+            raise _refuse('has a word that begins with "#", which begins a comment in a shell; quote it to mean it')
+        while (char := self._peek()) not in {"", " ", "\t", "\n"}:
+            self._piece(char)
+        return Word(self._text[begin : self._at], _joined(self._parts), self._quoted)
+
+    def _piece(self, char: str) -> None:
+        """One stretch of a word that is quoted in one way."""
+        if char == "'":
+            self._single_quoted()
+        elif char == '"':
+            self._double_quoted()
+        elif char == "\\":
+            self._escape()
+        elif char == "$":
+            self._dollar(in_quotes=False)
+        elif match := _PLAIN.match(self._text, self._at):
+            self._take(match[0])
+        else:
+            raise self._operator()
+
+    def _take(self, text: str, width: int | None = None) -> None:
+        """Literal text, and how much of the source it was."""
+        self._parts.append(Literal(text))
+        self._at += len(text) if width is None else width
+
+    def _operator(self) -> _UnlikeError:
+        if self._peek() == "`":
+            return _refuse('has a "`", which would run a command inside the command')
+        rest = self._peek(2)
+        operator, meaning = next(pair for pair in _OPERATORS if rest.startswith(pair[0]))
+        return _refuse(f'has an unquoted "{operator}", which {meaning}')
+
+    def _single_quoted(self) -> None:
+        end = self._text.find("'", self._at + 1)
+        if end < 0:
+            raise _refuse("has a ' that is never closed", wrappable=False)
+        self._quoted = True
+        self._take(self._text[self._at + 1 : end], end + 1 - self._at)
+
+    def _double_quoted(self) -> None:
+        self._quoted = True
+        self._at += 1
+        while (char := self._peek()) != '"':
+            if char == "":
+                raise _refuse('has a " that is never closed', wrappable=False)
+            if char == "\\":
+                self._escape_in_quotes()
+            elif char == "$":
+                self._dollar(in_quotes=True)
+            elif match := _PLAIN_IN_QUOTES.match(self._text, self._at):
+                self._take(match[0])
+            else:
+                raise self._operator()
+        self._at += 1
+
+    def _escape(self) -> None:
+        pair = self._peek(2)
+        if pair == "\\":
+            raise _refuse("ends in a backslash that quotes nothing", wrappable=False)
+        self._quoted = self._quoted or pair != "\\\n"
+        self._take("" if pair == "\\\n" else pair[1], 2)
+
+    def _escape_in_quotes(self) -> None:
+        """Inside double quotes a backslash quotes only what is special there."""
+        pair = self._peek(2)
+        if pair == "\\\n":
+            self._take("", 2)
+        elif len(pair) == 2 and pair[1] in '$`"\\':
+            self._take(pair[1], 2)
+        else:
+            self._take("\\")
+
+    def _dollar(self, *, in_quotes: bool) -> None:
+        text, at = self._text, self._at
+        if text.startswith("$((", at):
+            self._sum()
+        elif match := _VARIABLE.match(text, at):
+            self._parts.append(Variable(match[1] or match[2]))
+            self._at = match.end()
+        elif text.startswith("$(", at):
+            raise _refuse('has a "$(", which would run a command inside the command')
+        elif text.startswith("${", at):
+            raise _refuse('has a "${" that is no plain ${NAME}, and only ${NAME}, $NAME and $((…)) are expanded')
+        elif match := _SPECIAL.match(text, at):
+            raise _refuse(f'has "{match[0]}", which only a shell knows')
+        elif not in_quotes and text.startswith(("$'", '$"'), at):
+            raise _refuse(f"has a quote that begins with {text[at : at + 2]}, which only bash knows")
+        else:
+            self._take("$")
+
+    def _sum(self) -> None:
+        end = _closing(self._text, self._at + 3)
+        if end is None:
+            raise _refuse('has a "$((" without its "))"', wrappable=False)
+        inside = self._text[self._at + 3 : end].replace("\\\n", "")
+        try:
+            check(inside)
+        except ExpressionError as error:
+            raise _refuse(f"has a $((…)) that {error}") from None
+        self._parts.append(Sum(inside))
+        self._at = end + 2
+
+
+def _closing(text: str, begin: int) -> int | None:
+    """Where the `))` stands that closes a `$((` whose inside begins at `begin`."""
+    depth = 0
+    for at in range(begin, len(text)):
+        if text[at] == "(":
+            depth += 1
+        elif text[at] == ")" and depth:
+            depth -= 1
+        elif text[at] == ")":
+            return at if text.startswith("))", at) else None
+    return None
+
+
+def _joined(parts: list[Part]) -> tuple[Part, ...]:
+    """Neighbouring literals become one."""
+    if len(parts) == 1:
+        return tuple(parts)
+    joined: list[Part] = []
+    for part in parts:
+        if joined and isinstance(part, Literal) and isinstance(joined[-1], Literal):
+            joined[-1] = Literal(joined[-1].text + part.text)
+        else:
+            joined.append(part)
+    return tuple(joined)

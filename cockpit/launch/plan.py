@@ -1,0 +1,89 @@
+"""What one replica is started with: program, environment, cards, folder. Computed before anything is made."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, slots
+from cockpit.launch.command import expand
+from cockpit.model.ids import ReplicaId
+from cockpit.model.job import Submitter
+from cockpit.model.names import host_name
+from cockpit.model.node import Allocation, Node, Placement
+from cockpit.model.spec import HomeAccess, JobSpec
+
+WORKSPACE = "/workspace"
+ALGORITHM = f"{WORKSPACE}/algorithm"
+OUTPUTS = f"{WORKSPACE}/outputs"
+VOLUMES = f"{WORKSPACE}/volume"
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica's start, in the container's terms."""
+
+    argv: tuple[str, ...]
+    """The program and its arguments, expanded; at least one."""
+    env: dict[str, str]
+    """The whole environment; nothing is inherited."""
+    kept_env: dict[str, str]
+    """For shells in the kept container when its cards are free: the same with the card variables empty."""
+    devices: tuple[str, ...]
+    """Device nodes of its cards."""
+    workdir: str
+    hostname: str
+
+
+def launch_plan(
+    spec: JobSpec,
+    submitter: Submitter,
+    node: Node,
+    allocation: Allocation,
+    placement: Placement,
+    replica: ReplicaId,
+) -> LaunchPlan:
+    """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank. Raises
+    `SpecErrors` where the command's arithmetic fails with the replica's environment."""
+    env = {
+        **_base_environment(spec, submitter),
+        **spec.env,
+        **_job_environment(spec, allocation, placement, replica),
+        **card_environment(node, allocation.slices),
+    }
+    return LaunchPlan(
+        argv=expand(spec.command, env),
+        env=env,
+        kept_env=env | no_cards_environment(),
+        devices=card_devices(node, allocation.slices),
+        workdir=ALGORITHM if spec.algorithm else WORKSPACE,
+        hostname=host_name(spec.name, replica.rank),
+    )
+
+
+def _base_environment(spec: JobSpec, submitter: Submitter) -> dict[str, str]:
+    """What a login would give. A job without its home has /tmp for it, which is its own and writable."""
+    return {
+        "PATH": _PATH,
+        "HOME": "/tmp" if spec.home is HomeAccess.NONE else submitter.home,  # noqa: S108 the container's own /tmp
+        "USER": submitter.name,
+        "LOGNAME": submitter.name,
+        "LANG": "C.UTF-8",
+    }
+
+
+def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement, replica: ReplicaId) -> dict[str, str]:
+    """Who and where the replica is, for its script. The job's own env cannot change them."""
+    return {
+        "COCKPIT_JOB_ID": str(replica.job),
+        "COCKPIT_JOB_NAME": spec.name,
+        "COCKPIT_ATTEMPT": str(replica.attempt),
+        "COCKPIT_REPLICA": str(replica.rank),
+        "COCKPIT_REPLICAS": str(len(placement)),
+        "COCKPIT_NODE": allocation.node,
+        "COCKPIT_NODES": ",".join(part.node for part in placement),
+        "COCKPIT_CPUS": str(allocation.cpus),
+        "COCKPIT_MEMORY_MIB": str(allocation.memory_mib),
+        "COCKPIT_SLOTS": str(slots(allocation.slices)),
+        "COCKPIT_OUTPUTS": OUTPUTS,
+    }

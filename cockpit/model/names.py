@@ -1,0 +1,59 @@
+"""The rule for names that become folders, and the host name made of one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from cockpit.model.text import escaped, first_unseen, visible
+
+NAME_LENGTH = 63
+"""Characters, not bytes; 63 of the widest still make a legal file name (252 bytes)."""
+
+NAME_PATTERN = r"^[^\s/.\-][^/\n]*$"
+"""What of the rule a JSON Schema can say; `name_error` is the whole rule."""
+
+
+def name_error(name: str) -> str | None:
+    """What is wrong with the name of a job, project or volume, as a clause after its path; None when it is fine."""
+    return next(_name_troubles(name), None)
+
+
+def _name_troubles(name: str) -> Iterator[str]:
+    shown = f'"{visible(name)}"'
+    if not name:
+        yield "is empty; give a name"
+        return
+    if len(name) > NAME_LENGTH:
+        yield f"{shown} has {len(name)} characters; use at most {NAME_LENGTH}"
+    if (unseen := first_unseen(name)) is not None:
+        yield f"{shown} contains {escaped(unseen)}, which cannot be seen; use printable characters only"
+    if "/" in name:
+        yield f'{shown} contains "/", but a name becomes a folder; use "-" or "_" instead'
+    if name[0] in ".-":
+        yield f'{shown} begins with "{name[0]}", which hides a folder or looks like an option; begin with a letter'
+    if name != name.strip():
+        yield f"{shown} begins or ends with a space; remove it"
+    if unicodedata.combining(name[0]):
+        yield f"{shown} begins with an accent that would join what stands before it; begin with a letter"
+
+
+def dns_name(name: str) -> str:
+    """A host name for a job: a-z, 0-9 and hyphens, 1–63 characters, beginning with a letter (a label of RFC 1035, so
+    that no resolver takes it for an address). Where letters had to go, a short digest keeps it stable and distinct."""
+    plain = unicodedata.normalize("NFKD", name.lower())
+    label = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+    if any(char.isalnum() and not char.isascii() for char in plain):
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        label = f"{label[: NAME_LENGTH - 13].strip('-')}-{digest}".lstrip("-")
+    if not label[:1].isalpha():
+        label = f"job-{label}" if label else "job"
+    return label[:NAME_LENGTH].rstrip("-")
+
+
+def host_name(name: str, rank: int) -> str:
+    """The host name of one replica: `held-one-0`."""
+    suffix = f"-{rank}"
+    return dns_name(name)[: NAME_LENGTH - len(suffix)].rstrip("-") + suffix

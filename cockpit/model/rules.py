@@ -1,0 +1,201 @@
+"""What a job spec may say. The formats apply it when they read, the engine again to every request that arrives.
+
+Every error is one sentence led by the field's path as a job file writes it: `specs[1].cards: …`. The bounds are far
+above what clusters have; they keep a forged request from costing memory or time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from cockpit.model.names import name_error
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, JobSpec, NodeSpec
+from cockpit.model.text import is_visible, visible
+
+
+class Bounds(NamedTuple):
+    """A closed range of integers."""
+
+    low: int
+    high: int
+    unit: str = ""
+
+    def error(self, value: int) -> str | None:
+        if self.low <= value <= self.high:
+            return None
+        return f"{value}{self.unit} is not between {self.low}{self.unit} and {self.high}{self.unit}"
+
+
+NODES = Bounds(1, 10_000)
+CPUS = Bounds(1, 65_536)
+MEMORY_MIB = Bounds(1, 1 << 30, " MiB")
+CARDS = Bounds(0, 1024)
+TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
+GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
+WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
+
+MOST_SPECS = 64
+MOST_CARD_MODELS = 64
+MOST_VOLUMES = 64
+MOST_PINS = NODES.high
+MOST_VARIABLES = 1000
+LABEL_LENGTH = 253
+PATH_BYTES = 4095
+COMMAND_BYTES = 64 * 1024
+VALUE_BYTES = 64 * 1024
+"""Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
+ENVIRONMENT_BYTES = 512 * 1024
+"""Of all of them; with the command it must fit into Linux's two MiB for a new program."""
+
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"
+_VARIABLE = re.compile(VARIABLE_PATTERN)
+
+_Checks = Iterator[tuple[str, str | None]]
+
+
+def spec_errors(spec: JobSpec) -> list[str]:
+    """Everything that is wrong with a spec but the command's grammar (`launch.command`)."""
+    return [*field_errors(spec), *conflict_errors(spec)]
+
+
+def field_errors(spec: JobSpec) -> list[str]:
+    """What is wrong with single fields."""
+    return [f"{path}: {error}" for path, error in _checks(spec) if error]
+
+
+def conflict_errors(spec: JobSpec) -> list[str]:
+    """What is wrong between fields that are each fine."""
+    return [f"{path}: {error}" for path, error in _conflicts(spec)]
+
+
+def _checks(spec: JobSpec) -> _Checks:
+    yield "name", name_error(spec.name)
+    yield "command", text_error(spec.command, COMMAND_BYTES)
+    yield "output", path_error(spec.output)
+    if spec.algorithm is not None:
+        yield "algorithm.path", path_error(spec.algorithm.path)
+    yield from _volume_checks(spec)
+    yield "nodes", NODES.error(spec.nodes)
+    yield "specs", _count_error(len(spec.specs), MOST_SPECS, least=1)
+    for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
+        yield from _node_spec_checks(f"specs[{index}]", alternative)
+    yield from _label_checks("node_names", spec.node_names, MOST_PINS)
+    for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
+        if label is not None:
+            yield path, label_error(label)
+    yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
+    yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
+    if spec.debug_hold.window_seconds is not None:
+        yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
+    yield from _env_checks(spec.env)
+    if spec.project is not None:
+        yield "project", name_error(spec.project)
+
+
+def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+    yield f"{at}.cpus", CPUS.error(spec.cpus)
+    yield f"{at}.memory", MEMORY_MIB.error(spec.memory_mib)
+    yield f"{at}.cards", cards_error(spec.card_milli)
+    yield from _label_checks(f"{at}.card_models", spec.card_models, MOST_CARD_MODELS)
+
+
+def _volume_checks(spec: JobSpec) -> _Checks:
+    yield "volumes", _count_error(len(spec.volumes), MOST_VOLUMES)
+    for index, volume in enumerate(spec.volumes[:MOST_VOLUMES]):
+        yield f"volumes[{index}].name", name_error(volume.name)
+        yield f"volumes[{index}].path", path_error(volume.path)
+
+
+def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
+    yield at, _count_error(len(labels), most)
+    for index, label in enumerate(labels[:most]):
+        yield f"{at}[{index}]", label_error(label)
+
+
+def _env_checks(env: dict[str, str]) -> _Checks:
+    if not env:
+        return
+    if len(env) > MOST_VARIABLES:
+        yield "env", _count_error(len(env), MOST_VARIABLES)
+        return
+    for name, value in env.items():
+        yield f"env.{visible(name)}", variable_error(name) or text_error(value, VALUE_BYTES, least=0)
+    size = sum(_utf8_size(name) + _utf8_size(value) for name, value in env.items())
+    if size > ENVIRONMENT_BYTES:
+        yield "env", f"has {size} bytes in all; use at most {ENVIRONMENT_BYTES}, and files for what is larger"
+
+
+def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.node_names:
+        for path, value in (("pool", spec.pool), ("driver_version", spec.driver_version)):
+            if value is not None:
+                yield path, f"cannot stand beside node_names, which already say where; remove {path} or node_names"
+    if spec.driver_version is not None and not any(alternative.card_milli for alternative in spec.specs):
+        yield "driver_version", "needs a spec with cards; add cards or remove driver_version"
+    for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
+        if alternative.card_models and not alternative.card_milli:
+            yield f"specs[{index}].card_models", "needs cards; add cards: 1 (or more), or remove card_models"
+    for path, names in (("volumes", (volume.name for volume in spec.volumes)), ("node_names", spec.node_names)):
+        for name in _repeated(names):
+            yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def cards_error(milli: int) -> str | None:
+    """Cards are whole, or one share below 1."""
+    if milli < 0 or milli > CARDS.high * WHOLE_CARD:
+        return f"{milli / WHOLE_CARD:g} is not between {CARDS.low} and {CARDS.high}"
+    if milli > WHOLE_CARD and milli % WHOLE_CARD:
+        return f"{milli / WHOLE_CARD:g} is neither whole nor a share below 1; ask for {-(-milli // WHOLE_CARD)}"
+    return None
+
+
+def path_error(path: str) -> str | None:
+    """A path on the machine that runs the job: absolute, without `.` and `..`; any character but NUL."""
+    if error := text_error(path, PATH_BYTES):
+        return error
+    if not path.startswith("/"):
+        return f'"{visible(path)}" is not absolute; write it from /'
+    if path != "/" and not all(part not in {"", ".", ".."} for part in path[1:].split("/")):
+        return f'"{visible(path)}" contains an empty part, "." or ".."; write it without'
+    return None
+
+
+def label_error(text: str) -> str | None:
+    """A node, pool, card model or driver as another system names it."""
+    if not text or len(text) > LABEL_LENGTH:
+        return f"has {len(text)} characters; give 1 to {LABEL_LENGTH}"
+    return None if is_visible(text) else f'"{visible(text)}" contains characters that cannot be seen; remove them'
+
+
+def variable_error(name: str) -> str | None:
+    if _VARIABLE.match(name) and not name.endswith("\n"):
+        return None
+    return f'"{visible(name)}" is no variable name; use letters, digits and "_", not beginning with a digit'
+
+
+def text_error(text: str, most_bytes: int, least: int = 1) -> str | None:
+    """Text that the kernel takes as an argument: no NUL, and encodable."""
+    if len(text) < least:
+        return "is empty; give one"
+    if "\0" in text:
+        return f'"{visible(text)}" contains a NUL character; remove it'
+    if (size := _utf8_size(text)) > most_bytes:
+        return f"has {size} bytes; use at most {most_bytes}"
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        return f'"{visible(text)}" contains half of a surrogate pair; write whole characters'
+    return None
+
+
+def _count_error(count: int, most: int, least: int = 0) -> str | None:
+    return None if least <= count <= most else f"has {count} entries; give {least} to {most}"
+
+
+def _utf8_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,39 @@
+"""Text from outside, made safe to show. What cannot be seen is written as an escape, never sent raw."""
+
+from __future__ import annotations
+
+import re
+
+INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\U000e0100-\U000e01ef]")
+"""Characters that count as printable but draw nothing (fillers and joiners; Unicode's Default_Ignorable_Code_Point)."""
+
+_NAMED_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def is_visible(text: str) -> bool:
+    """Whether every character draws something: no control, format, surrogate, private or unassigned character, no
+    line separator, and no space but U+0020."""
+    return text.isprintable() and (text.isascii() or not INVISIBLE.search(text))
+
+
+def escaped(char: str) -> str:
+    r"""One character as an escape: `\x1b`, `\u202e`, `\n`."""
+    if char in _NAMED_ESCAPES:
+        return _NAMED_ESCAPES[char]
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def visible(text: str, limit: int = 60) -> str:
+    """The text on one line, with escapes for what cannot be seen, cut to about `limit` characters with `…`."""
+    shown = text if len(text) <= limit else text[: limit - 1] + "…"
+    if is_visible(shown):
+        return shown
+    return "".join(char if is_visible(char) else escaped(char) for char in shown)
+
+
+def first_unseen(text: str) -> str | None:
+    """The first character that draws nothing; None when all do."""
+    return next((char for char in text if not is_visible(char)), None)
