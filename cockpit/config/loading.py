@@ -4,60 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from cockpit.config.settings import SETTINGS, Setting, Settings
+from cockpit.config.settings import SETTINGS, Settings, variable
 from cockpit.errors import SpecErrors
-from cockpit.formats.toml import Table, parse_toml
+from cockpit.formats.kinds import Reading
+from cockpit.formats.tomltext import parse_toml
+
+TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def load_settings(
-    *, flags: Mapping[str, object] | None = None, env: Mapping[str, str], files: Iterable[Path] = ()
+    *, flags: Mapping[str, str | bool | None] | None = None, env: Mapping[str, str], files: Iterable[Path] = ()
 ) -> Settings:
-    """One setting at a time, from the first layer that has it.
+    """Each setting from the first layer that has it.
 
     `flags` holds settings by name, None where a flag was not given; `files` come strongest first and may be absent.
     An empty environment variable counts as unset; variables that are no setting are left alone, since jobs have
     `COCKPIT_*` too. Raises `SpecErrors` with all errors of all layers.
     """
-    errors: list[str] = []
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    merged: dict[str, object] = {}
+    home, errors = env.get("HOME", ""), list[str]()
+    merged: dict[str, Any] = {}
     for path in reversed(list(files)):
-        merged |= _read_file(path, errors)
-    merged |= _read_layer(_from_environment(env), "environment: ", errors)
-    merged |= _read_layer(given, "flags: ", errors)
+        merged |= _layer(_file(path, errors), str(path), str(path.parent), home, errors)
+    merged |= _layer(_environment(env), "environment", _here(), home, errors)
+    merged |= _layer(_flags(flags or {}), "flags", _here(), home, errors)
     if errors:
         raise SpecErrors(errors)
-    return Settings(**merged)  # type: ignore[arg-type]  # each value came from its field's reader
+    return Settings(**merged)
 
 
-def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
-    return {setting.name: env[setting.variable] for setting in SETTINGS if env.get(setting.variable)}
+def _layer(values: Mapping[str, object], source: str, folder: str, home: str, errors: list[str]) -> dict[str, Any]:
+    """By field of `Settings`: only what this layer says."""
+    reading = Reading(folder, home)
+    given = SETTINGS.given(dict(values), "", reading) or {}
+    errors += [f"{source}: {error}" for error in reading.errors]
+    return given
 
 
-def _read_file(path: Path, errors: list[str]) -> dict[str, object]:
+def _file(path: Path, errors: list[str]) -> dict[str, object]:
     try:
-        content = path.read_text(encoding="utf-8")
+        return parse_toml(path.read_text(encoding="utf-8"), str(path))
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        pass
     except (OSError, UnicodeDecodeError) as error:
         errors.append(f"{path}: cannot be read: {error}")
-        return {}
-    try:
-        values = parse_toml(content, str(path))
     except SpecErrors as wrong:
         errors += wrong.errors
-        return {}
-    return _read_layer(values, f"{path}: ", errors)
+    return {}
 
 
-def _read_layer(values: Mapping[str, object], path: str, errors: list[str]) -> dict[str, object]:
-    """By field of `Settings`: only what this layer says."""
-    table = Table(values, path, errors)
-    taken = {setting.field: _take(table, setting) for setting in SETTINGS}
-    table.finish()
-    return {field: value for field, value in taken.items() if value is not None}
+def _environment(env: Mapping[str, str]) -> dict[str, object]:
+    texts = {setting.name: env.get(variable(setting), "") for setting in SETTINGS.fields}
+    return {name: _typed(name, text) for name, text in texts.items() if text}
 
 
-def _take(table: Table, setting: Setting) -> object:
-    return table.take(setting.name, setting.read, None)
+def _flags(flags: Mapping[str, str | bool | None]) -> dict[str, object]:
+    given = {name: value for name, value in flags.items() if value is not None}
+    return {name: _typed(name, value) if isinstance(value, str) else value for name, value in given.items()}
+
+
+def _here() -> str:
+    """The working folder, which somebody may have deleted meanwhile."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "/"
+
+
+def _typed(name: str, text: str) -> object:
+    """What TOML would have for it: flags and variables are only text."""
+    default = getattr(SETTINGS.stand_in, _ATTRIBUTES.get(name, ""), text)
+    if isinstance(default, bool):
+        return TRUTHS.get(text.lower(), text)
+    return int(text) if isinstance(default, int) and text.isascii() and text.isdigit() else text
+
+
+_ATTRIBUTES = {setting.name: setting.attribute for setting in SETTINGS.fields}

@@ -1,20 +1,24 @@
-"""Every setting: its name in config.toml, how it is read, what it means. One is added here and nowhere else."""
+"""Every setting: its name in config.toml, what it holds, what it means. One is added here and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 
 import msgspec
 
-from cockpit.formats.toml import duration_seconds, flag, host_name, memory_mib, one_of, whole
+from cockpit.formats.checked import Checked, duration, memory, whole
+from cockpit.formats.kinds import Choice, Flag, Path, Text
+from cockpit.formats.tables import Field, Table
+from cockpit.model.rules import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds, label_error
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS
 from cockpit.sched.policy import FractionFit
 
 HOUR_SECONDS = 3600
+HISTORY_SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
+PIDS = Bounds(16, 1 << 22)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for this engine and its faces, all layers merged."""
+    """What holds for this engine and its faces, all layers merged. Empty text: not said."""
 
     cluster: str = ""
     state_folder: str = ""
@@ -28,65 +32,80 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     invariants: bool = False
 
 
-class Setting(msgspec.Struct, frozen=True):
-    """One line of config.toml."""
-
-    name: str
-    """In config.toml; `COCKPIT_<NAME>` in the environment."""
-    field: str
-    """Of `Settings`."""
-    read: Callable[[object], object]
-    default: str
-    """As one would write it."""
-    meaning: str
-
-    @property
-    def variable(self) -> str:
-        return f"COCKPIT_{self.name.upper()}"
-
-
-def absolute_path(value: object) -> str:
-    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
-        raise ValueError(f"must be an absolute path, not {value!r}")
-    return value
-
-
-SETTINGS = (
-    Setting("cluster", "cluster", host_name, "", "the cluster that commands and the cockpit open, unless -c names one"),
-    Setting(
-        "state_folder",
-        "state_folder",
-        absolute_path,
-        "",
-        "where the engine keeps its journal and its containers; on a local disk; "
-        "empty: $XDG_STATE_HOME/cockpit-cluster, for the system engine /var/lib/cockpit-cluster",
-    ),
-    Setting("hold_window", "hold_window_seconds", duration_seconds(0), "4h", "how long a failed container is kept"),
-    Setting("time_limit", "time_limit_seconds", duration_seconds(1), "24h", "of a job that names none"),
-    Setting(
-        "grace_period", "grace_seconds", duration_seconds(0), "30s", "between the request to end and the kill, likewise"
-    ),
-    Setting(
-        "keep_history",
-        "keep_history_seconds",
-        duration_seconds(0),
-        "90d",
-        "how long events stay in the journal before they are archived to files",
-    ),
-    Setting("pids_limit", "pids_limit", whole(16, 1 << 22), "4096", "processes and threads in one container"),
-    Setting("scratch_size", "scratch_mib", memory_mib, "1G", "of a container's own /tmp, which is held in memory"),
-    Setting(
-        "fraction_fit",
-        "fraction_fit",
-        one_of(FractionFit),
-        "best",
-        "where a share of a card goes: best (fullest card that fits) or fgd (least fragmentation)",
-    ),
-    Setting(
-        "invariants",
-        "invariants",
-        flag,
-        "false",
-        "check the whole state after every event: slow, for finding faults in cockpit itself",
-    ),
+SETTINGS = Table(
+    Settings,
+    [
+        Field(
+            name="cluster",
+            attribute="cluster",
+            kind=Checked(Text(), label_error),
+            about="The cluster that commands and the cockpit open, unless `-c` names one.",
+        ),
+        Field(
+            name="state_folder",
+            attribute="state_folder",
+            kind=Path(),
+            about="Where the engine keeps its journal and its containers, on a local disk; by default "
+            "`$XDG_STATE_HOME/cockpit-cluster`, for the system engine `/var/lib/cockpit-cluster`.",
+        ),
+        Field(
+            name="hold_window",
+            attribute="hold_window_seconds",
+            kind=duration(WINDOW_SECONDS),
+            about="How long a failed container is kept, unless the job says it.",
+        ),
+        Field(
+            name="time_limit",
+            attribute="time_limit_seconds",
+            kind=duration(TIME_LIMIT_SECONDS),
+            about="The time limit of a job that names none.",
+        ),
+        Field(
+            name="grace_period",
+            attribute="grace_seconds",
+            kind=duration(GRACE_SECONDS),
+            about="Between the request to end and the kill, of a job that names none.",
+        ),
+        Field(
+            name="keep_history",
+            attribute="keep_history_seconds",
+            kind=duration(HISTORY_SECONDS),
+            about="How long events stay in the journal before they are archived to files.",
+        ),
+        Field(
+            name="pids_limit",
+            attribute="pids_limit",
+            kind=whole(PIDS),
+            about="Processes and threads in one container.",
+        ),
+        Field(
+            name="scratch_size",
+            attribute="scratch_mib",
+            kind=memory(),
+            about="The size of a container's own `/tmp`, which is held in memory.",
+        ),
+        Field(
+            name="fraction_fit",
+            attribute="fraction_fit",
+            kind=Choice(FractionFit),
+            about="Where a share of a card goes: `best` (the fullest card that fits) or `fgd` (least fragmentation).",
+        ),
+        Field(
+            name="invariants",
+            attribute="invariants",
+            kind=Flag(),
+            about="Check the whole state after every event: slow, for finding faults in cockpit itself.",
+        ),
+    ],
 )
+
+
+def variable(setting: Field) -> str:
+    """Its name in the environment."""
+    return f"COCKPIT_{setting.name.upper()}"
+
+
+def default_text(setting: Field) -> str:
+    """Its default as one would write it; empty where there is none."""
+    default = setting.kind.write(getattr(SETTINGS.stand_in, setting.attribute))
+    return str(default).lower() if isinstance(default, bool) else str(default)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.asking import Ask, Outcome, printable
+from cockpit.runtime.asking import Answer, Ask, Outcome, printable
 from cockpit.runtime.cards.found import FoundCards
 from cockpit.runtime.findings import Finding, note, silence
 from cockpit.runtime.sysfiles import present_devices, read_text
@@ -108,7 +108,8 @@ def probe(root: Path, ask: Ask) -> FoundCards:
         if answer.outcome is Outcome.ABSENT and not found.cards:
             return found
         return msgspec.structs.replace(found, findings=(silence(SUBJECT, "nvidia-smi", answer),))
-    instances = parse_list(ask(LIST).text)
+    listed = ask(LIST)
+    instances = parse_list(listed.text)
     minors = _minors(driver)
     cards = tuple(
         _card(root, smi, position, minors.get(smi.bus, smi.index), instances.get(smi.index, ()))
@@ -117,7 +118,7 @@ def probe(root: Path, ask: Ask) -> FoundCards:
     return FoundCards(
         cards=cards,
         driver_version=smi_cards[0].driver_version,
-        findings=(*_uneven(instances), *_without_device(cards)),
+        findings=(*_unlisted(listed), *_uneven(instances), *_without_device(cards)),
     )
 
 
@@ -141,6 +142,11 @@ def even_slices(instances: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
         return ()
     commonest = Counter(profile for profile, _ in instances).most_common(1)[0][0]
     return tuple(uuid for profile, uuid in instances if profile == commonest)
+
+
+def _unlisted(listed: Answer) -> tuple[Finding, ...]:
+    """Without the list MIG instances are unknown, and their cards look whole."""
+    return () if listed.ok else (silence(SUBJECT, "nvidia-smi -L", listed),)
 
 
 def _uneven(instances: dict[int, tuple[tuple[str, str], ...]]) -> tuple[Finding, ...]:

@@ -170,3 +170,10 @@ def test_a_machine_without_nvidia_has_no_findings(machine_root) -> None:
 def test_a_card_without_its_device_node_is_told(machine_root) -> None:
     found = nvidia.probe(machine_root({"dev/nvidia0": ""}), answers(query=QUERY_A100, list=""))
     assert [finding.found for finding in found.findings] == ["there is no /dev/nvidiaN for card 1"]
+
+
+def test_a_list_that_never_comes_is_told(machine_root) -> None:
+    root = machine_root({"dev/nvidia0": "", "dev/nvidia1": ""})
+    found = nvidia.probe(root, answers(query=QUERY_A100))
+    assert len(found.cards) == 2
+    assert [finding.found for finding in found.findings] == ["nvidia-smi -L did not answer in time and was killed"]

@@ -1,0 +1,54 @@
+"""Kinds of values whose rule is checked as they are read: for files that no request carries, so nobody checks again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from cockpit.formats.kinds import Duration, Kind, Memory, Reading, Schema, Text, Whole
+from cockpit.model.rules import MEMORY_MIB, Bounds, label_error
+
+Value = TypeVar("Value")
+
+
+class Checked(Generic[Value]):
+    """`kind`, with a rule that gives a clause where a value breaks it."""
+
+    def __init__(self, kind: Kind[Value], trouble: Callable[[Value], str | None]) -> None:
+        self.kind = kind
+        self._trouble = trouble
+        self.stand_in = kind.stand_in
+
+    def read(self, value: object, at: str, reading: Reading) -> Value:
+        read = self.kind.read(value, at, reading)
+        if read == self.stand_in or (trouble := self._trouble(read)) is None:
+            return read
+        reading.wrong(at, trouble)
+        return self.stand_in
+
+    def write(self, value: Value) -> object:
+        return self.kind.write(value)
+
+    def schema(self) -> Schema:
+        return self.kind.schema()
+
+
+def whole(bounds: Bounds) -> Checked[int]:
+    return Checked(Whole(bounds), bounds.error)
+
+
+def duration(bounds: Bounds) -> Checked[int]:
+    return Checked(Duration(bounds), bounds.error)
+
+
+def memory() -> Checked[int]:
+    return Checked(Memory(), MEMORY_MIB.error)
+
+
+def label(longest: int) -> Checked[str]:
+    """A word or a few: a model, a pool, a version."""
+
+    def trouble(text: str) -> str | None:
+        return f"has more than {longest} characters" if len(text) > longest else label_error(text)
+
+    return Checked(Text(minLength=1, maxLength=longest), trouble)
