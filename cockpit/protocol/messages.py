@@ -74,4 +74,5 @@ class ShellOpened(msgspec.Struct, frozen=True):
     """The command has ended; the container is kept."""
     remounted: bool
     """The holder was gone: processes and /tmp are lost."""
-    cards_kept: bool
+    cards_freed: bool
+    """It had cards, and does not have them any more."""

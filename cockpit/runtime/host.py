@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.engine.machine import Machine
-    from cockpit.engine.ports import Executor, Journal
+    from cockpit.engine.ports import Executor, Journal, Observer
     from cockpit.model.ids import JobId, ReplicaId
     from cockpit.model.job import ExitStatus, Job
     from cockpit.runtime.clock import Timekeeper
@@ -64,11 +64,16 @@ class Host:
     """Owns the machine. Everything that changes it goes through `act`."""
 
     def __init__(
-        self, machine: Machine, journal: Journal, executor: Executor, clock: Timekeeper, settings: Settings
+        self,
+        machine: Machine,
+        journal: Journal,
+        executor_for: Callable[[Observer], Executor],
+        clock: Timekeeper,
+        settings: Settings,
     ) -> None:
         self.machine = machine
         self.journal = journal
-        self.executor = executor
+        self.executor = executor_for(self)
         self.clock = clock
         self.settings = settings
         self.plan: Plan | None = None
@@ -81,7 +86,7 @@ class Host:
         self._writer = asyncio.Lock()
         self._schedule = asyncio.Event()
         self._rearm = asyncio.Event()
-        self._effects = EffectRunner(executor, self._tasks)
+        self._effects = EffectRunner(self.executor, self._tasks)
         self._unrecorded: dict[JobId, None] = {}
         self._snapshot_seq = machine.state.seq
 

@@ -14,8 +14,8 @@ from cockpit.errors import RequestRefused
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import HoldCards
 from cockpit.protocol.messages import ShellOpened
+from cockpit.runtime.containers.entering import Terminal
 from cockpit.runtime.host import Act
 
 if TYPE_CHECKING:
@@ -52,13 +52,15 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
     entered = await engine.executor.enter(
         ReplicaId(job.id, job.attempt.number, request.rank),
         request.command,
-        terminal=(request.rows, request.columns, request.term) if request.terminal else None,
+        terminal=Terminal(request.rows, request.columns, request.term) if request.terminal else None,
+        label=f"{job.spec.name}-{request.rank}",
     )
+    facts = entered.facts
     answer = ShellOpened(
         terminal=entered.terminal_fd is not None,
-        kept=job.kept,
-        remounted=entered.remounted,
-        cards_kept=job.spec.debug_hold.cards is HoldCards.KEEP,
+        kept=facts.kept,
+        remounted=facts.remounted,
+        cards_freed=facts.cards_freed,
     )
     streams = (entered.terminal_fd,) if entered.terminal_fd is not None else entered.pipe_fds or ()
     return OpenedShell(answer, (entered.control_fd, *streams))

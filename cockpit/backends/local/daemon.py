@@ -15,13 +15,16 @@ from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, StoreError
 from cockpit.formats.clusterfile import cluster_nodes
+from cockpit.launch.plan import launch_plan
 from cockpit.runtime.clock import Deadline, SystemClock
-from cockpit.runtime.containers.driver import Containers
+from cockpit.runtime.containers.driver import ContainerExecutor
+from cockpit.runtime.containers.plan import container_plan
 from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.listening import listen
 from cockpit.runtime.machine import probe_machine
+from cockpit.runtime.serving import serve
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal
 from cockpit.store.statefolder import StateFolder
@@ -31,7 +34,9 @@ if TYPE_CHECKING:
 
     from cockpit.config import EnginePaths
     from cockpit.config import Settings as UserSettings
+    from cockpit.engine.effects import StartReplica
     from cockpit.model.node import Node
+    from cockpit.runtime.containers.plan import ContainerPlan
 
 LOCK_SECONDS = 5.0
 """An engine that is just stopping gives its folder up within this."""
@@ -56,25 +61,33 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
         state, _ = await journal.load()
-        machine = Machine(state)
-        executor = Containers(folder.path, machine, settings)
-        host = Host(machine, journal, executor, SystemClock(state.at), _host_settings(settings))
-        executor.tell(host)
-        engine = Engine(
-            host=host,
-            executor=executor,
-            state_folder=folder.path,
-            socket=places.socket,
-            system=system,
-            cluster=os.uname().nodename,
-            containers=await asyncio.to_thread(probe_runtime),
-        )
+        engine = _engine(Machine(state), journal, folder.path, places, settings, system=system)
+        engine.containers = await asyncio.to_thread(probe_runtime)
         listener = listen(places.socket, system=system)
-        await engine.run(listener, await asyncio.to_thread(_nodes, places.cluster_file))
+        await serve(engine, listener, await asyncio.to_thread(_nodes, places.cluster_file))
         places.socket.unlink(missing_ok=True)
     finally:
         await journal.close()
         folder.release()
+
+
+def _engine(
+    machine: Machine, journal: SqliteJournal, folder: Path, places: EnginePaths, settings: UserSettings, *, system: bool
+) -> Engine:
+    def plan_for(effect: StartReplica) -> ContainerPlan:
+        attempt = machine.state.jobs[effect.replica.job].attempt
+        assert attempt is not None
+        node = machine.state.nodes[effect.allocation.node]
+        launch = launch_plan(
+            effect.spec, effect.submitter, node, effect.allocation, attempt.placement, effect.replica
+        )
+        return container_plan(effect, launch, folder, pids=settings.pids_limit, scratch_mib=settings.scratch_mib)
+
+    clock = SystemClock(machine.state.at)
+    host = Host(machine, journal, lambda host: ContainerExecutor(folder, plan_for, host), clock, _host_settings(settings))
+    return Engine(
+        host=host, state_folder=folder, socket=places.socket, system=system, cluster=os.uname().nodename
+    )
 
 
 async def _acquire(path: Path) -> StateFolder:

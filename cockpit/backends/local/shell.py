@@ -6,6 +6,8 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
+from cockpit.present.entering import entry_notice
+
 if TYPE_CHECKING:
     from cockpit.protocol.messages import ShellOpened
 
@@ -17,7 +19,7 @@ class LocalShell:
     """The descriptors of one shell; they belong to whoever holds this."""
 
     def __init__(self, opened: ShellOpened, fds: list[int]) -> None:
-        self.notice = notice(opened)
+        self.notice = entry_notice(kept=opened.kept, remounted=opened.remounted, cards_freed=opened.cards_freed)
         self.control_fd = fds[0]
         self.terminal_fd = fds[1] if opened.terminal else None
         self.pipe_fds = None if opened.terminal else (fds[1], fds[2], fds[3])
@@ -31,16 +33,3 @@ class LocalShell:
                 return _UNKNOWN
             answer += part
         return int(_EXIT.unpack(answer)[0])
-
-
-def notice(opened: ShellOpened) -> str:
-    """What a person should know on entry; nothing for a container whose command still runs."""
-    if not opened.kept:
-        return ""
-    gone = "its processes and /tmp are gone" if opened.remounted else "its processes are gone"
-    cards = (
-        "its cards are kept for you"
-        if opened.cards_kept
-        else "its cards are free (debug_hold: {cards: keep} keeps them)"
-    )
-    return f"The files are as the job left them; {gone}; {cards}."
