@@ -102,5 +102,7 @@ def _repeated_names(documents: list[Document], specs: list[JobSpec]) -> list[str
         earlier = first.setdefault((spec.project, spec.name), document.where)
         if earlier != document.where:
             place = f"line {earlier[1:]}" if earlier.startswith(":") else earlier
-            errors.append(f'{document.where}: name: "{visible(spec.name)}" is taken by the job at {place}; give another')
+            errors.append(
+                f'{document.where}: name: "{visible(spec.name)}" is taken by the job at {place}; give another'
+            )
     return errors

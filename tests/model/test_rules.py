@@ -78,7 +78,10 @@ def test_everything_at_its_bounds_has_no_errors() -> None:
         ({"debug_hold": DebugHold(window_seconds=0)}, "debug_hold.window: 0 s is not between 1 s and 31622400 s"),
         ({"pool": ""}, "pool: has 0 characters; give 1 to 253"),
         ({"project": "a/b"}, 'project: "a/b" contains "/", but a name becomes a folder; use "-" or "_" instead'),
-        ({"node_names": ("n1", "n\x1b")}, 'node_names[1]: "n\\x1b" contains characters that cannot be seen; remove them'),
+        (
+            {"node_names": ("n1", "n\x1b")},
+            'node_names[1]: "n\\x1b" contains characters that cannot be seen; remove them',
+        ),
         ({"node_names": ("n1", "n1")}, 'node_names: the name "n1" is there twice; each may be there once'),
         (
             {"env": {"1A": ""}},
