@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
-from cockpit.formats.kinds import (
-    Cards,
-    Choice,
-    Duration,
-    Environment,
-    Flag,
-    ListOf,
-    Memory,
-    Path,
-    Single,
-    Text,
-    Whole,
-)
+from cockpit.formats.kinds import Choice, Environment, Flag, ListOf, Path, Single, Text, Whole
+from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
 from cockpit.model.rules import (

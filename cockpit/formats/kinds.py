@@ -6,7 +6,6 @@ kind's `stand_in`, a value that no rule minds, so that everything else is still 
 
 from __future__ import annotations
 
-import math
 import posixpath
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,17 +13,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from cockpit.formats.documents import Doubtful
-from cockpit.model.quantity import (
-    DURATION_CLOCK_PATTERN,
-    DURATION_UNITS_PATTERN,
-    MEMORY_PATTERN,
-    duration_text,
-    memory_text,
-    parse_duration,
-    parse_memory,
-)
-from cockpit.model.rules import CARDS, MEMORY_MIB, MOST_VARIABLES, VARIABLE_PATTERN, Bounds
-from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.rules import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
 from cockpit.model.text import visible
 
 Schema = dict[str, Any]
@@ -161,75 +150,6 @@ class Choice:
         return {"enum": list(self._words)}
 
 
-class Memory:
-    """MiB, with a unit or without."""
-
-    stand_in = MEMORY_MIB.low
-
-    def read(self, value: object, at: str, reading: Reading) -> int:
-        mib = (
-            parse_memory(value) if isinstance(value, str | int | float) else f"is {described(value)}; write 512M or 2G"
-        )
-        if isinstance(mib, int):
-            return mib
-        reading.wrong(at, mib)
-        return self.stand_in
-
-    def write(self, value: int) -> str:
-        return memory_text(value)
-
-    def schema(self) -> Schema:
-        whole = Whole(MEMORY_MIB).schema()
-        return {"anyOf": [whole, {"type": "string", "pattern": MEMORY_PATTERN}], "examples": ["512M", "1.5G", 2048]}
-
-
-class Duration:
-    """Seconds, in units or on the clock."""
-
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
-        self.stand_in = bounds.low
-
-    def read(self, value: object, at: str, reading: Reading) -> int:
-        seconds = parse_duration(value) if isinstance(value, str | int | float) else f"is {described(value)}; write 10m"
-        if isinstance(seconds, int):
-            return seconds
-        reading.wrong(at, seconds)
-        return self.stand_in
-
-    def write(self, value: int) -> str:
-        return duration_text(value)
-
-    def schema(self) -> Schema:
-        patterns = (DURATION_UNITS_PATTERN, DURATION_CLOCK_PATTERN)
-        texts = [{"type": "string", "pattern": pattern} for pattern in patterns]
-        return {"anyOf": [Whole(self._bounds).schema(), *texts], "examples": ["10m", "1h30m", "2-12:00:00", 90]}
-
-
-class Cards:
-    """Thousandths of a card: whole cards, or a share below one."""
-
-    stand_in = 0
-
-    def read(self, value: object, at: str, reading: Reading) -> int:
-        if type(value) is int:
-            return value * WHOLE_CARD
-        if isinstance(value, float) and math.isfinite(value) and abs(value * WHOLE_CARD % 1 - 0.5) > 0.4999:
-            return round(value * WHOLE_CARD)
-        if isinstance(value, float):
-            reading.wrong(at, f"{value} is finer than a thousandth of a card; write {max(value, 0.001):.3f}")
-        else:
-            reading.wrong(at, f"is {described(value)}; write a whole number or a share such as 0.5, without quotes")
-        return self.stand_in
-
-    def write(self, value: int) -> float:
-        return value // WHOLE_CARD if value % WHOLE_CARD == 0 else value / WHOLE_CARD
-
-    def schema(self) -> Schema:
-        share = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-        return {"anyOf": [Whole(CARDS).schema(), share], "examples": [1, 0.5]}
-
-
 class Path:
     """An absolute path; a relative one begins at the file's folder. `.` and `..` are resolved by the text alone."""
 
@@ -287,9 +207,8 @@ class Environment:
 class ListOf:
     """Any number of one kind, within bounds that the rules check."""
 
-    stand_in: tuple[Any, ...] = ()
-
     def __init__(self, item: Kind[Any], most: int, least: int = 0) -> None:
+        self.stand_in: tuple[Any, ...] = (item.stand_in,) * least
         self._item = item
         self._most = most
         self._least = least
@@ -311,9 +230,8 @@ class ListOf:
 class Single:
     """One value where the model keeps several."""
 
-    stand_in: tuple[Any, ...] = ()
-
     def __init__(self, item: Kind[Any]) -> None:
+        self.stand_in: tuple[Any, ...] = ()
         self._item = item
 
     def read(self, value: object, at: str, reading: Reading) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ import yaml
 from cockpit.formats.fields import JOB
 from cockpit.formats.yamltext import plain_is_text
 from cockpit.model.spec import JobSpec
+from cockpit.model.text import is_visible
 
 
 def spec_as_table(spec: JobSpec) -> dict[str, object]:
@@ -20,11 +21,23 @@ def spec_as_yaml(spec: JobSpec) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what any reader might take for something else than text."""
+    """Quotes what a reader might take for something else than text, and escapes what cannot be seen."""
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:
+        self.allow_unicode = is_visible(text)
+        super().write_double_quoted(text, split)
+        self.allow_unicode = True
 
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain_is_text(value) else '"')
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=_style(value))
+
+
+def _style(value: str) -> str | None:
+    """Scripts of several lines stay readable as blocks."""
+    if "\n" in value and all(is_visible(line) for line in value.split("\n")):
+        return "|"
+    return None if is_visible(value) and plain_is_text(value) else '"'
 
 
 _Dumper.add_representer(str, _text)

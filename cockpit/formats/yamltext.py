@@ -1,8 +1,8 @@
 """YAML as plain values, built from the parser's events: no tags, no repeated fields, bounded aliases.
 
 Unquoted words become what YAML 1.2 makes of them (null, true, whole and decimal numbers), plus 1.1's yes, no, on and
-off; what 1.1 alone takes for a number or a date is kept as `Doubtful` text. Field names are always text. Loads PyYAML:
-import this late.
+off; what one of the two alone takes for a number or a date is kept as `Doubtful` text. Field names are always
+text. Loads PyYAML: import this late.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ for _word in ("false", "no", "off"):
     _WORDS |= dict.fromkeys((_word, _word.title(), _word.upper()), False)
 
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})", re.ASCII)
-_DECIMAL = re.compile(r"[-+]?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18}(?=[eE]))(?:[eE][-+]?\d{1,3})?", re.ASCII)
+_DECIMAL = re.compile(r"[-+]?(?:\d{1,18}\.\d{0,18}|\.\d{1,18})(?:[eE][-+]\d{1,3})?", re.ASCII)
+_ONLY_IN_1_2 = re.compile(r"0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
 _NUMBERLIKE = re.compile(r"[-+.]?\d|[-+]?\.(?:inf|nan)", re.IGNORECASE | re.ASCII)
 
 
@@ -111,18 +112,18 @@ class _Builder:
 
     def _mapping(self, depth: int) -> dict[str, object]:
         table: dict[str, object] = {}
-        merged: list[object] = []
+        merged: list[dict[str, object]] = []
         for key in self._until(events.MappingEndEvent):
             name, place = self._name(key), self.place
             value = self._value(self._next(), depth + 1)
             if name == "<<" and isinstance(key, events.ScalarEvent) and not key.style:
-                merged += value if isinstance(value, list) else [value]
+                merged += [self._mergeable(base) for base in (value if isinstance(value, list) else [value])]
             elif name in table:
                 self.errors.append(f'{place}: "{visible(name)}" is there twice in one table; keep one')
             else:
                 table[name] = value
         for base in merged:
-            table = {**self._mergeable(base), **table}
+            table = {**base, **table}
         return table
 
     def _name(self, key: events.Event) -> str:
@@ -176,6 +177,6 @@ def plain_is_text(word: str) -> bool:
 
 
 def _is_doubtful(word: str) -> bool:
-    """Whether YAML 1.1 takes it for something else than text, or it is a number beyond 64 bits."""
+    """Whether YAML 1.1 or 1.2 takes it for something else than text."""
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(word[0], [])
-    return any(pattern.match(word) for _tag, pattern in resolvers) or word.lstrip("-+").isdigit() or word[:2] == "0o"
+    return any(pattern.match(word) for _tag, pattern in resolvers) or _ONLY_IN_1_2.fullmatch(word) is not None

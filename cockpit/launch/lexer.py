@@ -48,7 +48,9 @@ class Unlike(NamedTuple):
     """A shell would take it, so handing it to one helps."""
 
 
-_BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
+_BLANKS = re.compile(r"[ \t]*")
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 _PLAIN = re.compile(r"[^ \t\n'\"\\$`;&|<>()]+")
 _BARE = re.compile(r"[^ \t]+")
 _MARKS = re.compile(r"[\n'\"\\$`;&|<>()#]")
@@ -79,6 +81,7 @@ _SHELL_WORDS = frozenset(_NO_PROGRAMS.split())
 
 def lex(command: str) -> list[Word] | Unlike:
     """The words of one simple command, at least one; or why it is not one."""
+    command = _continued(command)
     try:
         words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
     except _UnlikeError as error:
@@ -96,6 +99,17 @@ def _first_word_trouble(first: Word) -> Unlike | None:
     if first.parts in {(), (Literal(""),)}:
         return Unlike("begins with an empty word; begin with an executable", wrappable=False)
     return None
+
+
+def _continued(text: str) -> str:
+    """Without backslash-newline, which goes before anything is told apart, but not in single quotes."""
+
+    def kept(match: re.Match[str]) -> str:
+        if match[0].startswith('"'):
+            return _ESCAPED.sub(lambda pair: "" if pair[0] == "\\\n" else pair[0], match[0])
+        return "" if match[0] == "\\\n" else match[0]
+
+    return _QUOTED.sub(kept, text) if "\\\n" in text else text
 
 
 def _bare_words(command: str) -> list[Word]:
@@ -200,15 +214,13 @@ class _Lexer:
         pair = self._peek(2)
         if pair == "\\":
             raise _refuse("ends in a backslash that quotes nothing", wrappable=False)
-        self._quoted = self._quoted or pair != "\\\n"
-        self._take("" if pair == "\\\n" else pair[1], 2)
+        self._quoted = True
+        self._take(pair[1], 2)
 
     def _escape_in_quotes(self) -> None:
         """Inside double quotes a backslash quotes only what is special there."""
         pair = self._peek(2)
-        if pair == "\\\n":
-            self._take("", 2)
-        elif len(pair) == 2 and pair[1] in '$`"\\':
+        if len(pair) == 2 and pair[1] in '$`"\\':
             self._take(pair[1], 2)
         else:
             self._take("\\")
@@ -235,7 +247,7 @@ class _Lexer:
         end = _closing(self._text, self._at + 3)
         if end is None:
             raise _refuse('has a "$((" without its "))"', wrappable=False)
-        inside = self._text[self._at + 3 : end].replace("\\\n", "")
+        inside = self._text[self._at + 3 : end]
         try:
             check(inside)
         except ExpressionError as error:

@@ -6,6 +6,7 @@ import math
 import re
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeGuard
 
 from cockpit.model.text import visible
 
@@ -13,6 +14,7 @@ MEMORY_PATTERN = r"^\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([KMGTPkmgtp])[iI]?)?
 DURATION_UNITS_PATTERN = r"^\s*(?:[0-9]{1,12}(?:\.[0-9]{1,9})?\s*[wdhmsWDHMS]\s*){1,5}$"
 DURATION_CLOCK_PATTERN = r"^\s*(?:[0-9]{1,9}-[0-9]{1,2}(?::[0-9]{1,2}){0,2}|[0-9]{1,9}(?::[0-9]{1,2}){0,2})\s*$"
 
+_LONGEST = 64
 _KIB_PER_UNIT = {"K": 1, "M": 1024, "G": 1024**2, "T": 1024**3, "P": 1024**4}
 _SECONDS_PER_UNIT = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 
@@ -27,7 +29,7 @@ def parse_memory(value: object) -> int | str:
     without a unit is MiB. Fractions of a MiB are rounded up."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    mib = _memory_mib(value) if isinstance(value, str) and value.isascii() else None
+    mib = _memory_mib(value) if _may_be_one(value) else None
     return _not_a("size", value, "512M, 2G, 1.5G or a number of MiB") if mib is None else mib
 
 
@@ -36,7 +38,7 @@ def parse_duration(value: object) -> int | str:
     `days-hours:minutes` and `days-hours:minutes:seconds`. Other than in Slurm, a number without a unit is seconds."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    seconds = _duration_seconds(value) if isinstance(value, str) and value.isascii() else None
+    seconds = _duration_seconds(value) if _may_be_one(value) else None
     return _not_a("time", value, "90s, 10m, 1h30m, 2-12:00:00 or a number of seconds") if seconds is None else seconds
 
 
@@ -57,6 +59,11 @@ def duration_text(seconds: int) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def _may_be_one(value: object) -> TypeGuard[str]:
+    """Short text: what is longer is no quantity, and would only keep the patterns busy."""
+    return isinstance(value, str) and value.isascii() and len(value) <= _LONGEST
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,7 @@ class Bounds(NamedTuple):
     def error(self, value: int) -> str | None:
         if self.low <= value <= self.high:
             return None
-        return f"{value}{self.unit} is not between {self.low}{self.unit} and {self.high}{self.unit}"
+        return f"{visible(str(value))}{self.unit} is not between {self.low}{self.unit} and {self.high}{self.unit}"
 
 
 NODES = Bounds(1, 10_000)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit.launch.arithmetic import ExpressionError, check, evaluate
@@ -98,6 +98,7 @@ EXPRESSIONS = st.recursive(
 
 
 @pytest.mark.req("LA-01")
+@settings(deadline=None)
 @given(st.lists(EXPRESSIONS, min_size=40, max_size=40))
 def test_a_real_shell_agrees(expressions: list[str]) -> None:
     env = {"N": "12", "M": "-5"}

@@ -1,0 +1,88 @@
+"""Kinds of fields that measure: memory, time, cards."""
+
+from __future__ import annotations
+
+import math
+
+from cockpit.formats.kinds import Reading, Schema, Whole, described
+from cockpit.model.quantity import (
+    DURATION_CLOCK_PATTERN,
+    DURATION_UNITS_PATTERN,
+    MEMORY_PATTERN,
+    duration_text,
+    memory_text,
+    parse_duration,
+    parse_memory,
+)
+from cockpit.model.rules import CARDS, MEMORY_MIB, Bounds
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.text import visible
+
+
+class Memory:
+    """MiB, with a unit or without."""
+
+    stand_in = MEMORY_MIB.low
+
+    def read(self, value: object, at: str, reading: Reading) -> int:
+        mib = (
+            parse_memory(value) if isinstance(value, str | int | float) else f"is {described(value)}; write 512M or 2G"
+        )
+        if isinstance(mib, int):
+            return mib
+        reading.wrong(at, mib)
+        return self.stand_in
+
+    def write(self, value: int) -> str:
+        return memory_text(value)
+
+    def schema(self) -> Schema:
+        whole = Whole(MEMORY_MIB).schema()
+        return {"anyOf": [whole, {"type": "string", "pattern": MEMORY_PATTERN}], "examples": ["512M", "1.5G", 2048]}
+
+
+class Duration:
+    """Seconds, in units or on the clock."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self.stand_in = bounds.low
+
+    def read(self, value: object, at: str, reading: Reading) -> int:
+        seconds = parse_duration(value) if isinstance(value, str | int | float) else f"is {described(value)}; write 10m"
+        if isinstance(seconds, int):
+            return seconds
+        reading.wrong(at, seconds)
+        return self.stand_in
+
+    def write(self, value: int) -> str:
+        return duration_text(value)
+
+    def schema(self) -> Schema:
+        patterns = (DURATION_UNITS_PATTERN, DURATION_CLOCK_PATTERN)
+        texts = [{"type": "string", "pattern": pattern} for pattern in patterns]
+        return {"anyOf": [Whole(self._bounds).schema(), *texts], "examples": ["10m", "1h30m", "2-12:00:00", 90]}
+
+
+class Cards:
+    """Thousandths of a card: whole cards, or a share below one."""
+
+    stand_in = 0
+
+    def read(self, value: object, at: str, reading: Reading) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            reading.wrong(at, f"is {described(value)}; write a whole number or a share such as 0.5, without quotes")
+        elif not CARDS.low <= value <= CARDS.high:
+            reading.wrong(at, f"{visible(str(value))} is not between {CARDS.low} and {CARDS.high}")
+        elif not math.isclose(value * WHOLE_CARD, round(value * WHOLE_CARD), abs_tol=1e-6):
+            reading.wrong(at, f"{value} is finer than a thousandth of a card; write {max(value, 0.001):.3f}")
+        else:
+            return round(value * WHOLE_CARD)
+        return self.stand_in
+
+    def write(self, value: int) -> float:
+        return value // WHOLE_CARD if value % WHOLE_CARD == 0 else value / WHOLE_CARD
+
+    def schema(self) -> Schema:
+        share = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+        return {"anyOf": [Whole(CARDS).schema(), share], "examples": [1, 0.5]}

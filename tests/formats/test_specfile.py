@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.specfile import spec_as_table, spec_as_yaml
+from cockpit.launch.checks import submission_errors
+from cockpit.model.spec import Algorithm, DebugHold, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
+from tests.hostile import HOSTILE
+
+OTHER_DEFAULTS = Defaults(time_limit_seconds=1, grace_seconds=2, home_folder="/elsewhere")
+
+
+def read_back(text: str, source: str = "job.yaml") -> JobSpec:
+    (spec,) = read_jobs(source, text, "/another/folder", defaults=OTHER_DEFAULTS)
+    return spec
+
+
+def test_only_what_differs_is_written() -> None:
+    spec = JobSpec(name="a", command="x", output="/out", specs=(NodeSpec(memory_mib=2048, card_milli=1500),))
+    assert spec_as_table(spec) == {
+        "name": "a",
+        "command": "x",
+        "output": "/out",
+        "specs": [{"memory": "2G", "cards": 1.5}],
+        "time_limit": "1d",
+        "grace_period": "30s",
+    }
+
+
+NAMES = st.text(min_size=1, max_size=20)
+PATHS = st.lists(st.text(alphabet="ab ~.é\x1b\n#:", min_size=1, max_size=5), max_size=3).map(
+    lambda parts: "/" + "/".join(parts)
+)
+SPECS = st.builds(
+    JobSpec,
+    name=NAMES | st.sampled_from(["null", "1e3", "on", "2024-01-01", "0o7", "1_0", "=", "<<"]),
+    command=st.text(min_size=1, max_size=30),
+    output=PATHS,
+    algorithm=st.none() | st.builds(Algorithm, path=PATHS, read_only=st.booleans()),
+    volumes=st.lists(st.builds(Volume, name=NAMES | st.sampled_from(["x", "stand-in"]), path=PATHS), max_size=2).map(
+        tuple
+    ),
+    nodes=st.integers(1, 10_000),
+    specs=st.lists(
+        st.builds(
+            NodeSpec,
+            cpus=st.integers(1, 64),
+            memory_mib=st.integers(1, 1 << 30),
+            card_milli=st.integers(1, 999) | st.sampled_from([1000, 8000]),
+            card_models=st.lists(NAMES, max_size=2).map(tuple),
+        ),
+        min_size=1,
+        max_size=3,
+    ).map(tuple),
+    pool=st.none() | NAMES,
+    driver_version=st.none() | NAMES,
+    exclusive=st.booleans(),
+    terminal=st.booleans(),
+    debug_hold=st.builds(DebugHold, cards=st.sampled_from(HoldCards), window_seconds=st.none() | st.integers(1, 10**6)),
+    time_limit_seconds=st.integers(1, 10**6),
+    grace_seconds=st.integers(0, 86_400),
+    hold=st.booleans(),
+    home=st.sampled_from(HomeAccess),
+    env=st.dictionaries(st.from_regex(r"\A[A-Z_]{1,5}\Z"), st.text(max_size=20), max_size=3),
+    project=st.none() | NAMES,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SPECS)
+def test_every_legal_spec_reads_back_equal_from_yaml_and_from_json(spec: JobSpec) -> None:
+    if submission_errors(spec):
+        return
+    assert read_back(spec_as_yaml(spec)) == spec
+    assert read_back(json.dumps(spec_as_table(spec)), "job.json") == spec
+
+
+@pytest.mark.req("TR-05")
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_is_written_as_escapes_and_reads_back(text: str) -> None:
+    spec = JobSpec(name="a", command=f"x {json.dumps(text)[1:-1]}", output="/out", env={"A": text})
+    if submission_errors(spec):
+        return
+    written = spec_as_yaml(spec)
+    assert read_back(written) == spec
+    assert not any(char in written for char in "\x1b\x07\x9b\x7f\r\0\u202e\u2028")
+
+
+def test_scripts_of_several_lines_stay_readable() -> None:
+    spec = JobSpec(name="a", command="bash -c '\n  echo a\n  echo 训练\n'", output="/out")
+    assert "command: |-\n  bash -c '\n    echo a\n    echo 训练\n  '\n" in spec_as_yaml(spec)
+    assert read_back(spec_as_yaml(spec)).command == spec.command

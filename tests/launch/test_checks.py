@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.launch.checks import submission_errors
+from cockpit.model.spec import JobSpec
+
+
+@pytest.mark.req("JT-01", "JT-16", "LA-01")
+def test_a_forged_request_meets_every_rule() -> None:
+    errors = submission_errors(JobSpec(name="a\x1b", command="a && b", output="out", nodes=-1))
+    assert [error.split(":")[0] for error in errors] == ["name", "output", "nodes", "command"]
+
+
+@pytest.mark.parametrize("command", ["", "x" * 100_000, "a" + ";" * 100_000])
+def test_an_empty_or_oversized_command_has_one_error(command: str) -> None:
+    errors = submission_errors(JobSpec(name="a", command=command, output="/out"))
+    assert [error.split(":")[0] for error in errors] == ["command"]
+
+
+def test_a_sound_spec_has_none() -> None:
+    assert submission_errors(JobSpec(name="[bold]", command="x ';'", output="/out")) == []
