@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import msgspec
 
 from cockpit.formats.checked import Checked, duration, memory, whole

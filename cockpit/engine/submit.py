@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.launch.command import command_errors
+from cockpit.launch.checks import submission_errors
 from cockpit.model import events
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import spec_errors
 from cockpit.sched.feasible import never_fits
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _project(spec: JobSpec, submitter: Submitter) -> str:
 
 
 def _errors(machine: Machine, spec: JobSpec, project: str, taken: set[tuple[str, str]]) -> list[str]:
-    errors = spec_errors(spec) + [f"command: {error}" for error in command_errors(spec.command)]
+    errors = submission_errors(spec)
     other = machine.live_job_named(project, spec.name)
     if other is not None:
         errors.append(f"name: job {other} of project {project} already has this name; choose another or end that job")

@@ -5,13 +5,14 @@ with another clock, journal and executor.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from cockpit.engine import decide
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
+from cockpit.engine.ports import Executor
 from cockpit.errors import StoreError
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.engine.machine import Machine
-    from cockpit.engine.ports import Executor, Journal, Observer
+    from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import JobId, ReplicaId
     from cockpit.model.job import ExitStatus, Job
     from cockpit.runtime.clock import Timekeeper
+    from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.sched.plan import Plan
 
 SNAPSHOT_EVERY = 10_000
@@ -56,6 +58,16 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     """On the disk before anybody is told."""
 
 
+class ContainerRuntime(Executor, Protocol):
+    """An executor whose containers can be entered."""
+
+    async def enter(
+        self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
+    ) -> EnteredShell:
+        """Raises `RequestRefused` where there is nothing to enter."""
+        ...
+
+
 class InvariantBroken(AssertionError):
     """The engine's promises do not hold: it stops rather than going on wrongly."""
 
@@ -67,7 +79,7 @@ class Host:
         self,
         machine: Machine,
         journal: Journal,
-        executor_for: Callable[[Observer], Executor],
+        executor_for: Callable[[Observer], ContainerRuntime],
         clock: Timekeeper,
         settings: Settings,
     ) -> None:

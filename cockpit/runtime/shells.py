@@ -49,7 +49,7 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
         raise RequestRefused(outcome)
     job = engine.host.machine.state.jobs[JobId(request.job)]
     assert job.attempt is not None
-    entered = await engine.executor.enter(
+    entered = await engine.host.executor.enter(
         ReplicaId(job.id, job.attempt.number, request.rank),
         request.command,
         terminal=Terminal(request.rows, request.columns, request.term) if request.terminal else None,

@@ -57,7 +57,9 @@ class CockpitUser:
             [self._python, "-m", "cockpit.cli", *words], env=self.env, cwd=self.work, **identity, **options
         )
 
-    def run(self, *words: str, stdin: bytes = b"", timeout: float = COMMAND_SECONDS) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, *words: str, stdin: bytes = b"", timeout: float = COMMAND_SECONDS
+    ) -> subprocess.CompletedProcess[bytes]:
         """The command's exit code, output and errors."""
         process = self.start(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = process.communicate(stdin, timeout=timeout)

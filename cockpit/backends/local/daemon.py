@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cockpit.config import EnginePaths
     from cockpit.config import Settings as UserSettings
     from cockpit.engine.effects import StartReplica
+    from cockpit.engine.ports import Observer
     from cockpit.model.node import Node
     from cockpit.runtime.containers.plan import ContainerPlan
 
@@ -78,16 +79,16 @@ def _engine(
         attempt = machine.state.jobs[effect.replica.job].attempt
         assert attempt is not None
         node = machine.state.nodes[effect.allocation.node]
-        launch = launch_plan(
-            effect.spec, effect.submitter, node, effect.allocation, attempt.placement, effect.replica
-        )
+        launch = launch_plan(effect.spec, effect.submitter, node, effect.allocation, attempt.placement, effect.replica)
         return container_plan(effect, launch, folder, pids=settings.pids_limit, scratch_mib=settings.scratch_mib)
 
-    clock = SystemClock(machine.state.at)
-    host = Host(machine, journal, lambda host: ContainerExecutor(folder, plan_for, host), clock, _host_settings(settings))
-    return Engine(
-        host=host, state_folder=folder, socket=places.socket, system=system, cluster=os.uname().nodename
-    )
+    def executor_for(observer: Observer) -> ContainerExecutor:
+        executor = ContainerExecutor(folder, plan_for, observer)
+        executor.open()
+        return executor
+
+    host = Host(machine, journal, executor_for, SystemClock(machine.state.at), _host_settings(settings))
+    return Engine(host=host, state_folder=folder, socket=places.socket, system=system, cluster=os.uname().nodename)
 
 
 async def _acquire(path: Path) -> StateFolder:
