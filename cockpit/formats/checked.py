@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from cockpit.formats.kinds import Duration, Kind, Memory, Reading, Schema, Text, Whole
+from cockpit.formats.kinds import Kind, Reading, Schema, Text, Whole
+from cockpit.formats.measures import Duration, Memory
 from cockpit.model.rules import MEMORY_MIB, Bounds, label_error
 
 Value = TypeVar("Value")

@@ -23,7 +23,7 @@ _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 
 
 class Channel:
-    """Asks one thing after another. Raises `Unreachable` when the engine is gone or silent, `RequestRefused` for a no."""
+    """Asks one thing after another; `Unreachable`: the engine is gone or silent, `RequestRefused`: it said no."""
 
     def __init__(self, connection: socket.socket, where: Path) -> None:
         self._socket = connection
