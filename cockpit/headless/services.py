@@ -81,7 +81,7 @@ class Call:
 
     def context(self, **more: object) -> Context:
         """What words depend on, as of now."""
-        return Context(now=self.streams.now(), zone=self.streams.zone, **more)  # type: ignore[arg-type]
+        return Context(now=self.streams.now(), zone=self.streams.zone, **more)  # type: ignore[arg-type]  # of Context
 
     async def close(self) -> None:
         if self._backend is not None:

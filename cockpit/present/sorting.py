@@ -17,7 +17,7 @@ def sorted_rows(rows: Sequence[Row], keys: Sequence[tuple[Column, bool]], contex
         facts = column.facts(ordered, context)
         order = sorted(
             range(len(ordered)),
-            key=lambda index, facts=facts: _comparable(facts[index]),  # type: ignore[misc]
+            key=lambda index, facts=facts: _comparable(facts[index]),  # type: ignore[misc]  # mypy cannot infer a lambda's default
             reverse=descending,
         )
         present = [index for index in order if facts[index] is not None]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.config import SETTINGS, FractionFit, Settings, load_settings
+from cockpit.config import SETTINGS, Settings, load_settings
+from cockpit.sched.policy import FractionFit
 from cockpit.config.settings import default_text, variable
 from cockpit.errors import SpecErrors
 

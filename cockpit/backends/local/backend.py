@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NOTHING = messages.NoArgs()
+_DONE = type(None)
 
 
 class LocalBackend:
@@ -72,13 +73,13 @@ class LocalBackend:
         return [JobId(job) for job in answer.ids]
 
     async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        self._act("cancel", messages.CancelArgs(job, grace_seconds), None)
+        self._act("cancel", messages.CancelArgs(job, grace_seconds), _DONE)
 
     async def hold(self, job: JobId) -> None:
-        self._act("hold", messages.JobArgs(job), None)
+        self._act("hold", messages.JobArgs(job), _DONE)
 
     async def release(self, job: JobId) -> None:
-        self._act("release", messages.JobArgs(job), None)
+        self._act("release", messages.JobArgs(job), _DONE)
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         args = messages.WaitArgs(job, timeout_seconds)
@@ -88,7 +89,7 @@ class LocalBackend:
         return Millis(self._act("extend_hold", messages.ExtendArgs(job, seconds), messages.HeldUntil).held_until)
 
     async def end_hold(self, job: JobId) -> None:
-        self._act("end_hold", messages.JobArgs(job), None)
+        self._act("end_hold", messages.JobArgs(job), _DONE)
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         return self._open().ask("logs", request, asking.LogChunk, patient=request.wait)
@@ -116,13 +117,13 @@ class LocalBackend:
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return self._open().ask(op, args, answer)
 
-    def _act(self, op: str, args: msgspec.Struct, answer: type[T] | None) -> T:
+    def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         request = _request_id()
         try:
-            return self._open().ask(op, args, answer or type(None), request=request)  # type: ignore[return-value]
+            return self._open().ask(op, args, answer, request=request)
         except Unreachable:
             self._channel = None
-            return self._open().ask(op, args, answer or type(None), request=request)  # type: ignore[return-value]
+            return self._open().ask(op, args, answer, request=request)
 
 
 class WatchedJobs:
