@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cockpit.config import SETTINGS, Settings, load_settings
-from cockpit.sched.policy import FractionFit
 from cockpit.config.settings import default_text, variable
 from cockpit.errors import SpecErrors
+from cockpit.sched.policy import FractionFit
 
 
 def written(path: Path, text: str) -> Path:

@@ -18,7 +18,7 @@ from cockpit.formats.clusterfile import cluster_nodes
 from cockpit.launch.plan import launch_plan
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
-from cockpit.runtime.containers.plan import container_plan
+from cockpit.runtime.containers.plan import Bounds, container_plan
 from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
@@ -63,7 +63,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
     try:
         state, _ = await journal.load()
         engine = _engine(Machine(state), journal, folder.path, places, settings, system=system)
-        engine.containers = await asyncio.to_thread(probe_runtime)
+        engine.containers = str(await asyncio.to_thread(probe_runtime, folder.path))
         listener = listen(places.socket, system=system)
         await serve(engine, listener, await asyncio.to_thread(_nodes, places.cluster_file))
         places.socket.unlink(missing_ok=True)
@@ -80,7 +80,8 @@ def _engine(
         assert attempt is not None
         node = machine.state.nodes[effect.allocation.node]
         launch = launch_plan(effect.spec, effect.submitter, node, effect.allocation, attempt.placement, effect.replica)
-        return container_plan(effect, launch, folder, pids=settings.pids_limit, scratch_mib=settings.scratch_mib)
+        bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib)
+        return container_plan(effect, launch, folder, bounds, rootless=os.geteuid() != 0)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
         executor = ContainerExecutor(folder, plan_for, observer)

@@ -1,0 +1,213 @@
+"""Makes containers and runs commands in them: the executor of the embedded engine.
+
+Everything that matters is in the attempts' folders, so a new engine finds it again. Two things wake the driver: a line
+in the FIFO `<state>/notify` (a command has started or ended), and a holder's pidfd (a container is gone).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from cockpit.engine.effects import Force
+from cockpit.errors import RequestRefused
+from cockpit.model.ids import ReplicaId, replica_id_from_folder
+from cockpit.model.job import ExitStatus
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import HoldCards
+from cockpit.runtime.containers import entering, removal, spawning
+from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers.shim import holder
+from cockpit.runtime.containers.shim.attempt import Attempt, boot_id
+from cockpit.runtime.containers.watching import Bell, Watched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.ports import Observer
+    from cockpit.runtime.containers.shim.attempt import Record
+
+_LEAVE_SECONDS = 5
+_SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
+
+
+class ContainerExecutor:
+    """Implements `engine.ports.Executor`. `state`: the engine's state folder; `plan_for` joins the launch room.
+
+    `open` before anything else, in the host's loop; `close` leaves every container as it is.
+    """
+
+    def __init__(
+        self,
+        state: Path,
+        plan_for: Callable[[StartReplica], ContainerPlan],
+        observer: Observer,
+        *,
+        python: str = sys.executable,
+    ) -> None:
+        self._state = state
+        self._plan_for = plan_for
+        self._observer = observer
+        self._python = python
+        self._watched: dict[ReplicaId, Watched] = {}
+        self._locks: dict[ReplicaId, asyncio.Lock] = {}
+        self._bell = Bell(state / "notify", self._rung)
+
+    def open(self) -> None:
+        (self._state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._bell.open()
+
+    def close(self) -> None:
+        self._bell.close()
+        for watched in self._watched.values():
+            watched.close()
+        self._watched.clear()
+
+    async def start(self, effect: StartReplica) -> None:
+        async with self._lock(effect.replica):
+            if effect.replica not in self._watched:
+                await self._start(effect)
+
+    async def signal(self, effect: SignalReplica) -> None:
+        async with self._lock(effect.replica):
+            watched = self._watched.get(effect.replica)
+            if watched is not None:
+                watched.send(_SIGNALS[effect.force])
+
+    async def keep(self, effect: KeepContainer) -> None:
+        attempt = self._attempt(effect.replica)
+        if attempt.read("plan.json") is not None:
+            await asyncio.to_thread(attempt.write, "kept.json", {"cards": effect.cards.value})
+
+    async def remove(self, effect: RemoveContainer) -> None:
+        await self._remove(effect.replica)
+
+    async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
+        named = {start.replica for start in expected} | {mark.replica for mark in kept}
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
+            for replica in self._found() - named:
+                group.create_task(self._remove(replica))
+            for effect in expected:
+                group.create_task(self.start(effect))
+            for mark in kept:
+                group.create_task(self._adopt_kept(mark))
+
+    async def enter(
+        self, replica: ReplicaId, command: Sequence[str], *, terminal: entering.Terminal | None, label: str
+    ) -> entering.EnteredShell:
+        """Start a program (empty: an interactive shell) in a running or kept container; `label` leads its prompt.
+
+        Raises RequestRefused where there is nothing to enter.
+        """
+        attempt = self._attempt(replica)
+        try:
+            async with self._lock(replica):
+                await self._ensure_holder(replica, attempt)
+            facts = await asyncio.to_thread(_facts, attempt)
+            return await entering.enter(attempt, command, terminal, label=label, facts=facts, python=self._python)
+        except (entering.EnterError, spawning.SpawnError, OSError) as error:
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, f"{replica}: {error}")) from error
+
+    async def _start(self, effect: StartReplica) -> None:
+        attempt = self._attempt(effect.replica)
+        if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
+            try:
+                await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._python)
+            except (spawning.SpawnError, OSError) as error:
+                sentence = f"the container could not be made: {error}"
+                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
+                return
+        self._watch(effect.replica, attempt)
+        self._look(effect.replica)
+
+    async def _adopt_kept(self, mark: KeepContainer) -> None:
+        await self.keep(mark)
+        watched = self._watch(mark.replica, self._attempt(mark.replica))
+        watched.ended = True
+
+    async def _ensure_holder(self, replica: ReplicaId, attempt: Attempt) -> None:
+        watched = self._watched.get(replica)
+        if watched is not None and watched.alive:
+            return
+        if attempt.read("exit.json") is None or attempt.read("plan.json") is None:
+            raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
+        await asyncio.to_thread(spawning.spawn_again, attempt, self._python)
+        self._watch(replica, attempt).ended = True
+
+    async def _remove(self, replica: ReplicaId) -> None:
+        attempt = self._attempt(replica)
+        async with self._lock(replica):
+            watched = self._watched.pop(replica, None) or Watched(attempt, lambda: None)
+            watched.ended = True
+            await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
+            watched.close()
+            await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
+        self._locks.pop(replica, None)
+
+    def _watch(self, replica: ReplicaId, attempt: Attempt) -> Watched:
+        if (old := self._watched.get(replica)) is not None:
+            old.close()
+        watched = self._watched[replica] = Watched(attempt, lambda: self._look(replica))
+        return watched
+
+    def _rung(self, name: str) -> None:
+        replica = replica_id_from_folder(name)
+        if replica is not None:
+            self._look(replica)
+
+    def _look(self, replica: ReplicaId) -> None:
+        """Report what the attempt's folder says and has not been reported yet."""
+        watched = self._watched.get(replica)
+        if watched is None or watched.ended:
+            return
+        alive = watched.alive
+        started = watched.attempt.read("started.json")
+        if started is not None and not watched.started:
+            watched.started = True
+            self._observer.replica_started(replica, started["limits"])
+        record = watched.attempt.read("exit.json")
+        if record is not None or not alive:
+            watched.ended = True
+            self._observer.replica_ended(replica, _status(watched.attempt, record))
+
+    def _found(self) -> set[ReplicaId]:
+        names = (path.name for path in (self._state / "containers").iterdir())
+        return {replica for name in names if (replica := replica_id_from_folder(name)) is not None}
+
+    def _attempt(self, replica: ReplicaId) -> Attempt:
+        return Attempt(str(self._state / "containers" / replica.folder))
+
+    def _lock(self, replica: ReplicaId) -> asyncio.Lock:
+        return self._locks.setdefault(replica, asyncio.Lock())
+
+
+def _status(attempt: Attempt, record: Record | None) -> ExitStatus:
+    if record is None:
+        return ExitStatus(lost=_how_lost(attempt))
+    return ExitStatus(
+        code=record.get("code"),
+        signal=record.get("signal"),
+        oom=record.get("oom", False),
+        lost=record.get("lost", ""),
+    )
+
+
+def _how_lost(attempt: Attempt) -> str:
+    identity = attempt.read("shim.json")
+    if identity is not None and identity["boot_id"] != boot_id():
+        return "the machine was restarted while it ran"
+    return "its container was killed from outside: the holder process is gone, and everything in it with it"
+
+
+def _facts(attempt: Attempt) -> entering.EntryFacts:
+    kept = attempt.read("exit.json") is not None
+    keeps_cards = (attempt.read("kept.json") or {}).get("cards") == HoldCards.KEEP
+    return entering.EntryFacts(
+        kept=kept,
+        remounted=(attempt.read("shim.json") or {}).get("remounted", False),
+        cards_freed=kept and not keeps_cards and bool(attempt.plan()["kept_env"] or attempt.plan()["devices"]),
+    )

@@ -1,0 +1,151 @@
+"""Enters a container from the engine: spawns the entering program and hands over its ends. Not in the data path."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.runtime.containers.spawning import shim_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.runtime.containers.shim.attempt import Attempt
+
+_ENTER_SECONDS = 10
+_WELCOME = b"+"
+
+
+class Terminal(msgspec.Struct, frozen=True):
+    """The person's terminal."""
+
+    rows: int
+    columns: int
+    term: str
+
+
+class EntryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person should know on entering."""
+
+    kept: bool
+    """The command has ended: its files are as it left them, its processes are gone."""
+    remounted: bool = False
+    """Its holder was gone (reboot, killed) and a new one made: /tmp, /run, /root and /var/tmp are gone too."""
+    cards_freed: bool = False
+    """It had cards, and does not have them any more."""
+
+
+class EnteredShell(msgspec.Struct, frozen=True, kw_only=True):
+    """The descriptors belong to the caller, who closes them after handing them on."""
+
+    terminal_fd: int | None
+    """Master side of the container's pseudo terminal, where one was asked for."""
+    pipe_fds: tuple[int, int, int] | None
+    """Else: write end of stdin, read ends of stdout and stderr."""
+    control_fd: int
+    """A stream socket: four bytes, big-endian, as a shell reports an exit code, at the end. Closing every copy of it
+    ends what was started."""
+    facts: EntryFacts
+
+
+class EnterError(Exception):
+    """The container could not be entered; the text says why."""
+
+
+async def enter(
+    attempt: Attempt, command: Sequence[str], terminal: Terminal | None, *, label: str, facts: EntryFacts, python: str
+) -> EnteredShell:
+    """Run `command` (empty: an interactive shell) in a container whose holder lives. Raises EnterError."""
+    ours, theirs = socket.socketpair()
+    pipes = None if terminal else _Pipes()
+    inherited = (theirs.fileno(), *(pipes.inner if pipes else ()))
+    arguments = (attempt.path, _request(command, terminal, label), *map(str, inherited))
+    try:
+        try:
+            await _spawn(shim_command(python, "enter", *arguments), inherited)
+        finally:
+            theirs.close()
+            if pipes:
+                pipes.close_inner()
+        terminal_fd = await _greeting(ours)
+    except BaseException:
+        ours.close()
+        if pipes:
+            pipes.close_outer()
+        raise
+    outer = pipes.outer if pipes else None
+    return EnteredShell(terminal_fd=terminal_fd, pipe_fds=outer, control_fd=ours.detach(), facts=facts)
+
+
+class _Pipes:
+    """Standard input, output and error of an entered command."""
+
+    def __init__(self) -> None:
+        stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
+        self.outer = (stdin[1], stdout[0], stderr[0])
+        self.inner = (stdin[0], stdout[1], stderr[1])
+
+    def close_inner(self) -> None:
+        for fd in self.inner:
+            os.close(fd)
+
+    def close_outer(self) -> None:
+        for fd in self.outer:
+            os.close(fd)
+
+
+def _request(command: Sequence[str], terminal: Terminal | None, label: str) -> str:
+    size = [terminal.rows, terminal.columns] if terminal else []
+    term = terminal.term if terminal else ""
+    return msgspec.json.encode({"command": command, "terminal": size, "term": term, "label": label}).decode()
+
+
+async def _spawn(command: list[str], inherited: tuple[int, ...]) -> None:
+    """Start the entering program; the loop reaps it when it ends, however long that takes."""
+    process = await asyncio.to_thread(
+        subprocess.Popen,
+        command,
+        pass_fds=inherited,
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={},
+    )
+    loop, pidfd = asyncio.get_running_loop(), os.pidfd_open(process.pid)
+
+    def reap() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        process.wait()
+
+    loop.add_reader(pidfd, reap)
+
+
+async def _greeting(control: socket.socket) -> int | None:
+    """The descriptor that came with the greeting. It is read byte by byte: the exit code may follow at once."""
+    try:
+        async with asyncio.timeout(_ENTER_SECONDS):
+            await _readable(control)
+    except TimeoutError:
+        raise EnterError(f"the container did not answer within {_ENTER_SECONDS} seconds; try again") from None
+    mark, fds, _, _ = socket.recv_fds(control, 1, 1)
+    if mark == _WELCOME:
+        return fds[0] if fds else None
+    sentence = control.makefile("rb").readline() if mark else b"the container ended while it was being entered"
+    raise EnterError(sentence.decode(errors="replace").strip())
+
+
+async def _readable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(sock, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(sock)

@@ -1,0 +1,126 @@
+"""What a container is to be: everything its shim needs, written down before the shim is spawned."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.launch.plan import ALGORITHM, OUTPUTS, VOLUMES
+from cockpit.model.ids import ReplicaId
+from cockpit.model.spec import HomeAccess
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cockpit.engine.effects import StartReplica
+    from cockpit.launch.plan import LaunchPlan
+    from cockpit.model.spec import JobSpec
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """A folder of the machine, opened with the submitter's credentials, shown in the container."""
+
+    what: str
+    """The spec's field, for messages: `output`, `volumes[0]`."""
+    source: str
+    target: str
+    writable: bool
+    create: bool = False
+    """Made (as the submitter) where it is missing."""
+
+
+class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica's container. Paths are absolute; nothing in here changes once it is written."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    """Exactly the command's, but for HOME, which the shim adds once it knows whether the home could be shown."""
+    kept_env: dict[str, str]
+    """Laid over `env` for shells in a kept container whose cards are free: card variables, empty."""
+    workdir: str
+    hostname: str
+    user: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    home_access: HomeAccess
+    mounts: tuple[Mount, ...]
+    devices: tuple[str, ...]
+    """Device nodes of the cards it was given."""
+    cpus: int
+    memory_mib: int
+    pids: int
+    scratch_mib: int
+    cgroup: str
+    """Name of its group below `cockpit-cluster/` in each hierarchy; unique on the machine."""
+    rootless: bool
+    """Made by an ordinary user's engine, in a user namespace."""
+    state: str
+    """The engine's state folder: never shown, whatever is."""
+    stdout: str
+    stderr: str
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What the administrator allows every container."""
+
+    pids: int = 4096
+    """Processes and threads: room for data loaders, and for libraries that start a thread per core in each of them."""
+    scratch_mib: int = 1024
+    """Size of its own /tmp, which is held in memory."""
+
+
+def container_plan(
+    effect: StartReplica, launch: LaunchPlan, state: Path, bounds: Bounds, *, rootless: bool
+) -> ContainerPlan:
+    """A start effect and its launch plan. `state`: the engine's state folder; `rootless`: its user is not root."""
+    spec, submitter, replica = effect.spec, effect.submitter, effect.replica
+    return ContainerPlan(
+        argv=launch.argv,
+        env=launch.env,
+        kept_env=launch.kept_env,
+        workdir=launch.workdir,
+        hostname=launch.hostname,
+        user=submitter.name,
+        uid=submitter.uid,
+        gid=submitter.gid,
+        groups=submitter.groups,
+        home=submitter.home,
+        home_access=spec.home,
+        mounts=_mounts(spec),
+        devices=launch.devices,
+        cpus=effect.allocation.cpus,
+        memory_mib=effect.allocation.memory_mib,
+        pids=bounds.pids,
+        scratch_mib=bounds.scratch_mib,
+        cgroup=cgroup_name(state, replica),
+        rootless=rootless,
+        state=str(state),
+        stdout=str(log_file(state, replica, "stdout")),
+        stderr=str(log_file(state, replica, "stderr")),
+    )
+
+
+def cgroup_name(state: Path, replica: ReplicaId) -> str:
+    """Several engines on one machine each count their jobs from 1: the state folder tells them apart."""
+    return f"{hashlib.sha256(str(state).encode()).hexdigest()[:8]}.{replica.folder}"
+
+
+def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
+    """Where a replica's `stdout` or `stderr` is kept; outlives its container."""
+    return state / "logs" / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
+
+
+def _mounts(spec: JobSpec) -> tuple[Mount, ...]:
+    algorithm = spec.algorithm
+    return (
+        *((Mount("algorithm", algorithm.path, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
+        Mount("output", spec.output, OUTPUTS, writable=True, create=True),
+        *(
+            Mount(f"volumes[{index}]", volume.path, f"{VOLUMES}/{volume.name}", writable=True)
+            for index, volume in enumerate(spec.volumes)
+        ),
+    )

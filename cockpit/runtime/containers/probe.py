@@ -1,0 +1,116 @@
+"""How containers are made on this machine, found out by making one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.launch.plan import WORKSPACE
+from cockpit.model.spec import HomeAccess
+from cockpit.runtime.containers import removal, spawning
+from cockpit.runtime.containers.plan import ContainerPlan
+from cockpit.runtime.containers.shim import linux
+from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.shim.limits import READ_ONLY
+
+if TYPE_CHECKING:
+    from cockpit.runtime.containers.shim.attempt import Record
+
+_PROBE_SECONDS = 10
+_POLL_SECONDS = 0.005
+
+
+class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    kind: str
+    """`root overlay`, `user overlay`, or `none`."""
+    lacks: str = ""
+    """What these containers lack, or why there are none: a sentence; empty when nothing is missing."""
+    limits: str = ""
+    """How limits are enforced, as on a job's page."""
+
+    @property
+    def usable(self) -> bool:
+        return self.kind != "none"
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.lacks}" if self.lacks else self.kind
+
+
+def probe_runtime(state: Path, *, python: str = sys.executable) -> ContainerRuntime:
+    """Make one container in the engine's state folder, run `true` in it, remove it. Takes about a tenth of a second;
+    blocks. Nothing is remembered: a machine changes between two starts of the engine."""
+    (state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = Path(mkdtemp(prefix="probe-", dir=state / "containers"))
+    attempt, plan = Attempt(str(folder)), _plan(folder, state)
+    try:
+        spawning.spawn(attempt, plan, python)
+        return _judge(_await_exit(attempt), attempt.read("started.json"), rootless=plan.rootless)
+    except (spawning.SpawnError, OSError) as error:
+        return ContainerRuntime(kind="none", lacks=str(error))
+    finally:
+        _end(attempt)
+        removal.delete(attempt, plan.cgroup)
+
+
+def _plan(folder: Path, state: Path) -> ContainerPlan:
+    uid, gid = os.geteuid(), os.getegid()
+    return ContainerPlan(
+        argv=("true",),
+        env={},
+        kept_env={},
+        workdir=WORKSPACE,
+        hostname="probe",
+        user=str(uid),
+        uid=uid,
+        gid=gid,
+        groups=tuple(os.getgroups()),
+        home="/",
+        home_access=HomeAccess.NONE,
+        mounts=(),
+        devices=(),
+        cpus=1,
+        memory_mib=256,
+        pids=64,
+        scratch_mib=64,
+        cgroup=folder.name,
+        rootless=uid != 0,
+        state=str(state),
+        stdout=str(folder / "stdout"),
+        stderr=str(folder / "stderr"),
+    )
+
+
+def _await_exit(attempt: Attempt) -> Record:
+    deadline = time.monotonic() + _PROBE_SECONDS
+    while time.monotonic() < deadline:
+        if (record := attempt.read("exit.json")) is not None:
+            return record
+        time.sleep(_POLL_SECONDS)
+    return {"lost": f"a container that runs `true` did not end within {_PROBE_SECONDS} seconds"}
+
+
+def _judge(record: Record, started: Record | None, *, rootless: bool) -> ContainerRuntime:
+    if record.get("code") != 0 or started is None:
+        return ContainerRuntime(kind="none", lacks=record.get("lost", f"`true` ended with {record}"))
+    limits, _, read_only = started["limits"].partition(READ_ONLY)
+    lacks = f"{read_only} cannot be changed by jobs, not even for themselves" if read_only else ""
+    return ContainerRuntime(kind="user overlay" if rootless else "root overlay", lacks=lacks, limits=limits)
+
+
+def _end(attempt: Attempt) -> None:
+    holder = attempt.open_holder()
+    if holder is not None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(holder, signal.SIGKILL)
+        linux.has_ended(holder, within_milliseconds=_PROBE_SECONDS * 1000)
+        os.close(holder)

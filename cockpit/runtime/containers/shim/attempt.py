@@ -1,0 +1,210 @@
+"""One attempt's folder: the files through which the engine and the shim know each other across the death of either.
+
+    plan.json     what to run; written durably before the spawn, never changed
+    lock          held (open file description lock) by the one shim of this attempt
+    shim.json     durable claim: who the holder is. Where it exists, the command may have run and is never started again
+    started.json  the command runs: how its limits are enforced
+    running       there while the command runs: its removal needs no room on a full disk
+    exit.json     durable: the command has ended and every process of the container is dead
+    kept.json     the container is kept after its command: whether it keeps its cards
+    upper work root stage   the file system, see `view`
+
+A process is named by pid, start time and boot: a pid alone may be somebody else's by now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+
+from cockpit.runtime.containers.shim import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypedDict
+
+    Record = dict[str, Any]
+
+    class MountDict(TypedDict):
+        """`plan.Mount` as the shim reads it."""
+
+        what: str
+        source: str
+        target: str
+        writable: bool
+        create: bool
+
+    class PlanDict(TypedDict):
+        """`plan.ContainerPlan` as the shim reads it; a test holds the two together."""
+
+        argv: list[str]
+        env: dict[str, str]
+        kept_env: dict[str, str]
+        workdir: str
+        hostname: str
+        user: str
+        uid: int
+        gid: int
+        groups: list[int]
+        home: str
+        home_access: str
+        mounts: list[MountDict]
+        devices: list[str]
+        cpus: int
+        memory_mib: int
+        pids: int
+        scratch_mib: int
+        cgroup: str
+        rootless: bool
+        state: str
+        stdout: str
+        stderr: str
+
+
+_EXIT_BYTES = 4096
+_NOTIFY = "notify"
+
+
+class Attempt:
+    """An attempt's folder, below `<state>/containers/`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = os.path.basename(path)
+        self.state = os.path.dirname(os.path.dirname(path))
+
+    def file(self, *parts: str) -> str:
+        return os.path.join(self.path, *parts)
+
+    def read(self, name: str) -> Record | None:
+        """A record, or None where there is none (or only half of one, which nothing durable ever is)."""
+        try:
+            with open(self.file(name), "rb") as stream:
+                record: Record = json.load(stream)
+        except (FileNotFoundError, ValueError):
+            return None
+        return record
+
+    def plan(self) -> PlanDict:
+        with open(self.file("plan.json"), "rb") as stream:
+            plan: PlanDict = json.load(stream)
+        return plan
+
+    def write(self, name: str, record: Record, *, durable: bool = True) -> None:
+        """Replace a record in one step; `durable`: on the disk when this returns."""
+        self.write_bytes(name, json.dumps(record).encode(), durable=durable)
+
+    def write_bytes(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        draft = self.file(f".{name}.new")
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        _write_all(fd, content, durable=durable)
+        self._publish(draft, name, durable=durable)
+
+    def forget(self, name: str) -> None:
+        """Remove a record; that it is gone already is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.file(name))
+
+    def reserve_exit(self) -> None:
+        """Take the room of the exit record now: the job may fill the disk."""
+        fd = os.open(self.file(".exit.json.new"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _write_all(fd, b" " * _EXIT_BYTES, durable=False)
+
+    def write_exit(self, record: Record) -> None:
+        """The exit record, into the reserved room (white space after JSON is JSON)."""
+        draft = self.file(".exit.json.new")
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _write_all(fd, json.dumps(record).encode().ljust(_EXIT_BYTES), durable=True)
+        self._publish(draft, "exit.json", durable=True)
+
+    def _publish(self, draft: str, name: str, *, durable: bool) -> None:
+        os.rename(draft, self.file(name))
+        if durable:
+            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def take_lock(self) -> int | None:
+        """The lock's descriptor, or None where another shim holds it."""
+        fd = os.open(self.file("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if linux.try_lock(fd):
+            return fd
+        os.close(fd)
+        return None
+
+    def is_locked(self) -> bool:
+        try:
+            fd = os.open(self.file("lock"), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            return linux.is_locked(fd)
+        finally:
+            os.close(fd)
+
+    def open_holder(self) -> int | None:
+        """A pidfd of the living holder, or None."""
+        identity = self.read("shim.json")
+        return None if identity is None else open_process(identity)
+
+    def notify(self) -> bool:
+        """Tell the engine to look here. False only where it should be tried again; no engine is fine."""
+        try:
+            fifo = os.open(os.path.join(self.state, _NOTIFY), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            return error.errno in (errno.ENXIO, errno.ENOENT)
+        try:
+            os.write(fifo, f"{self.name}\n".encode())
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fifo)
+        return True
+
+
+def identity_of(pid: int) -> Record:
+    """What tells this process from every other there was or will be."""
+    return {"pid": pid, "start_time": _start_time(pid), "boot_id": boot_id()}
+
+
+def open_process(identity: Record) -> int | None:
+    """A pidfd of exactly that process; None where it is gone."""
+    if identity["boot_id"] != boot_id():
+        return None
+    try:
+        pidfd = os.pidfd_open(identity["pid"])
+    except OSError:
+        return None
+    try:
+        same = _start_time(identity["pid"]) == identity["start_time"]
+    except OSError:
+        same = False
+    if same and not linux.has_ended(pidfd):
+        return pidfd
+    os.close(pidfd)
+    return None
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+        return stream.read().strip()
+
+
+def _start_time(pid: int) -> int:
+    """Field 22 of /proc/PID/stat, in clock ticks since boot; the command name may hold spaces and brackets."""
+    with open(f"/proc/{pid}/stat", "rb") as stream:
+        return int(stream.read().rpartition(b")")[2].split()[19])
+
+
+def _write_all(fd: int, content: bytes, *, durable: bool) -> None:
+    try:
+        while content:
+            content = content[os.write(fd, content) :]
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,25 @@
+"""The program that the engine spawns: `python -I -S boot.py hold|enter FOLDER …`.
+
+Isolated and without site packages, so that neither the environment nor a user's folder decides what runs here. The
+package's parent goes to the *end* of the path: nothing beside it may stand in for the standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def _main(verb: str, arguments: list[str]) -> int:
+    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
+    if verb == "hold":
+        from cockpit.runtime.containers.shim import hold
+
+        return hold.main(arguments)
+    from cockpit.runtime.containers.shim import enter
+
+    return enter.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,181 @@
+"""Enters a container: `boot.py enter FOLDER REQUEST CONTROL [STDIN STDOUT STDERR]` (REQUEST is JSON, then descriptors).
+
+    this process        waits outside, and at the end sends the exit code
+    └─ the watcher      in the container's pid namespace, see `watcher`
+       └─ the program   in the container's view, as the submitter
+
+On the control socket comes first `+` when the program is about to run (with the terminal's descriptor attached where
+one was asked for), or `-`, a sentence and a newline when it cannot; then, at the end, the exit code as four bytes,
+big-endian.
+"""
+
+from __future__ import annotations
+
+import _socket
+import contextlib
+import fcntl
+import json
+import os
+import struct
+import termios
+
+from cockpit.runtime.containers.shim import limits, linux, program, view
+from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.shim.watcher import Watcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn, TypedDict
+
+    class Request(TypedDict):
+        """What the engine asks for."""
+
+        command: list[str]
+        """Empty: an interactive shell."""
+        terminal: list[int]
+        """Rows and columns; empty: the three pipes."""
+        term: str
+        label: str
+        """Stands before the working folder in the prompt."""
+
+
+_NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+_SHELLS = ("/bin/bash", "/bin/sh")
+_LOST = 255
+_WELCOME = b"+"
+
+
+class EnterError(Exception):
+    """The container cannot be entered; the text says why."""
+
+
+class _Container:
+    """The living container of an attempt, opened for entering."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        holder = attempt.open_holder()
+        if holder is None or attempt.read("started.json") is None:
+            raise EnterError("the container is not there to be entered: it is still being made, or already gone")
+        pid = (attempt.read("shim.json") or {})["pid"]
+        self.attempt = attempt
+        self.plan = attempt.plan()
+        self.holder = holder
+        self.view = view.opened_by(pid)
+        self.proc_fd = os.open(f"/proc/{pid}/root/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if linux.has_ended(holder):
+            raise EnterError("the container has just gone")
+        self.limits = limits.find(self.plan)
+        self.kept = attempt.read("exit.json") is not None
+        mark = attempt.read("kept.json")
+        self.cards_freed = self.kept and (mark is None or mark["cards"] != "keep")
+
+    def join(self) -> None:
+        """Children of this process are in the container; it itself stays outside."""
+        user = linux.CLONE_NEWUSER if self.plan["rootless"] else 0
+        linux.setns(self.holder, _NAMESPACES | user)
+
+    def entry(self, request: Request) -> program.Entry:
+        plan = self.plan
+        env = {**plan["env"], **(plan["kept_env"] if self.cards_freed else {}), **_extra(request)}
+        hide = tuple(plan["devices"]) if self.cards_freed else ()
+        return program.Entry(plan=plan, limits=self.limits, view=self.view, env=env, hide=hide)
+
+    def check_again(self) -> None:
+        """From inside: what was entered as running has not ended, so its cards are still its own."""
+        if not self.kept and not os.path.exists(self.attempt.file("running")):
+            raise EnterError("the command has just ended; try again")
+
+
+def main(arguments: list[str]) -> int:
+    folder, request_json = arguments[:2]
+    control_fd, *pipes = inherited = [int(word) for word in arguments[2:]]
+    for fd in inherited:
+        os.set_inheritable(fd, False)
+    control = _socket.socket(fileno=control_fd)
+    os.umask(0o022)
+    try:
+        container = _Container(Attempt(folder))
+        container.join()
+    except (OSError, EnterError) as error:
+        _refuse(control, str(error))
+        return 1
+    pid = os.fork()
+    if pid == 0:
+        _inside(container, json.loads(request_json), control, pipes)
+    for fd in pipes:
+        os.close(fd)
+    _, status = os.waitpid(pid, 0)
+    _send(control, struct.pack("!i", _shell_code(status)))
+    return 0
+
+
+def _inside(container: _Container, request: Request, control: _socket.socket, pipes: list[int]) -> NoReturn:
+    code = _LOST
+    try:
+        watcher = Watcher(control, container.proc_fd)
+        container.check_again()
+        pid = program.Start(container.entry(request), _chooser(request, control, pipes)).let_in()
+        for fd in pipes:
+            os.close(fd)
+        code = _shell_code(watcher.wait(pid))
+    except (OSError, EnterError, program.StartError) as error:
+        _refuse(control, str(error))
+    finally:
+        os._exit(code)
+
+
+def _chooser(request: Request, control: _socket.socket, pipes: list[int]) -> Callable[[], list[str]]:
+    """What the program's process does last, with no more rights than the program will have."""
+
+    def choose() -> list[str]:
+        if request["terminal"]:
+            _take_terminal(control, *request["terminal"])
+        else:
+            for number, fd in enumerate(pipes):
+                os.dup2(fd, number)
+            _send(control, _WELCOME)
+        return request["command"] or _shell()
+
+    return choose
+
+
+def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
+    """A terminal of the container's own, so that its name means something inside; the other end goes to the engine."""
+    outer, inner = os.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+    fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
+    attached = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", outer))]
+    control.sendmsg([_WELCOME], attached)
+    for number in range(3):
+        os.dup2(inner, number)
+
+
+def _shell() -> list[str]:
+    return [next((path for path in _SHELLS if os.access(path, os.X_OK)), _SHELLS[-1]), "-i"]
+
+
+def _extra(request: Request) -> dict[str, str]:
+    """What only entered programs have. The label reaches the prompt through a variable, which no shell expands twice;
+    bash sets its prompt once, after the person's own start-up files."""
+    extra = {"TERM": request["term"]} if request["terminal"] else {}
+    if not request["command"]:
+        extra["COCKPIT_PROMPT"] = request["label"]
+        extra["PROMPT_COMMAND"] = "PS1='${COCKPIT_PROMPT}:\\w\\$ '; unset PROMPT_COMMAND"
+        extra["PS1"] = "${COCKPIT_PROMPT}:${PWD}$ "
+    return extra
+
+
+def _refuse(control: _socket.socket, sentence: str) -> None:
+    _send(control, b"-" + sentence.replace("\n", " ").encode(errors="replace") + b"\n")
+
+
+def _send(control: _socket.socket, message: bytes) -> None:
+    """Nobody may be listening any more."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        control.sendall(message)
+
+
+def _shell_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,140 @@
+"""The shim: makes one attempt's container, runs its command, and stays as the holder for as long as it is kept.
+
+    boot.py hold FOLDER         the first time: makes the container and runs the command
+    boot.py hold FOLDER again   its holder is gone (reboot, killed): remounts the kept files, runs nothing
+
+The process that the engine spawns takes the attempt's lock, leaves the machine's namespaces, forks, writes down who
+the holder is, lets it go, and ends. The holder is the first process of the container's pid namespace: whatever ends
+it ends every process of the container. It stays outside of the container's file system.
+
+The engine speaks to the holder by signals from outside the pid namespace; signals from inside are not listened to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from cockpit.runtime.containers.shim import limits, linux, program, view
+from cockpit.runtime.containers.shim.attempt import Attempt, identity_of
+from cockpit.runtime.containers.shim.holder import Holder
+from cockpit.runtime.containers.shim.sources import SourceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cockpit.runtime.containers.shim.attempt import PlanDict
+
+LAUNCHED = 0
+"""The holder goes on by itself."""
+NOTHING_TO_DO = 3
+"""Another shim has this attempt, or it had its turn."""
+
+_NAMESPACES = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+
+
+def main(arguments: list[str]) -> int:
+    attempt = Attempt(arguments[0])
+    again = arguments[1:] == ["again"]
+    lock = attempt.take_lock()
+    if lock is None or (not again and attempt.read("shim.json") is not None):
+        return NOTHING_TO_DO
+    os.umask(0o022)
+    os.chdir("/")
+    plan = attempt.plan()
+    signal.pthread_sigmask(signal.SIG_BLOCK, Holder.SIGNALS)
+    try:
+        _leave_machine(plan)
+    except OSError as error:
+        attempt.write_exit({"lost": f"the container could not be made: {error}"})
+        return LAUNCHED
+    return _launch(attempt, plan, again=again)
+
+
+def _leave_machine(plan: PlanDict) -> None:
+    if plan["rootless"]:
+        uid, gid = os.geteuid(), os.getegid()
+        linux.unshare(linux.CLONE_NEWUSER)
+        program.map_ids(0, 0, outside_uid=uid, outside_gid=gid)
+    linux.unshare(_NAMESPACES)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
+
+
+def _launch(attempt: Attempt, plan: PlanDict, *, again: bool) -> int:
+    """Fork the holder; it does nothing before it can be found."""
+    waits, lets_go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(lets_go)
+        if os.read(waits, 1):
+            os.close(waits)
+            _hold(attempt, plan, again=again)
+        os._exit(0)
+    attempt.forget("started.json")
+    attempt.write("shim.json", {**identity_of(pid), "remounted": again})
+    os.write(lets_go, b".")
+    return LAUNCHED
+
+
+def _hold(attempt: Attempt, plan: PlanDict, *, again: bool) -> None:
+    """The holder's life."""
+    linux.name_process("cockpit-holder")
+    try:
+        holder = _make(attempt, plan, again=again)
+    except (view.ViewError, SourceError, program.StartError) as error:
+        _report_lost(attempt, str(error), again=again)
+    except Exception as error:  # noqa: BLE001 the last one who could tell
+        _report_lost(attempt, f"the container could not be made: {error}", again=again)
+    else:
+        attempt.notify()
+        holder.run()
+
+
+def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
+    linux.set_hostname(plan["hostname"])
+    bounds = limits.make(plan)
+    start = None if again else _prepare_command(attempt, plan, bounds)
+    kept = attempt.read("kept.json")
+    read_only = view.build(attempt, plan, devices=kept is None or kept["cards"] == "keep")
+    command = start.let_in() if start else None
+    text = bounds.text + (f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else "")
+    attempt.write("started.json", {"limits": text}, durable=False)
+    return Holder(attempt, bounds, command)
+
+
+def _prepare_command(attempt: Attempt, plan: PlanDict, bounds: limits.Limits) -> program.Start:
+    attempt.reserve_exit()
+    attempt.write_bytes("running", b"", durable=False)
+    streams = [os.open("/dev/null", os.O_RDONLY), *(_open_log(plan, plan[name]) for name in ("stdout", "stderr"))]
+
+    def choose() -> list[str]:
+        for number, fd in enumerate(streams):
+            os.dup2(fd, number)
+        return plan["argv"]
+
+    entry = program.Entry(plan=plan, limits=bounds, view=view.opened_by(os.getpid()), env=plan["env"])
+    try:
+        return program.Start(entry, choose)
+    finally:
+        for fd in streams:
+            os.close(fd)
+
+
+def _open_log(plan: PlanDict, path: str) -> int:
+    """Belongs to the submitter, so that `>/dev/stderr` works inside; the folder does not, so that it stays a file."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    if not plan["rootless"]:
+        os.fchown(fd, plan["uid"], plan["gid"])
+    return fd
+
+
+def _report_lost(attempt: Attempt, sentence: str, *, again: bool) -> None:
+    """Nothing runs, and nothing will. A container that was only to be remounted keeps its exit record."""
+    if again:
+        sys.stderr.write(f"{sentence}\n")
+        return
+    attempt.write_exit({"lost": sentence})
+    while not attempt.notify():
+        time.sleep(0.1)

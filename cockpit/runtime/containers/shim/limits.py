@@ -1,0 +1,145 @@
+"""Keeps a container's programs within its limits: cgroups where they are writable, else rlimits.
+
+The holder itself never joins: an out-of-memory kill must not end what keeps the container.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+
+from cockpit.runtime.containers.shim import cgroups
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cockpit.runtime.containers.shim.attempt import PlanDict
+
+_JOB_OOM_SCORE = b"300"
+"""When the whole machine is out of memory, a job's programs go before the engine and its holders."""
+_MIB = 1 << 20
+READ_ONLY = "; read-only: "
+"""Between how limits are enforced and the system folders that are not copy-on-write."""
+
+
+class Limits:
+    """A container's limits, made once by its holder and found again by whoever enters."""
+
+    def __init__(self, text: str, procs: list[int], oom_fd: int | None) -> None:
+        self.text = text
+        """As a job's page shows it."""
+        self.procs = procs
+        """Open `cgroup.procs` files; empty: rlimits."""
+        self._oom_fd = oom_fd
+
+    def join(self, plan: PlanDict) -> None:
+        """Put the calling process, and all it starts, under the limits. Call before privileges are dropped."""
+        for fd in self.procs:
+            os.write(fd, b"0")
+        if not self.procs:
+            _lower(resource.RLIMIT_DATA, plan["memory_mib"] * _MIB)
+        _raise_oom_score()
+
+    def join_late(self, plan: PlanDict) -> None:
+        """What counts per user namespace, and so can be set only inside one."""
+        if not self.procs and os.getuid() != 0:
+            _lower(resource.RLIMIT_NPROC, plan["pids"])
+
+    def saw_oom(self) -> bool:
+        """Whether the kernel has killed any of its programs for memory."""
+        if self._oom_fd is None:
+            return False
+        return cgroups.oom_kills(os.pread(self._oom_fd, 4096, 0).decode()) > 0
+
+
+def make(plan: PlanDict) -> Limits:
+    """Create the groups and write the limits; falls back to rlimits and says why."""
+    name = plan["cgroup"]
+    sizes = {"cpus": plan["cpus"], "memory_mib": plan["memory_mib"], "pids": plan["pids"]}
+    try:
+        if _is_v2():
+            _create(cgroups.folders_v2(name))
+            _write(cgroups.writes_v2(name, **sizes))
+        else:
+            _create(cgroups.folders_v1(name))
+            _write(cgroups.writes_v1(name, **sizes))
+    except OSError as error:
+        remove(name)
+        return Limits(cgroups.soft_text([f"{error.filename or cgroups.MOUNT}: {error.strerror}"]), [], None)
+    return find(plan)
+
+
+def find(plan: PlanDict) -> Limits:
+    """The limits that `make` made; rlimits where there are none."""
+    name = plan["cgroup"]
+    folders, oom_file = (
+        (cgroups.folders_v2(name), cgroups.oom_file_v2(name))
+        if _is_v2()
+        else (cgroups.folders_v1(name), cgroups.oom_file_v1(name))
+    )
+    try:
+        procs = [_open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in folders]
+        return Limits(f"cgroup {'v2' if _is_v2() else 'v1'}", procs, _open(oom_file, os.O_RDONLY))
+    except OSError as error:
+        return Limits(cgroups.soft_text([f"{error.filename}: {error.strerror}"]), [], None)
+
+
+def remove(name: str) -> bool:
+    """Remove the groups; False where a dying process still sits in one (try again in a moment)."""
+    gone = [_remove(_path(folder)) for folder in (*cgroups.folders_v1(name), *cgroups.folders_v2(name))]
+    return all(gone)
+
+
+def _is_v2() -> bool:
+    return os.path.exists(_path("cgroup.controllers"))
+
+
+def _path(relative: str) -> str:
+    return os.path.join(cgroups.MOUNT, relative)
+
+
+def _open(relative: str, flags: int) -> int:
+    return os.open(_path(relative), flags | os.O_CLOEXEC)
+
+
+def _create(folders: list[str]) -> None:
+    for folder in folders:
+        os.makedirs(_path(folder), exist_ok=True)
+
+
+def _write(writes: list[cgroups.Write]) -> None:
+    for write in writes:
+        try:
+            fd = _open(write.path, os.O_WRONLY)
+        except FileNotFoundError:
+            if write.optional:
+                continue
+            raise
+        try:
+            os.write(fd, write.value.encode())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, _path(write.path)) from None
+        finally:
+            os.close(fd)
+
+
+def _remove(path: str) -> bool:
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        return error.errno != errno.EBUSY
+    return True
+
+
+def _lower(which: int, value: int) -> None:
+    _, hard = resource.getrlimit(which)
+    bounded = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (bounded, bounded))
+
+
+def _raise_oom_score() -> None:
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, _JOB_OOM_SCORE)
+    finally:
+        os.close(fd)

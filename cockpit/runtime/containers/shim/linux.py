@@ -1,0 +1,122 @@
+"""Linux calls that Python 3.11 does not offer, through libc. Every failure is an OSError that names the call."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import select
+import struct
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWUTS = 0x0400_0000
+CLONE_NEWIPC = 0x0800_0000
+CLONE_NEWUSER = 0x1000_0000
+CLONE_NEWPID = 0x2000_0000
+
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_NODEV = 4
+MS_BIND = 4096
+MS_REC = 16384
+MS_SLAVE = 1 << 19
+MNT_DETACH = 2
+UMOUNT_NOFOLLOW = 8
+
+_PR_SET_NAME = 15
+_PR_CAPBSET_READ = 23
+_PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION_3 = 0x2008_0522
+_FLOCK = struct.Struct("@hhqqi0q")
+"""struct flock of a 64-bit system: type, whence, start, length, pid."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(fd: int, flags: int) -> None:
+    """Join the namespaces `flags` of a pidfd, or the one namespace of a namespace file."""
+    _check(_libc.setns(fd, flags), "setns")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    _check(
+        _libc.mount(source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags), options.encode()),
+        f"mount {kind or 'bind'} on {target}",
+    )
+
+
+def bind(source: str, target: str) -> None:
+    """Show `source` and everything mounted below it at `target`."""
+    mount(source, target, None, MS_BIND | MS_REC)
+
+
+def unmount(target: str) -> None:
+    _check(_libc.umount2(target.encode(), MNT_DETACH | UMOUNT_NOFOLLOW), f"unmount {target}")
+
+
+def set_hostname(name: str) -> None:
+    raw = name.encode()
+    _check(_libc.sethostname(raw, len(raw)), "sethostname")
+
+
+def name_process(name: str) -> None:
+    """What `ps -o comm` shows; at most 15 bytes."""
+    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl name")
+
+
+def become_subreaper() -> None:
+    """Orphans below this process become its children, not those of the namespace's first process."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl subreaper")
+
+
+def drop_bounding_capabilities() -> None:
+    """No program executed from here on can gain any capability."""
+    _check(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl ambient")
+    capability = 0
+    while _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) >= 0:
+        _check(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl bounding set")
+        capability += 1
+
+
+def drop_capabilities() -> None:
+    """Give up every capability of this process, and any way to new privileges."""
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    _check(_libc.capset(header, bytes(24)), "capset")
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl no_new_privs")
+
+
+def try_lock(fd: int) -> bool:
+    """Take the write lock of this open file, for as long as any copy of `fd` is open; False where it is taken."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_locked(fd: int) -> bool:
+    """Whether someone else holds the lock; asking never takes it."""
+    answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+def has_ended(pidfd: int, *, within_milliseconds: int = 0) -> bool:
+    """Whether the process of a pidfd is dead (a zombie is), or dies in time."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(within_milliseconds))

@@ -1,0 +1,113 @@
+"""Folders of the machine that a container is shown, opened with the submitter's credentials and bound from there.
+
+A folder is opened once; what is bound is what was opened, whatever its path names a moment later.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cockpit.runtime.containers.shim import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.runtime.containers.shim.attempt import MountDict, PlanDict
+
+_OWN_TOPS = frozenset({"bin", "dev", "etc", "proc", "sbin", "sys", "usr", "workspace"})
+
+
+class SourceError(Exception):
+    """A folder cannot be shown; the text says which, where and why."""
+
+
+class Sources:
+    """Opens and binds folders into numbered places of `stage`, and collects what bubblewrap is told about them."""
+
+    def __init__(self, plan: PlanDict, stage: str) -> None:
+        self._plan = plan
+        self._stage = stage
+        self.binds: list[tuple[str, str, bool]] = []
+        self.masked: list[str] = []
+        """Where the engine's state would show through."""
+
+    def add_mount(self, mount: MountDict) -> None:
+        what, source, target = mount["what"], mount["source"], mount["target"]
+        if os.path.normpath(target) != target or not target.startswith("/workspace/"):
+            raise SourceError(f"{what}: {target} is not a place in the container")
+        try:
+            fd = _open_as(self._plan, source, create=mount["create"])
+        except OSError as error:
+            reason = (error.strerror or "cannot be opened").lower()
+            raise SourceError(f"{what}: {source}: {reason} for user {self._plan['user']}") from None
+        self._add(fd, what, target, writable=mount["writable"])
+
+    def add_home(self) -> None:
+        """Show the home where there is one that may be shown."""
+        home, access = self._plan["home"], self._plan["home_access"]
+        if access == "none" or not _may_be_shown(home):
+            return
+        try:
+            fd = _open_as(self._plan, home, create=False)
+        except OSError:
+            return
+        self._add(fd, "home", home, writable=access == "rw")
+
+    def _add(self, fd: int, what: str, target: str, *, writable: bool) -> None:
+        real = os.readlink(f"/proc/self/fd/{fd}")
+        place = os.path.join(self._stage, str(len(self.binds)))
+        os.mkdir(place)
+        linux.bind(f"/proc/self/fd/{fd}", place)
+        os.close(fd)
+        self.binds.append((place, target, writable))
+        self.masked.extend(self._shows_state(real, what, target))
+
+    def _shows_state(self, real: str, what: str, target: str) -> Iterator[str]:
+        state = os.path.realpath(self._plan["state"])
+        if os.path.commonpath([real, state]) == state:
+            raise SourceError(f"{what}: {real} lies in the engine's own folder {state}; choose another one")
+        if os.path.commonpath([real, state]) == real:
+            yield os.path.join(target, os.path.relpath(state, real))
+
+
+def _may_be_shown(home: str) -> bool:
+    """A home is somebody's own folder: not the root, not a system folder, not the parent of all homes."""
+    if not home.startswith("/") or os.path.normpath(home) != home:
+        return False
+    parts = home.split("/")[1:]
+    return home == "/root" or (len(parts) > 1 and parts[0] not in _OWN_TOPS and home != "/var/tmp")  # noqa: S108
+
+
+def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:
+    """A path descriptor of a folder, with no more rights than the submitter has."""
+    with _Credentials(plan):
+        if create:
+            os.makedirs(path, exist_ok=True)
+        listed = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return os.open(f"/proc/self/fd/{listed}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        finally:
+            os.close(listed)
+
+
+class _Credentials:
+    """While inside: the submitter's ids, for the kernel's checks. An ordinary user's shim has no others anyway."""
+
+    def __init__(self, plan: PlanDict) -> None:
+        self._plan = plan
+        self._switches = not plan["rootless"]
+        self._groups: list[int] = []
+
+    def __enter__(self) -> None:
+        if self._switches:
+            self._groups = os.getgroups()
+            os.setgroups(self._plan["groups"])
+            os.setegid(self._plan["gid"])
+            os.seteuid(self._plan["uid"])
+
+    def __exit__(self, *_: object) -> None:
+        if self._switches:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(self._groups)

@@ -1,0 +1,118 @@
+"""The container's `/`: real folders and links, with one copy-on-write overlay per system folder of the machine.
+
+    FOLDER/root         what becomes `/`
+    FOLDER/upper, work  what the job changed in /usr, /etc, /opt …; only ever mounted by the one holder
+
+One overlay per folder rather than one of `/`: an ordinary user's namespace refuses `lowerdir=/` (its mounts are
+locked), and nothing of the machine that was not named can show through. `/` and the empty folders belong to the engine,
+so that a job cannot put a link where the next holder mounts; the system folders belong to the submitter.
+Source: Documentation/filesystems/overlayfs.rst.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cockpit.runtime.containers.shim import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cockpit.runtime.containers.shim.attempt import Attempt, PlanDict
+
+_FOLDERS = ("usr", "etc", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_EMPTY = (
+    *("dev", "proc", "sys", "tmp", "run", "root", "home", "workspace", "mnt", "media", "srv"),
+    *("var/tmp", "var/cache", "var/lib", "var/log"),
+)
+_OPTIONS = "redirect_dir=off,index=off,metacopy=off"
+_ROOTLESS_OPTIONS = "userxattr"
+
+
+def make_root(attempt: Attempt, plan: PlanDict) -> list[str]:
+    """Fill FOLDER/root; gives the system folders that could only be shown read-only, because they take no overlay
+    (something is mounted inside, or the state folder's file system cannot be an upper layer)."""
+    os.chdir(attempt.path)
+    for name in _EMPTY:
+        os.makedirs(f"root/{name}", exist_ok=True)
+    return [f"/{name}" for name in _FOLDERS if os.path.lexists(f"/{name}") and not _make_folder(plan, name)]
+
+
+def inner_mounts(mount_points: Iterable[str], without: Iterable[str]) -> list[str]:
+    """Mount points inside the system folders: an overlay shows only what lies below them. Those inside one of
+    `without` are left out."""
+    left_out = tuple(f"{path}/" for path in without)
+    return [
+        point
+        for point in mount_points
+        if point.split("/")[1] in _FOLDERS and point.count("/") > 1 and not point.startswith(left_out)
+    ]
+
+
+def mount_points() -> list[str]:
+    """Every mount point of this namespace, in mounting order."""
+    with open("/proc/self/mountinfo", "rb") as stream:
+        return [_unescaped(line.split()[4]) for line in stream]
+
+
+def is_system(path: str) -> bool:
+    """Whether a path of the machine appears in the container by itself, being in a system folder."""
+    return path.split("/")[1] in _FOLDERS
+
+
+def _make_folder(plan: PlanDict, name: str) -> bool:
+    if os.path.islink(f"/{name}"):
+        if not os.path.lexists(f"root/{name}"):
+            os.symlink(os.readlink(f"/{name}"), f"root/{name}")
+        return True
+    for layer in ("root", "upper", "work"):
+        os.makedirs(f"{layer}/{name}", exist_ok=True)
+    if name == "etc":
+        _introduce(plan)
+    if not plan["rootless"]:
+        os.chown(f"upper/{name}", plan["uid"], plan["gid"])
+    return _mount_overlay(name, _ROOTLESS_OPTIONS if plan["rootless"] else _OPTIONS)
+
+
+def _mount_overlay(name: str, options: str) -> bool:
+    """Relative paths: whatever the state folder is called, nothing in it needs escaping."""
+    layers = f"lowerdir=/{name},upperdir=upper/{name},workdir=work/{name}"
+    try:
+        linux.mount("overlay", f"root/{name}", "overlay", linux.MS_NOSUID | linux.MS_NODEV, f"{layers},{options}")
+    except OSError:
+        return False
+    return True
+
+
+def _introduce(plan: PlanDict) -> None:
+    """Let the container's own files know its host name, and a submitter whom only a directory service knows."""
+    name = plan["hostname"]
+    _add_once("hostname", f"{name}\n")
+    _add_once("hosts", f"{_text('/etc/hosts')}127.0.1.1 {name}\n")
+    users = _text("/etc/passwd")
+    if not any(line.split(":")[2:3] == [str(plan["uid"])] for line in users.splitlines()):
+        _add_once("passwd", f"{users}{plan['user']}:x:{plan['uid']}:{plan['gid']}::{plan['home']}:/bin/sh\n")
+
+
+def _add_once(name: str, text: str) -> None:
+    path = f"upper/etc/{name}"
+    if not os.path.lexists(path):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        with open(fd, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(text)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            text = stream.read()
+    except OSError:
+        return ""
+    return text if text.endswith("\n") or not text else f"{text}\n"
+
+
+def _unescaped(word: bytes) -> str:
+    """mountinfo writes space, tab, newline and backslash as three octal digits."""
+    first, *rest = word.split(b"\\")
+    return os.fsdecode(first + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest))

@@ -1,0 +1,143 @@
+"""Builds what a container sees, inside the shim's own mount namespace, and keeps it open as a namespace file.
+
+FOLDER/stage is a tmpfs of the shim's namespace: the container's own /tmp, /run, /root and /var/tmp, and the places
+where the folders that it is shown are bound before bubblewrap puts them where they belong.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+
+from cockpit.runtime.containers.shim import bubblewrap, linux, system
+from cockpit.runtime.containers.shim.sources import Sources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cockpit.runtime.containers.shim.attempt import Attempt, PlanDict
+
+VIEW_FD = 100
+"""Where a holder keeps its container's mount namespace open, for those who enter."""
+
+_OWN = (("tmp", 0o1777), ("var/tmp", 0o1777), ("run", 0o755), ("root", 0o700))
+_SEARCH_PATH = "/usr/bin:/bin:/usr/local/bin"
+_MIB = 1 << 20
+
+
+class ViewError(Exception):
+    """The container's file system could not be made; the text says why."""
+
+
+def opened_by(holder: int) -> str:
+    """The namespace file that a holder keeps open; its pid as the reader's /proc counts."""
+    return f"/proc/{holder}/fd/{VIEW_FD}"
+
+
+def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
+    """Make the view and keep it open as `VIEW_FD`; gives the system folders that are only readable in it, see
+    `system`. Needs an own mount and pid namespace, and root in them.
+
+    Raises ViewError or SourceError with a sentence, OSError where a call failed unexpectedly.
+    """
+    size = plan["scratch_mib"] * _MIB
+    stage = attempt.file("stage")
+    os.makedirs(stage, exist_ok=True)
+    linux.mount("cockpit", stage, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"size={size},mode=0755")
+    inner = system.mount_points()
+    read_only = system.make_root(attempt, plan)
+    sources = Sources(plan, stage)
+    own = _make_own(stage, plan)
+    sources.add_home()
+    for mount in plan["mounts"]:
+        sources.add_mount(mount)
+    state = os.path.realpath(attempt.state)
+    view = bubblewrap.View(
+        root=attempt.file("root"),
+        binds=[*own, *_resolver(), *sources.binds],
+        read_only=[*read_only, *system.inner_mounts(inner, without=[*read_only, state])],
+        masked=[*([state] if system.is_system(state) else ()), *sources.masked],
+        devices=plan["devices"] if devices else (),
+        shared_memory_bytes=size,
+    )
+    view_fd = _run_bubblewrap(view)
+    os.dup2(view_fd, VIEW_FD, inheritable=False)
+    os.close(view_fd)
+    return read_only
+
+
+def _make_own(stage: str, plan: PlanDict) -> list[tuple[str, str, bool]]:
+    """The container's own, empty folders, in memory."""
+    for name, mode in _OWN:
+        folder = os.path.join(stage, "own", name)
+        os.makedirs(folder)
+        os.chmod(folder, mode)
+        if not plan["rootless"]:
+            os.chown(folder, plan["uid"], plan["gid"])
+    return [(os.path.join(stage, "own", name), f"/{name}", True) for name, _ in _OWN]
+
+
+def _resolver() -> list[tuple[str, str, bool]]:
+    """/etc/resolv.conf is often a link into /run, where the container has its own."""
+    real = os.path.realpath("/etc/resolv.conf")
+    return [(real, real, False)] if real.startswith("/run/") and os.path.isfile(real) else []
+
+
+def _run_bubblewrap(view: bubblewrap.View) -> int:
+    """The mount namespace that bubblewrap made; see `bubblewrap` for why its command never runs."""
+    block_read, block_write = os.pipe()
+    info_read, info_write = os.pipe()
+    errors = os.memfd_create("bubblewrap", os.MFD_CLOEXEC)
+    try:
+        for fd in (block_read, info_write):
+            os.set_inheritable(fd, True)
+        pid = _spawn(bubblewrap.arguments(view, block_fd=block_read, info_fd=info_write), errors)
+        os.close(info_write)
+        info = _read_all(info_read)
+        if not info:
+            os.waitpid(pid, 0)
+            raise ViewError(_complaint(errors))
+        view_fd = os.open(f"/proc/{json.loads(info)['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        os.write(block_write, b".")
+        os.waitpid(pid, 0)
+        if _is_empty(block_read):
+            return view_fd
+        os.close(view_fd)
+        raise ViewError(_complaint(errors))
+    finally:
+        for fd in (block_read, block_write, info_read, errors):
+            os.close(fd)
+
+
+def _spawn(arguments: list[str], errors: int) -> int:
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for folder in _SEARCH_PATH.split(":"):
+            program = os.path.join(folder, arguments[0])
+            if os.path.exists(program):
+                actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
+                actions.append((os.POSIX_SPAWN_DUP2, errors, 2))
+                return os.posix_spawn(program, arguments, {}, file_actions=actions, setsigmask=[])
+    finally:
+        os.close(null)
+    raise ViewError("bubblewrap (bwrap) is not installed on this node; install it: apt-get install bubblewrap")
+
+
+def _read_all(fd: int) -> bytes:
+    parts = []
+    while part := os.read(fd, 4096):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _is_empty(pipe: int) -> bool:
+    fcntl.fcntl(pipe, fcntl.F_SETFL, os.O_NONBLOCK)
+    try:
+        return os.read(pipe, 1) == b""
+    except BlockingIOError:
+        return True
+
+
+def _complaint(errors: int) -> str:
+    text = os.pread(errors, 1000, 0).decode(errors="replace").strip()
+    return f"the container's file system could not be made: {text or 'bubblewrap ended without a word'}"

@@ -1,0 +1,95 @@
+"""What wakes the driver: holders that go away, and the bell that shims ring."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cockpit.runtime.containers.shim.attempt import Attempt
+
+_READ_BYTES = 65536
+
+
+class Watched:
+    """One attempt and its holder, if that lives; `on_gone` is called once when it dies."""
+
+    def __init__(self, attempt: Attempt, on_gone: Callable[[], None]) -> None:
+        self.attempt = attempt
+        self.started = False
+        """Its start has been reported."""
+        self.ended = False
+        """Its end has been reported, or is nobody's concern any more."""
+        self._on_gone = on_gone
+        self._gone = asyncio.Event()
+        self._pidfd = attempt.open_holder()
+        if self._pidfd is None:
+            self._gone.set()
+        else:
+            asyncio.get_running_loop().add_reader(self._pidfd, self._died)
+
+    @property
+    def alive(self) -> bool:
+        return not self._gone.is_set()
+
+    def send(self, number: signal.Signals) -> None:
+        """To exactly this holder; nothing happens where it is dead."""
+        if self._pidfd is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    async def leave(self, leave_signal: signal.Signals, seconds: float) -> None:
+        """Ask the holder to end, insist after `seconds`; returns when it is gone, and its container with it."""
+        self.send(leave_signal)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._gone.wait()
+        except TimeoutError:
+            self.send(signal.SIGKILL)
+            await self._gone.wait()
+
+    def close(self) -> None:
+        """Stop watching. The holder goes on."""
+        if self._pidfd is not None:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def _died(self) -> None:
+        self.close()
+        self._gone.set()
+        self._on_gone()
+
+
+class Bell:
+    """A FIFO in which shims write the names of attempts that the driver should look at."""
+
+    def __init__(self, path: Path, on_name: Callable[[str], None]) -> None:
+        self._path = path
+        self._on_name = on_name
+        self._fd = -1
+        self._rest = b""
+
+    def open(self) -> None:
+        """Opened for writing too, so that it does not end when the last shim closes it."""
+        with suppress(FileExistsError):
+            os.mkfifo(self._path, 0o600)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        asyncio.get_running_loop().add_reader(self._fd, self._read)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            asyncio.get_running_loop().remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read(self) -> None:
+        *lines, self._rest = (self._rest + os.read(self._fd, _READ_BYTES)).split(b"\n")
+        for line in lines:
+            self._on_name(line.decode(errors="replace"))
