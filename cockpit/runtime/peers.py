@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import errno
 import os
 import pwd
 import socket
@@ -14,6 +15,7 @@ from cockpit.model.ids import UserName
 from cockpit.model.job import Submitter
 
 _SO_PEERGROUPS = 59
+_LONGEST_OPTION = 1024
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -32,19 +34,26 @@ def peer_actor(peer: PeerSocket, *, system: bool) -> Actor | None:
     _, uid, gid = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     if not system and uid != os.geteuid():
         return None
-    who = Submitter(*_name_and_home(uid, gid, _groups(peer)))
+    name, home = _name_and_home(uid)
+    who = Submitter(name, uid, gid, _groups(peer, name, gid), home)
     return Actor(who, admin=uid == 0 or not system)
 
 
-def _groups(peer: PeerSocket) -> tuple[int, ...]:
+def _groups(peer: PeerSocket, name: str, gid: int) -> tuple[int, ...]:
+    """As the kernel knows them; of somebody with more than it hands out at once, as the group database does."""
     found = array.array("I")
-    found.frombytes(peer.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, 65_536 * found.itemsize))
+    try:
+        found.frombytes(peer.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _LONGEST_OPTION))
+    except OSError as error:
+        if error.errno != errno.ERANGE:
+            raise
+        return tuple(os.getgrouplist(name, gid))
     return tuple(found)
 
 
-def _name_and_home(uid: int, gid: int, groups: tuple[int, ...]) -> tuple[UserName, int, int, tuple[int, ...], str]:
+def _name_and_home(uid: int) -> tuple[UserName, str]:
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
-        return UserName(str(uid)), uid, gid, groups, "/"
-    return UserName(entry.pw_name), uid, gid, groups, entry.pw_dir
+        return UserName(str(uid)), "/"
+    return UserName(entry.pw_name), entry.pw_dir

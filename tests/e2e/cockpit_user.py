@@ -8,11 +8,12 @@ import pwd
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 COMMAND_SECONDS = 60
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,6 +140,14 @@ class CockpitUser:
         for pid in processes:
             if pid != os.getpid():
                 os.kill(pid, signal.SIGKILL)
+
+
+def eventually(holds: Callable[[], object], seconds: float = 20) -> None:
+    """Wait until it holds: for what other processes do in their own time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.02)
 
 
 def _environ(process: Path) -> bytes:

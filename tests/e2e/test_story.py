@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.cockpit_user import eventually
+
 if TYPE_CHECKING:
     from tests.e2e.cockpit_user import CockpitUser
 
@@ -55,9 +57,8 @@ def test_holds_are_listed_extended_and_ended(user: CockpitUser) -> None:
     assert user.rows("holds") == []
     assert user.run("shell", job, "--", "true").returncode != 0
     folder = user.folder / "state/cockpit-cluster/containers"
-    types = [row["type"] for row in user.rows("events", job)]
-    assert types[-1] == "hold_ended"
-    assert not [each for each in folder.iterdir() if each.name.startswith(f"{job}.")]
+    assert user.rows("events", job)[-1]["event"] == "hold_ended"
+    eventually(lambda: not list(folder.glob(f"{job}.*")))
 
 
 @pytest.mark.req("JT-30", "JT-07")
