@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
-from cockpit.runtime.filesystems import network_filesystem
+from cockpit.formats.mountinfo import network_filesystem
 from cockpit.runtime.findings import Finding, missing, ok
 from cockpit.runtime.sysfiles import read_text
 
