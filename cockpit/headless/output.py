@@ -95,7 +95,8 @@ def _write_grid(
 ) -> None:
     from cockpit.headless.grid import grid_lines  # noqa: PLC0415 - JSON needs none of it
 
-    room = streams.columns if streams.stdout.isatty() else None
+    fits = streams.stdout.isatty() and args.output == Form.TABLE
+    room = streams.columns if fits else None
     for line in grid_lines(columns, rows, context, header=not args.no_header, room=room):
         streams.line(line)
 

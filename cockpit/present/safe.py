@@ -46,8 +46,7 @@ def is_emoji(char: str) -> bool:
 
 def _escaped(text: str) -> str:
     return "".join(
-        escaped(char) if is_harmful(char) and not _joins_emoji(text, index) else char
-        for index, char in enumerate(text)
+        escaped(char) if is_harmful(char) and not _joins_emoji(text, index) else char for index, char in enumerate(text)
     )
 
 
