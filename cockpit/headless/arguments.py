@@ -16,7 +16,6 @@ from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 
-
 MINUS_VALUED: Final = frozenset({"--sort", "--filter"})
 """Options whose value may begin with a minus."""
 
@@ -159,6 +158,10 @@ def _verb_name(words: Sequence[str]) -> str:
     for name in (" ".join(words[:2]), words[0]):
         if name in VERBS:
             return name
+    if words[0].startswith("-"):
+        raise UsageError(
+            f"{safe(words[0])} is not an option of every verb; write it after the verb\nAll verbs: cockpit --help"
+        )
     hint = nearest(words[0], VERBS)
     raise UsageError(
         f"there is no verb {safe(words[0])}"

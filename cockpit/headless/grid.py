@@ -19,13 +19,11 @@ def grid_lines(
     columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool, room: int | None
 ) -> list[str]:
     """One line a row. `room` is the terminal's width; None: everything is written in full."""
-    cells = [column.texts(rows, context) for column in columns]
-    if header:
-        cells = [[column.title, *texts] for column, texts in zip(columns, cells, strict=True)]
+    cells = [column_cells(column, rows, context, header=header) for column in columns]
     widths = [max(map(width, texts), default=0) for texts in cells]
+    kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)
+    columns, cells, widths = [columns[at] for at in kept], [cells[at] for at in kept], [widths[at] for at in kept]
     if room is not None:
-        kept = kept_columns(columns, widths, room)
-        columns, cells, widths = ([part[at] for at in kept] for part in (columns, cells, widths))
         widths = fitted(widths, [not column.right for column in columns], room)
     shaped = [
         _shaped(texts, column_width, column.right)
@@ -34,7 +32,13 @@ def grid_lines(
     return [GAP.join(line).rstrip() for line in zip(*shaped, strict=True)]
 
 
-def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
+def column_cells(column: Column, rows: Sequence[Any], context: Context, *, header: bool) -> list[str]:
+    """The texts of one column, led by its title where that is wanted."""
+    texts = column.texts(rows, context)
+    return [column.title, *texts] if header else texts
+
+
+def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) -> Sequence[int]:
     """Indexes of the columns to show: spare ones go, the last one first, until the rest is comfortable."""
     least = [wide if column.right else min(wide, COMFORTABLE) for column, wide in zip(columns, widths, strict=True)]
     kept = list(range(len(columns)))

@@ -71,6 +71,7 @@ def test_each_error_has_its_exit_code(error: CockpitError, code: ExitCode) -> No
     ("argv", "says"),
     [
         (["jbos"], "did you mean jobs?"),
+        (["-o", "json", "jobs"], "write it after the verb"),
         (["zzz"], "there is no verb zzz"),
         (["jobs", "--outptu", "json"], "unrecognized arguments"),
         (["jobs", "--out", "json"], "unrecognized arguments"),

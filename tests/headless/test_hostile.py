@@ -37,7 +37,7 @@ def hostile_desk(text: str) -> Desk:
     desk = Desk()
     backend = desk.backend
     node = NodeName(text)
-    fields = {name: text for name in ("name", "user", "command", "project", "pool", "output", "algorithm")}
+    fields = dict.fromkeys(("name", "user", "command", "project", "pool", "output", "algorithm"), text)
     backend.job_rows = [
         samples.failed_row(4715, **fields, card_models=(text,), placed_on=(node,)),
         samples.queued_row(1, reason=msgspec.structs.replace(samples.WAITS, card_models=(text,))),

@@ -17,7 +17,8 @@ from tests.headless.conftest import Desk
 GOLDEN = """\
   ID  NAME       USER  STATE              NODES  CARDS     TIME    LIMIT  START  WHY
 4711  llama-sft  ann   running                2     16  2:00:00  8:00:00  10:00  –
-4720  vit-sweep  bob   queued                 1      4        –  8:00:00  –      waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free
+4720  vit-sweep  bob   queued                 1      4        –  8:00:00  –      \
+waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free
 4715  bert-eval  bob   error · held 3:59      1    0.5  1:59:00  8:00:00  10:00  exit 3
 4722  前処理     ann   queued                 1      0        –  8:00:00  –      held by ann since 11:02
 4699  [bold]red  ann   running · ending       1      0  2:00:00  8:00:00  10:00  is being stopped
