@@ -75,7 +75,7 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
         prog=f"cockpit {name}",
         description=VERBS[name][2] + ".",
         epilog="examples:\n" + "\n".join(f"  {example}" for example in verb.examples),
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=_help_formatter,
         allow_abbrev=False,
         add_help=False,
     )
@@ -83,6 +83,11 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
     parser.add_argument("-c", "--cluster", metavar="NAME", help="the cluster to look at")
     parser.add_argument("-h", "--help", action="store_true", help="show this")
     return parser
+
+
+def _help_formatter(prog: str) -> RawDescriptionHelpFormatter:
+    """Of a fixed width: asking the terminal would import shutil for every command."""
+    return RawDescriptionHelpFormatter(prog, max_help_position=32, width=100)
 
 
 def usage() -> str:

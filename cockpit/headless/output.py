@@ -106,7 +106,8 @@ def _write_json(
 ) -> None:
     from cockpit.headless.records import json_document  # noqa: PLC0415
 
-    streams.write(json_document(columns, rows, context))
+    for piece in json_document(columns, rows, context):
+        streams.write(piece)
 
 
 def _write_jsonl(
