@@ -9,7 +9,7 @@ from cockpit.model.reasons import Reason, WouldDelay
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.placement import Found, ShareFit, find
+from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.reservation import Guard, Horizon
@@ -57,7 +57,7 @@ class _Round:
         self._snapshot = snapshot
         self._index = index
         self._policy = policy
-        self._share_fit = _share_fit(snapshot, policy, shapes)
+        self._fit = _fit(snapshot, policy, shapes)
         self._ends = dict(snapshot.ends)
         self._horizon = Horizon(index, self._ends, snapshot.now)
 
@@ -70,7 +70,7 @@ class _Round:
         """Start the job, or note that its shape failed."""
         if never := infeasible(shape, self._index.floor):
             self.failed[shape] = never
-        elif (found := find(self._index, shape, self._share_fit)) is None:
+        elif (found := find(self._index, shape, self._fit)) is None:
             self.failed[shape] = None
             self.guard = self.guard or self._horizon.guard(job.id, shape)
         elif self.guard and not (found := self._beside_head(self.guard, job, shape, found)):
@@ -89,7 +89,7 @@ class _Round:
             return None
         if self._admitted(guard, job, found.placement):
             return found
-        other = find(self._index, shape, self._share_fit, avoid=guard.reserved_nodes())
+        other = find(self._index, shape, self._fit, avoid=guard.reserved_nodes())
         return other if other and self._admitted(guard, job, other.placement) else None
 
     def _admitted(self, guard: Guard, job: Job, placement: Placement) -> bool:
@@ -106,7 +106,7 @@ class _Round:
         return Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
 
 
-def _share_fit(snapshot: Snapshot, policy: Policy, shapes: list[Shape]) -> ShareFit | None:
+def _fit(snapshot: Snapshot, policy: Policy, shapes: list[Shape]) -> Fit | None:
     if policy.fraction_fit is FractionFit.BEST:
         return None
     running = (snapshot.occupied[job] for job in snapshot.ends if job in snapshot.occupied)
