@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from cockpit import __version__
 from cockpit.errors import CockpitError
@@ -15,6 +15,9 @@ from cockpit.model.ids import JobRef
 from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
+
+MINUS_VALUED: Final = frozenset({"--sort", "--filter"})
+"""Options whose value may begin with a minus."""
 
 
 class Verb(NamedTuple):
@@ -48,6 +51,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     name = _verb_name(words)
     verb = load(name)
     own, command = _split_command(words[len(name.split()) :])
+    own = _minus_joined(own)
     parser = verb_parser(name, verb)
     if {"-h", "--help"} & set(own):
         raise TextAsked(parser.format_help().rstrip())
@@ -71,7 +75,7 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
         prog=f"cockpit {name}",
         description=VERBS[name][2] + ".",
         epilog="examples:\n" + "\n".join(f"  {example}" for example in verb.examples),
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=_help_formatter,
         allow_abbrev=False,
         add_help=False,
     )
@@ -79,6 +83,11 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
     parser.add_argument("-c", "--cluster", metavar="NAME", help="the cluster to look at")
     parser.add_argument("-h", "--help", action="store_true", help="show this")
     return parser
+
+
+def _help_formatter(prog: str) -> RawDescriptionHelpFormatter:
+    """Of a fixed width: asking the terminal would import shutil for every command."""
+    return RawDescriptionHelpFormatter(prog, max_help_position=32, width=100)
 
 
 def usage() -> str:
@@ -154,12 +163,27 @@ def _verb_name(words: Sequence[str]) -> str:
     for name in (" ".join(words[:2]), words[0]):
         if name in VERBS:
             return name
+    if words[0].startswith("-"):
+        raise UsageError(
+            f"{safe(words[0])} is not an option of every verb; write it after the verb\nAll verbs: cockpit --help"
+        )
     hint = nearest(words[0], VERBS)
     raise UsageError(
-        f"cockpit has no verb {safe(words[0])}"
+        f"there is no verb {safe(words[0])}"
         + (f"; did you mean {hint}?" if hint else "")
         + "\nAll verbs: cockpit --help"
     )
+
+
+def _minus_joined(words: Sequence[str]) -> list[str]:
+    """`--sort -name` as `--sort=-name`: argparse would take the value for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in MINUS_VALUED:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _split_command(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -9,6 +9,8 @@ from cockpit.present.columns import Column, Context
 from cockpit.present.width import cut, pad, width
 
 GAP: Final = "  "
+COMFORTABLE: Final = 20
+"""A text column may be cut to this before spare columns are left out."""
 NARROWEST: Final = 8
 """A text column is never cut below this."""
 
@@ -17,24 +19,41 @@ def grid_lines(
     columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool, room: int | None
 ) -> list[str]:
     """One line a row. `room` is the terminal's width; None: everything is written in full."""
-    cells = [column.texts(rows, context) for column in columns]
-    if header:
-        cells = [[column.title, *texts] for column, texts in zip(columns, cells, strict=True)]
+    cells = [column_cells(column, rows, context, header=header) for column in columns]
     widths = [max(map(width, texts), default=0) for texts in cells]
+    kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)
+    columns, cells, widths = [columns[at] for at in kept], [cells[at] for at in kept], [widths[at] for at in kept]
     if room is not None:
         widths = fitted(widths, [not column.right for column in columns], room)
     shaped = [
-        _shaped(texts, columns_wide, column.right)
-        for texts, columns_wide, column in zip(cells, widths, columns, strict=True)
+        _shaped(texts, column_width, column.right)
+        for texts, column_width, column in zip(cells, widths, columns, strict=True)
     ]
     return [GAP.join(line).rstrip() for line in zip(*shaped, strict=True)]
+
+
+def column_cells(column: Column, rows: Sequence[Any], context: Context, *, header: bool) -> list[str]:
+    """The texts of one column, led by its title where that is wanted."""
+    texts = column.texts(rows, context)
+    return [column.title, *texts] if header else texts
+
+
+def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) -> Sequence[int]:
+    """Indexes of the columns to show: spare ones go, the last one first, until the rest is comfortable."""
+    least = [wide if column.right else min(wide, COMFORTABLE) for column, wide in zip(columns, widths, strict=True)]
+    kept = list(range(len(columns)))
+    for at in reversed(kept):
+        if _total([least[index] for index in kept]) <= room:
+            break
+        if columns[at].spare:
+            kept = [index for index in kept if index != at]
+    return kept
 
 
 def fitted(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
     """Widths that fit: the widest column that may shrink gives way, one place at a time, the last one first."""
     fit = list(widths)
-    excess = sum(fit) + len(GAP) * (len(fit) - 1) - room
-    for _ in range(excess):
+    for _ in range(_total(fit) - room):
         candidates = [at for at, wide in enumerate(fit) if may_shrink[at] and wide > NARROWEST]
         if not candidates:
             break
@@ -42,5 +61,9 @@ def fitted(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list
     return fit
 
 
-def _shaped(texts: Sequence[str], columns_wide: int, right: bool) -> list[str]:
-    return [pad(cut(text, columns_wide), columns_wide, right=right) for text in texts]
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _shaped(texts: Sequence[str], column_width: int, right: bool) -> list[str]:
+    return [pad(cut(text, column_width), column_width, right=right) for text in texts]

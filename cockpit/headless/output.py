@@ -95,7 +95,8 @@ def _write_grid(
 ) -> None:
     from cockpit.headless.grid import grid_lines
 
-    room = streams.columns if streams.stdout.isatty() else None
+    fits = streams.stdout.isatty() and args.output == Form.TABLE
+    room = streams.columns if fits else None
     for line in grid_lines(columns, rows, context, header=not args.no_header, room=room):
         streams.line(line)
 
@@ -105,7 +106,8 @@ def _write_json(
 ) -> None:
     from cockpit.headless.records import json_document
 
-    streams.write(json_document(columns, rows, context))
+    for piece in json_document(columns, rows, context):
+        streams.write(piece)
 
 
 def _write_jsonl(

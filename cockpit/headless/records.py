@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,10 +15,11 @@ JSON_VERSION: Final = 1
 FORMULA_STARTS: Final = ("=", "+", "-", "@")
 
 
-def json_document(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> bytes:
-    """`{"version": 1, "rows": [...]}` with a row a line."""
-    lines = json_lines(columns, rows, context).removesuffix(b"\n").replace(b"\n", b",\n")
-    return b'{"version": %d, "rows": [\n%b\n]}\n' % (JSON_VERSION, lines)
+def json_document(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> Iterator[bytes]:
+    """`{"version": 1, "rows": [...]}` in pieces: ten thousand rows are six megabytes, not to be copied."""
+    yield b'{"version": %d, "rows": ' % JSON_VERSION
+    yield encoded(records(columns, rows, context))
+    yield b"}\n"
 
 
 def json_lines(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> bytes:
@@ -32,15 +33,22 @@ def records(columns: Sequence[Column], rows: Sequence[Any], context: Context) ->
     return list(map(record, *(column.json(rows, context) for column in columns)))
 
 
-def encoded_lines(values: Sequence[Any]) -> bytes:
-    """One JSON value a line, every character that a terminal might obey as a \\u escape: the same value."""
+def encoded(values: Sequence[Any]) -> bytes:
+    """A JSON array, every character that a terminal might obey as a \\u escape: the same values."""
     try:
-        data = msgspec.json.Encoder().encode_lines(values)
+        data = msgspec.json.encode(values)
     except UnicodeEncodeError:
-        return _with_lone_surrogates(values)
-    if data.isascii() and b"\x7f" not in data:
-        return data
-    return b"\n".join(line if _plain(line) else _escaped(line) for line in data.split(b"\n"))
+        data = b""
+    return data if _plain(data) else b"[" + encoded_lines(values)[:-1].replace(b"\n", b",") + b"]"
+
+
+def encoded_lines(values: Sequence[Any]) -> bytes:
+    """One JSON value a line, escaped in the same way."""
+    try:
+        lines = msgspec.json.Encoder().encode_lines(values)
+    except UnicodeEncodeError:
+        lines = _with_lone_surrogates(values)
+    return lines if _plain(lines) else b"\n".join(map(_escaped, lines.split(b"\n")))
 
 
 def csv_text(columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool) -> str:
@@ -73,8 +81,9 @@ def _csv_text_of(value: object) -> str:
     return encoded_lines([value]).decode().strip()
 
 
-def _plain(line: bytes) -> bool:
-    return line.isascii() and b"\x7f" not in line
+def _plain(data: bytes) -> bool:
+    """Nothing in it needs an escape (JSON has escaped what is below the space)."""
+    return bool(data) and data.isascii() and b"\x7f" not in data
 
 
 def _escaped(line: bytes) -> bytes:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import tzinfo
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from cockpit.model.ids import Millis
 from cockpit.present.safe import safe_lines
@@ -35,12 +35,13 @@ class Streams:
 
     @classmethod
     def of_process(cls, now: Callable[[], Millis]) -> Streams:
+        """Those of this process; one that was closed before the start reads and writes nothing."""
         return cls(
-            stdin=sys.stdin.buffer,
-            stdout=sys.stdout.buffer,
-            stderr=sys.stderr.buffer,
+            stdin=sys.stdin.buffer if sys.stdin else _nowhere("rb"),
+            stdout=sys.stdout.buffer if sys.stdout else _nowhere("wb"),
+            stderr=sys.stderr.buffer if sys.stderr else _nowhere("wb"),
             now=now,
-            encoding=sys.stdout.encoding,
+            encoding=sys.stdout.encoding if sys.stdout else "utf-8",
         )
 
     @property
@@ -98,3 +99,7 @@ class Streams:
 
     def _encoded(self, text: str) -> bytes:
         return text.encode(self._encoding, "backslashreplace")
+
+
+def _nowhere(mode: Literal["rb", "wb"]) -> BinaryIO:
+    return open(os.devnull, mode)  # noqa: PTH123 - lives as long as the process

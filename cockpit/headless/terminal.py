@@ -36,26 +36,53 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
 
 
 def _relay(keyboard: int, screen: int, master: int, control: int) -> None:
-    sources = [keyboard, master, control]
+    """A shell that writes a lot while much is pasted must never wait for us while we wait for it: so keys that it does
+    not take yet are pending, and its output is read meanwhile."""
+    os.set_blocking(master, False)
+    pending = b""
     while True:
-        ready, _, _ = select.select(sources, [], [])
+        sources = [master, control] if pending or keyboard < 0 else [master, control, keyboard]
+        ready, takes, _ = select.select(sources, [master] if pending else [], [])
         if master in ready and not _copy(master, screen):
             return
-        if keyboard in ready and not _copy(keyboard, master):
-            sources.remove(keyboard)
+        if takes:
+            pending = pending[_written(master, pending) :]
+        if keyboard in ready:
+            pending = _read(keyboard)
+            keyboard = keyboard if pending else -1
         if control in ready:
             _drain(master, screen)
             return
 
 
 def _copy(source: int, target: int) -> bool:
-    """One piece; False at the end of the source."""
+    """One piece; False at the end of the source, or when the target is gone."""
     try:
         data = os.read(source, BLOCK)
         write_all(target, data)
+    except BlockingIOError:
+        return True
     except OSError:
         return False
     return bool(data)
+
+
+def _read(keyboard: int) -> bytes:
+    """Empty: the keyboard is gone."""
+    try:
+        return os.read(keyboard, BLOCK)
+    except OSError:
+        return b""
+
+
+def _written(master: int, data: bytes) -> int:
+    """How much the shell took; all when it is gone, for then nobody takes it any more."""
+    try:
+        return os.write(master, data)
+    except BlockingIOError:
+        return 0
+    except OSError:
+        return len(data)
 
 
 def _drain(master: int, screen: int) -> None:

@@ -82,6 +82,8 @@ class Column(msgspec.Struct, frozen=True):
     """JSON Schema of the fact where the kind does not say enough."""
     wide: bool = False
     """Shown only where everything is asked for."""
+    spare: bool = False
+    """Left out first where the screen is too narrow, the last one first."""
     nullable: bool = False
     aliases: tuple[str, ...] = ()
     """Other names that filters and `--columns` accept."""

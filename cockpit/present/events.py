@@ -32,7 +32,7 @@ def event_job(body: events.EventBody) -> JobId | None:
 
 
 def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
-    """What happened, without its actor: that is a column of its own. Times are told relative to the event."""
+    """What happened, without the job and the actor: those stand beside it. Times are told relative to the event."""
     body = record.body
     match body:
         case events.NodesChanged():
@@ -42,7 +42,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
         case events.EngineStopped():
             return f"the engine {safe(body.version)} stopped"
         case _:
-            return f"{body.job} {_of_job(body, record.at, zone)}"
+            return _of_job(body, record.at, zone)
 
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
@@ -62,7 +62,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
 def _before_running(body: _BeforeRunning) -> str:
     match body:
         case events.JobSubmitted():
-            return f"{safe(body.spec.name)} was submitted by {safe(body.submitter.name)}"
+            return f"was submitted as {safe(body.spec.name)} by {safe(body.submitter.name)}"
         case events.JobHeld():
             return f"was held by {safe(body.by)}"
         case events.JobReleased():
@@ -120,8 +120,9 @@ def _placement(placement: Placement) -> str:
     names = listed(dict.fromkeys(allocation.node for allocation in placement))
     if not milli:
         return names
-    cards = units.cards(milli)
-    return f"{names} with {cards} {'card' if milli <= WHOLE_CARD else 'cards'}"
+    if milli < WHOLE_CARD:
+        return f"{names} with {units.cards(milli)} of a card"
+    return f"{names} with {units.cards(milli)} {'card' if milli == WHOLE_CARD else 'cards'}"
 
 
 def _attempt(number: int) -> str:

@@ -27,11 +27,7 @@ def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
 
     `zone` None: this machine's.
     """
-    day, at = _local_minute(moment // 60_000, zone)
-    today = _local_minute(now // 60_000, zone)[0]
-    if day == today:
-        return at
-    return f"{day[5:]} {at}" if day[:4] == today[:4] else f"{day} {at}"
+    return _clock(moment // 60_000, now // 60_000, zone)
 
 
 def parse_moment(text: str) -> Millis | None:
@@ -48,6 +44,12 @@ def _iso_minute(minutes: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _local_minute(minutes: int, zone: tzinfo | None) -> tuple[str, str]:
-    local = (EPOCH + timedelta(minutes=minutes)).astimezone(zone)
-    return f"{local:%Y-%m-%d}", f"{local:%H:%M}"
+def _clock(minutes: int, now_minutes: int, zone: tzinfo | None) -> str:
+    local, today = _local(minutes, zone), _local(now_minutes, zone)
+    if local.date() == today.date():
+        return f"{local:%H:%M}"
+    return f"{local:%m-%d %H:%M}" if local.year == today.year else f"{local:%Y-%m-%d %H:%M}"
+
+
+def _local(minutes: int, zone: tzinfo | None) -> datetime:
+    return (EPOCH + timedelta(minutes=minutes)).astimezone(zone)

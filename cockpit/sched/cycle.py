@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import Reason, WouldDelay
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.placement import Found, ShareFit, find
+from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.reservation import Guard, guard_for
+from cockpit.sched.reservation import Guard, Horizon
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 from cockpit.sched.snapshot import Snapshot
-
-_MOST_SWEEPS = 4
-"""How many waiting jobs are tried as head: one whose room depends on containers kept nobody knows how long gets no
-reservation, and looking for one is what costs most in a cycle."""
 
 
 def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
@@ -61,10 +57,9 @@ class _Round:
         self._snapshot = snapshot
         self._index = index
         self._policy = policy
-        self._share_fit = _share_fit(snapshot, policy, shapes)
-        self._ends: dict[JobId, Millis] = {}
-        """Of the jobs this pass starts."""
-        self._sweeps = 0
+        self._fit = _fit(snapshot, policy, shapes)
+        self._ends = dict(snapshot.ends)
+        self._horizon = Horizon(index, self._ends, snapshot.now)
 
     def may_pass(self, job: Job, shape: Shape) -> bool:
         """Whether a job of a failed shape may still start: delaying the head is a matter of the time limit."""
@@ -75,9 +70,9 @@ class _Round:
         """Start the job, or note that its shape failed."""
         if never := infeasible(shape, self._index.floor):
             self.failed[shape] = never
-        elif (found := find(self._index, shape, self._share_fit)) is None:
+        elif (found := find(self._index, shape, self._fit)) is None:
             self.failed[shape] = None
-            self._reserve(job, shape)
+            self.guard = self.guard or self._horizon.guard(job.id, shape)
         elif self.guard and not (found := self._beside_head(self.guard, job, shape, found)):
             self.failed[shape] = WouldDelay(self.guard.head, self.guard.reserved_at)
         else:
@@ -88,19 +83,13 @@ class _Round:
         shortages = Shortages(self._index)
         return {shape: reason or shortages.reason(shape) for shape, reason in self.failed.items()}
 
-    def _reserve(self, job: Job, shape: Shape) -> None:
-        if self.guard is None and self._sweeps < _MOST_SWEEPS:
-            self._sweeps += 1
-            ends = {**self._snapshot.ends, **self._ends}
-            self.guard = guard_for(self._index, ends, job.id, shape, self._snapshot.now)
-
     def _beside_head(self, guard: Guard, job: Job, shape: Shape, found: Found) -> Found | None:
         """The room found, else other room off the head's nodes; None when the job would delay the head in either."""
         if not self._policy.backfill:
             return None
         if self._admitted(guard, job, found.placement):
             return found
-        other = find(self._index, shape, self._share_fit, avoid=guard.reserved_nodes())
+        other = find(self._index, shape, self._fit, avoid=guard.reserved_nodes())
         return other if other and self._admitted(guard, job, other.placement) else None
 
     def _admitted(self, guard: Guard, job: Job, placement: Placement) -> bool:
@@ -117,7 +106,7 @@ class _Round:
         return Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
 
 
-def _share_fit(snapshot: Snapshot, policy: Policy, shapes: list[Shape]) -> ShareFit | None:
+def _fit(snapshot: Snapshot, policy: Policy, shapes: list[Shape]) -> Fit | None:
     if policy.fraction_fit is FractionFit.BEST:
         return None
     running = (snapshot.occupied[job] for job in snapshot.ends if job in snapshot.occupied)

@@ -1,4 +1,4 @@
-"""Fragmentation gradient descent for shares of cards.
+"""Fragmentation gradient descent, for clusters where many jobs share cards.
 
 After "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", Weng et al.,
 USENIX ATC 2023, section 4. The fragmentation of a node is measured against a target workload: for each of its shapes m,
@@ -21,8 +21,8 @@ from cockpit.sched.shape import Shape
 Target = tuple[NodeSpec, int]
 """What one replica asks for, and how many replicas do."""
 
-_MOST_TARGETS = 32
-"""The most frequent shapes stand for all: the paper, too, measures against typical ones."""
+_MOST_TARGETS = 100
+"""The most frequent shapes stand for all, as in the paper's experiments."""
 
 _NOBODY = JobId(0)
 
@@ -45,30 +45,29 @@ def fragmentation(room: Room, targets: Iterable[Target]) -> int:
 
 
 class GradientDescent:
-    """`placement.ShareFit` by least growth of fragmentation; remembers equal rooms, of which a cluster has many."""
+    """`placement.Fit` by least growth of fragmentation; remembers equal rooms, of which a cluster has many."""
 
     def __init__(self, targets: tuple[Target, ...]) -> None:
         self._targets = targets
-        self._steps: dict[object, tuple[int, int]] = {}
+        self._steps: dict[object, tuple[int, int | None]] = {}
 
     def ranked(self, rooms: list[Room], spec: NodeSpec) -> list[Room]:
         return sorted(rooms, key=lambda room: self._step(room, spec)[0])
 
-    def card(self, room: Room, spec: NodeSpec) -> int:
+    def card(self, room: Room, spec: NodeSpec) -> int | None:
         return self._step(room, spec)[1]
 
-    def _step(self, room: Room, spec: NodeSpec) -> tuple[int, int]:
-        """(growth, card) of the gentlest way to put one replica here."""
+    def _step(self, room: Room, spec: NodeSpec) -> tuple[int, int | None]:
+        """(growth, card) of the gentlest way to put one replica here; equal ways: the best fit."""
         alike = (room.kind, room.cpus, room.memory_mib, room.idle, room.holes, spec)
         if alike not in self._steps:
-            before = fragmentation(room, self._targets)
-            cards = sharing_cards(room, spec)
-            growths = [self._after(room, spec, card) - before for card in cards]
-            least = min(range(len(cards)), key=growths.__getitem__)
-            self._steps[alike] = growths[least], cards[least]
+            cards: list[int | None] = [*sharing_cards(room, spec)] if spec.shares_a_card else [None]
+            after = [self._after(room, spec, card) for card in cards]
+            least = min(range(len(cards)), key=after.__getitem__)
+            self._steps[alike] = after[least] - fragmentation(room, self._targets), cards[least]
         return self._steps[alike]
 
-    def _after(self, room: Room, spec: NodeSpec, card: int) -> int:
+    def _after(self, room: Room, spec: NodeSpec, card: int | None) -> int:
         taken = allocate(room, spec, 0, exclusive=False, card=card)
         return fragmentation(room.having((_NOBODY, taken)), self._targets)
 

@@ -127,11 +127,11 @@ class Index:
         leaving: dict[int, set[JobId]] = {}
         coming: dict[int, list[Tenant]] = {}
         for job, placement in changes.items():
-            for order, _ in self._located(self.placed.pop(job, ())):
+            for order, _ in self.located(self.placed.pop(job, ())):
                 leaving.setdefault(order, set()).add(job)
             if placement:
                 self.placed[job] = placement
-            for order, allocation in self._located(placement or ()):
+            for order, allocation in self.located(placement or ()):
                 coming.setdefault(order, []).append((job, allocation))
         for order in sorted(leaving.keys() | coming.keys()):
             self._replace(order, leaving.get(order, ()), coming.get(order, ()))
@@ -139,7 +139,7 @@ class Index:
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)
 
-    def _located(self, placement: Placement) -> list[tuple[int, Allocation]]:
+    def located(self, placement: Placement) -> list[tuple[int, Allocation]]:
         """With the node's order; a node may have left the cluster under a running job."""
         position = self.floor.position
         return [(position[part.node], part) for part in placement if part.node in position]

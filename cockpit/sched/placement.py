@@ -25,31 +25,29 @@ class Found(msgspec.Struct, frozen=True):
     placement: Placement
 
 
-class ShareFit(Protocol):
-    """Another order than best fit for requests that share a card."""
+class Fit(Protocol):
+    """Another order of rooms, and of cards in a room, than best fit."""
 
     def ranked(self, rooms: list[Room], spec: NodeSpec) -> list[Room]:
         """Best first; equal ones keep their order."""
         ...
 
-    def card(self, room: Room, spec: NodeSpec) -> int:
-        """The card to share in a room where it fits."""
+    def card(self, room: Room, spec: NodeSpec) -> int | None:
+        """The card to share in a room where it fits; None for whole cards or none."""
         ...
 
 
-def find(
-    index: Index, shape: Shape, share_fit: ShareFit | None = None, avoid: Collection[int] = frozenset()
-) -> Found | None:
+def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
+    fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
-        fit = share_fit if spec.shares_a_card and not shape.exclusive else None
         rooms = _choose(index, shape, spec, fit, avoid)
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
     return None
 
 
-def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: ShareFit | None = None) -> Placement:
+def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | None = None) -> Placement:
     """One replica in each room, ranks in the cluster's order of nodes so that neighbours stay neighbours."""
 
     def replica(rank: int, room: Room) -> Allocation:
@@ -83,9 +81,7 @@ def pinned(index: Index, shape: Shape) -> list[Room]:
     return [room for room in index.rooms_at(orders) if kinds[room.kind].up and admits(room.node, shape)]
 
 
-def _choose(
-    index: Index, shape: Shape, spec: NodeSpec, fit: ShareFit | None, avoid: Collection[int]
-) -> Collection[Room]:
+def _choose(index: Index, shape: Shape, spec: NodeSpec, fit: Fit | None, avoid: Collection[int]) -> Collection[Room]:
     rooms = (room for room in fitting(index, shape, spec) if room.order not in avoid)
     chosen = fit.ranked(list(rooms), spec) if fit else rooms
     return list(islice(chosen, shape.nodes))

@@ -8,12 +8,12 @@ import msgspec
 
 
 class FractionFit(StrEnum):
-    """Which card a share goes to."""
+    """Where a job goes of all the places it could."""
 
     BEST = "best"
-    """The smallest hole that holds it."""
+    """Shares: the smallest hole that holds them. The rest: where the fewest cards are left stranded."""
     FGD = "fgd"
-    """Where the cluster's fragmentation grows least (fragmentation gradient descent)."""
+    """Where the cluster's fragmentation grows least (fragmentation gradient descent); equal places by best fit."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,9 @@ if the head still has its room beside it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import heapify, heappop
+from itertools import repeat
 
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.node import Placement
@@ -76,21 +78,56 @@ class Guard:
         return beside
 
 
-def guard_for(index: Index, ends: Mapping[JobId, Millis], head: JobId, shape: Shape, now: Millis) -> Guard | None:
-    """Let the running jobs end one after the other until the head has room; None when that never suffices."""
-    rooms = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
-    eligible = [_eligible(index, shape, spec) for spec in shape.specs]
-    gone: dict[int, set[JobId]] = {}
-    for moment, jobs in _departures(ends, now):
-        for order in _leave(index, jobs, gone):
-            for number, spec in enumerate(shape.specs):
-                if order in eligible[number]:
-                    room = index.rooms[order].without(gone[order])
-                    if _fits(room, shape, spec):
-                        rooms[number][order] = room
-        if _enough(rooms, shape):
-            return Guard(head, shape, moment, rooms, index.floor.position)
-    return None
+class Horizon:
+    """What one cycle knows of when resources come free. Holds the cycle's working index and its ends, both of which
+    grow with the jobs it starts."""
+
+    def __init__(self, index: Index, ends: Mapping[JobId, Millis], now: Millis) -> None:
+        self._index = index
+        self._ends = ends
+        self._now = now
+
+    def guard(self, head: JobId, shape: Shape) -> Guard | None:
+        """Let the running jobs end one after the other until the head has room; None when nobody knows that moment."""
+        eligible = [_eligible(self._index, shape, spec) for spec in shape.specs]
+        if not any(map(self._has_room_some_day, repeat(shape), shape.specs, eligible)):
+            return None
+        rooms = [{room.order: room for room in fitting(self._index, shape, spec)} for spec in shape.specs]
+        for moment, emptier in self._emptying(set().union(*eligible)):
+            for alternative, spec, orders in zip(rooms, shape.specs, eligible, strict=True):
+                fit = (room for room in emptier if room.order in orders and _fits(room, shape, spec))
+                alternative.update((room.order, room) for room in fit)
+            if _enough(rooms, shape):
+                return Guard(head, shape, moment, rooms, self._index.floor.position)
+        raise AssertionError("room some day, but at no moment")
+
+    def _has_room_some_day(self, shape: Shape, spec: NodeSpec, eligible: set[int]) -> bool:
+        """Whether an alternative has room once everybody is gone of whom it is known when."""
+        if not self._lasting:
+            return True  # else the shape would be infeasible
+        floor = self._index.floor
+        big = (nodes for empty, nodes in floor.sizes if _fits(empty, shape, spec))
+        blocked = {order for order, room in self._lasting.items() if not _fits(room, shape, spec)}
+        return len({floor.position[node.name] for nodes in big for node in nodes} & eligible - blocked) >= shape.nodes
+
+    @cached_property
+    def _lasting(self) -> dict[int, Room]:
+        """By order: rooms that somebody stays in, nobody knows how long, with only these left."""
+        index = self._index
+        staying = [job for job in index.placed if job not in self._ends]
+        orders = {order for job in staying for order, _ in index.located(index.placed[job])}
+        return {order: index.rooms[order].without(self._ends) for order in orders}
+
+    def _emptying(self, watched: set[int]) -> Iterator[tuple[Millis, list[Room]]]:
+        """Moments at which jobs leave, soonest first, with the watched rooms they leave as these are then."""
+        gone: dict[int, set[JobId]] = {}
+        for moment, jobs in _departures(self._ends, self._now):
+            left = set()
+            for job in jobs:
+                for order, _ in self._index.located(self._index.placed.get(job, ())):
+                    gone.setdefault(order, set()).add(job)
+                    left.add(order)
+            yield moment, [self._index.rooms[order].without(gone[order]) for order in sorted(left & watched)]
 
 
 def _eligible(index: Index, shape: Shape, spec: NodeSpec) -> set[int]:
@@ -109,17 +146,6 @@ def _departures(ends: Mapping[JobId, Millis], now: Millis) -> Iterator[tuple[Mil
         while heap and heap[0][0] == moment:
             jobs.append(heappop(heap)[1])
         yield moment, jobs
-
-
-def _leave(index: Index, jobs: Sequence[JobId], gone: dict[int, set[JobId]]) -> set[int]:
-    """Note the jobs as gone from their nodes; the orders of these."""
-    orders = set()
-    for job in jobs:
-        for part in index.placed.get(job, ()):
-            if (order := index.floor.position.get(part.node)) is not None:
-                gone.setdefault(order, set()).add(job)
-                orders.add(order)
-    return orders
 
 
 def _enough(rooms: Sequence[Rooms], shape: Shape) -> bool:

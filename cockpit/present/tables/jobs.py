@@ -86,7 +86,7 @@ JOBS: Final = Table(
     columns=(
         Column("id", "ID", Kind.INTEGER, "Never used again", field="id"),
         Column("name", "NAME", Kind.TEXT, "As its file says", field="name"),
-        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",), spare=True),
         Column(
             "state",
             "STATE",
@@ -96,7 +96,7 @@ JOBS: Final = Table(
             words=state_text,
             schema={"enum": [str(state) for state in JobState]},
         ),
-        Column("nodes", "NODES", Kind.INTEGER, "Nodes it asks for", field="nodes"),
+        Column("nodes", "NODES", Kind.INTEGER, "Nodes it asks for", field="nodes", spare=True),
         Column("cards", "CARDS", Kind.NUMBER, "Cards over all its nodes; 0.5 is half of one", derive=cards),
         Column(
             "elapsed_seconds",
@@ -114,6 +114,7 @@ JOBS: Final = Table(
             "How long it may run",
             field="time_limit_seconds",
             aliases=("limit", "time_limit"),
+            spare=True,
         ),
         Column(
             "started_at",
@@ -123,6 +124,7 @@ JOBS: Final = Table(
             field="started_at",
             nullable=True,
             aliases=("start", "started"),
+            spare=True,
         ),
         Column("why", "WHY", Kind.TEXT, "Why it waits, or how it ended, in a sentence", derive=why, nullable=True),
         Column(

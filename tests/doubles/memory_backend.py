@@ -1,0 +1,106 @@
+"""A cluster of plain rows: what the faces are given, and a note of what they asked for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from cockpit.backends.base import JobsDelta, LogChunk, LogRequest, ShellRequest, ShellSession
+from cockpit.errors import RequestRefused
+from cockpit.model.events import EventRecord
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import JobSpec
+from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+
+
+class MemoryBackend:
+    """Answers from its lists, never suspends, and keeps every acting call in `asked`."""
+
+    def __init__(self) -> None:
+        self.job_rows: list[JobRow] = []
+        self.details: dict[int, JobDetail] = {}
+        self.node_rows: list[NodeRow] = []
+        self.hold_rows: list[HoldRow] = []
+        self.event_records: list[EventRecord] = []
+        self.ended: dict[int, Job | None] = {}
+        self.log = b""
+        self.deltas: list[JobsDelta] = []
+        self.glance: Overview | None = None
+        self.session: ShellSession | None = None
+        self.refusal: Refusal | None = None
+        self.asked: list[tuple[object, ...]] = []
+        self.closed = False
+
+    async def status(self) -> EngineStatus:
+        raise NotImplementedError("no face asks the backend: the engine's control knows")
+
+    async def overview(self) -> Overview:
+        assert self.glance is not None
+        return self.glance
+
+    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+        self.asked.append(("jobs", ended))
+        return self.job_rows
+
+    async def job(self, job: JobId) -> JobDetail:
+        if job not in self.details:
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"there is no job {job}; see cockpit jobs"))
+        return self.details[job]
+
+    async def nodes(self) -> list[NodeRow]:
+        return self.node_rows
+
+    async def holds(self) -> list[HoldRow]:
+        return self.hold_rows
+
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        self.asked.append(("events", job, after, limit))
+        return self.event_records[-limit:]
+
+    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+        for delta in self.deltas:
+            yield delta
+
+    async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
+        self._act("submit", *specs)
+        return [JobId(100 + index) for index in range(len(specs))]
+
+    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
+        self._act("cancel", job, grace_seconds)
+
+    async def hold(self, job: JobId) -> None:
+        self._act("hold", job)
+
+    async def release(self, job: JobId) -> None:
+        self._act("release", job)
+
+    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
+        self.asked.append(("wait", job, timeout_seconds))
+        return self.ended[job]
+
+    async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
+        self._act("extend_hold", job, seconds)
+        return Millis(self.hold_rows[0].held_until + seconds * 1000)
+
+    async def end_hold(self, job: JobId) -> None:
+        self._act("end_hold", job)
+
+    async def logs(self, request: LogRequest) -> LogChunk:
+        self.asked.append(("logs", request))
+        start = max(len(self.log) + request.offset, 0) if request.offset < 0 else request.offset
+        data = self.log[start : start + request.limit]
+        return LogChunk(data, start, start + len(data) >= len(self.log))
+
+    async def open_shell(self, request: ShellRequest) -> ShellSession:
+        self._act("open_shell", request)
+        assert self.session is not None
+        return self.session
+
+    async def close(self) -> None:
+        self.closed = True
+
+    def _act(self, *asked: object) -> None:
+        self.asked.append(asked)
+        if self.refusal is not None:
+            raise RequestRefused(self.refusal)

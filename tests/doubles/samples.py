@@ -1,0 +1,210 @@
+"""A small cluster, the same in every test: five jobs, two nodes, one kept container."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.model.events import EventRecord, JobEnded, JobPlaced, JobSubmitted, ReplicaEnded, ReplicaStarted
+from cockpit.model.ids import JobId, Millis, NodeName, UserName
+from cockpit.model.job import Attempt, EndCause, ExitStatus, Job, JobState, Replica, Submitter
+from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState
+from cockpit.model.reasons import Explanation, Held, NodeShortfall, NotEnoughFree, Resource
+from cockpit.model.spec import Algorithm, JobSpec, NodeSpec, Volume
+from cockpit.model.view import HoldRow, JobDetail, JobRow, NodeRow, Overview, SliceUse
+from tests.doubles.memory_backend import MemoryBackend
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+NOW = Millis(1_791_201_600_000)
+"""2026-10-05 12:00 UTC."""
+
+WAITS = NotEnoughFree(
+    Resource.CARDS,
+    4,
+    ("A100",),
+    1,
+    0,
+    (NodeShortfall(NodeName("n07"), Resource.CARDS, 3), NodeShortfall(NodeName("n12"), Resource.CARDS, 2)),
+)
+
+
+def job_row(number: int, **changes: object) -> JobRow:
+    """A job that runs since ten o'clock."""
+    row = JobRow(
+        id=JobId(number),
+        version=1,
+        name=f"job-{number}",
+        user="ann",
+        state=JobState.RUNNING,
+        state_since=NOW,
+        submitted_at=Millis(NOW - 3 * HOUR),
+        started_at=Millis(NOW - 2 * HOUR),
+        ended_at=None,
+        held_until=None,
+        ending=None,
+        end_cause=None,
+        exit_code=None,
+        nodes=1,
+        cpus=4,
+        memory_mib=16 * 1024,
+        card_milli=1000,
+        card_models=("A100",),
+        placed_on=(NodeName("n07"),),
+        time_limit_seconds=8 * 3600,
+        reason=None,
+        command="python train.py",
+        project="ann",
+        output="/data/out",
+        algorithm="/data/algo",
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def queued_row(number: int, **changes: object) -> JobRow:
+    waiting = {"state": JobState.QUEUED, "started_at": None, "placed_on": (), "reason": WAITS, "card_milli": 4000}
+    return job_row(number, **{**waiting, **changes})
+
+
+def failed_row(number: int, **changes: object) -> JobRow:
+    """Exit 3 a minute ago, kept for four hours."""
+    failed = {
+        "state": JobState.ERROR,
+        "ended_at": Millis(NOW - MINUTE),
+        "held_until": Millis(NOW - MINUTE + 4 * HOUR),
+        "end_cause": EndCause.EXIT,
+        "exit_code": 3,
+        "card_milli": 500,
+    }
+    return job_row(number, **{**failed, **changes})
+
+
+def five_jobs() -> list[JobRow]:
+    return [
+        job_row(4711, name="llama-sft", nodes=2, cpus=32, card_milli=16_000, card_models=()),
+        queued_row(4720, name="vit-sweep", user="bob"),
+        failed_row(4715, name="bert-eval", user="bob"),
+        queued_row(4722, name="前処理", reason=Held("ann", Millis(NOW - 58 * MINUTE)), card_milli=0),
+        job_row(4699, name="[bold]red", ending=EndCause.STOP, card_milli=0),
+    ]
+
+
+def node_row(name: str = "n07", **changes: object) -> NodeRow:
+    """Eight A100, of which job 4711 has one whole and note half of another."""
+    node = Node(
+        name=NodeName(name),
+        cpus=64,
+        memory_mib=512 * 1024,
+        cards=tuple(Card(index=index, model="A100") for index in range(8)),
+        os="Debian 12",
+        kernel="6.1.0",
+        driver_version="550.54",
+    )
+    slices = (
+        SliceUse(2, 0, 500, JobId(4700), "note", "bob"),
+        SliceUse(0, None, 1000, JobId(4711), "llama-sft", "ann"),
+    )
+    return NodeRow(msgspec.structs.replace(node, **changes), 36, 24 * 1024, 1500, 2, slices, (JobId(4700), JobId(4711)))
+
+
+def hold_row(number: int = 4715) -> HoldRow:
+    return HoldRow(
+        JobId(number),
+        "bert-eval",
+        "bob",
+        JobState.ERROR,
+        3,
+        (NodeName("n03"),),
+        Millis(NOW - MINUTE),
+        Millis(NOW - MINUTE + 4 * HOUR),
+        0,
+    )
+
+
+def job(number: int = 4715, **changes: object) -> Job:
+    spec = JobSpec(
+        name="bert-eval",
+        command="python eval.py",
+        output="/data/out",
+        algorithm=Algorithm(path="/data/algo"),
+        volumes=(Volume(name="scratch", path="/scratch"),),
+        specs=(NodeSpec(cpus=4, memory_mib=16 * 1024, card_milli=500, card_models=("A100",)),),
+    )
+    place = Allocation(0, NodeName("n03"), 4, 16 * 1024, (CardSlice(0, 1, 500),))
+    replica = Replica(
+        rank=0,
+        started_at=Millis(NOW - 2 * HOUR),
+        ended_at=Millis(NOW - MINUTE),
+        exit=ExitStatus(code=3),
+        limits="cgroup v1",
+    )
+    ended = Job(
+        id=JobId(number),
+        spec=spec,
+        submitter=Submitter(UserName("bob"), 1000, 1000, (), "/home/bob"),
+        project="bob",
+        submitted_at=Millis(NOW - 3 * HOUR),
+        state=JobState.ERROR,
+        state_since=Millis(NOW - MINUTE),
+        attempt=Attempt(
+            number=1, spec_index=0, placement=(place,), placed_at=Millis(NOW - 2 * HOUR), replicas=(replica,)
+        ),
+        exit=ExitStatus(code=3),
+        end_cause=EndCause.EXIT,
+        ended_at=Millis(NOW - MINUTE),
+        held_until=Millis(NOW - MINUTE + 4 * HOUR),
+    )
+    return msgspec.structs.replace(ended, **changes)
+
+
+def some_events() -> list[EventRecord]:
+    failed = job()
+    assert failed.attempt is not None
+    bodies = (
+        JobSubmitted(failed.id, failed.spec, failed.submitter, "bob"),
+        JobPlaced(failed.id, 1, 0, failed.attempt.placement),
+        ReplicaStarted(failed.id, 1, 0, "cgroup v1"),
+        ReplicaEnded(failed.id, 1, 0, ExitStatus(code=3)),
+        JobEnded(failed.id, JobState.ERROR, EndCause.EXIT, ExitStatus(code=3), failed.held_until),
+    )
+    return [
+        EventRecord(
+            seq=index + 1,
+            at=Millis(NOW - HOUR + index * MINUTE),
+            actor="engine" if index else "bob",
+            origin="socket",
+            body=body,
+        )
+        for index, body in enumerate(bodies)
+    ]
+
+
+def detail() -> JobDetail:
+    return JobDetail(
+        row=failed_row(4715, name="bert-eval", user="bob", placed_on=(NodeName("n03"),)),
+        job=job(),
+        explanation=None,
+        events=tuple(some_events()),
+        log_tail="loading\nRuntimeError: device-side assert\n",
+    )
+
+
+def waiting_detail() -> JobDetail:
+    waiting = job(4720, state=JobState.QUEUED, attempt=None, ended_at=None, held_until=None, end_cause=None, exit=None)
+    reserved = Explanation(JobId(4720), WAITS, 3, (JobId(4722), JobId(4718)), reserved_at=Millis(NOW + 100 * MINUTE))
+    return JobDetail(row=queued_row(4720, name="vit-sweep"), job=waiting, explanation=reserved, events=())
+
+
+def overview() -> Overview:
+    states = {"running": 2, "queued": 2, "error": 1}
+    return Overview("lab", states, 1, 2, 128, 36, 1024 * 1024, 24 * 1024, 16_000, 1500)
+
+
+def small_cluster() -> MemoryBackend:
+    backend = MemoryBackend()
+    backend.job_rows = five_jobs()
+    backend.details = {4715: detail(), 4720: waiting_detail()}
+    backend.node_rows = [node_row(), node_row("n12", state=NodeState.DRAINED, state_reason="broken fan")]
+    backend.hold_rows = [hold_row()]
+    backend.event_records = some_events()
+    backend.glance = overview()
+    return backend

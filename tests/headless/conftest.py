@@ -1,0 +1,115 @@
+"""A person, or a script, at the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from io import BytesIO
+from typing import NamedTuple
+
+import pytest
+
+from cockpit.headless.main import run
+from cockpit.headless.services import Services
+from cockpit.headless.streams import Streams
+from cockpit.model.ids import Millis
+from cockpit.model.spec import JobSpec
+from cockpit.model.view import EngineStatus
+from tests.doubles.memory_backend import MemoryBackend
+from tests.doubles.samples import NOW, small_cluster
+
+
+class _Stream(BytesIO):
+    def __init__(self, data: bytes = b"", *, terminal: bool = False) -> None:
+        super().__init__(data)
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.decode().splitlines()
+
+
+class EngineDouble:
+    """The engine's control, which only notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+        self.running = True
+
+    def status(self) -> EngineStatus:
+        return EngineStatus(
+            self.running,
+            77 if self.running else None,
+            "/run/s",
+            "/var/s",
+            "0.1.0",
+            "1.0",
+            False,
+            NOW,
+            5,
+            "root overlay",
+        )
+
+    def start(self, *, system: bool) -> EngineStatus:
+        self.asked.append(("start", system))
+        return self.status()
+
+    def stop(self, *, jobs: bool) -> None:
+        self.asked.append(("stop", jobs))
+
+    def restart(self) -> EngineStatus:
+        self.asked.append(("restart",))
+        return self.status()
+
+
+class Desk:
+    """Runs commands against one cluster."""
+
+    def __init__(self) -> None:
+        self.backend: MemoryBackend = small_cluster()
+        self.engine = EngineDouble()
+        self.findings: Sequence[object] = ()
+        self.connected: list[str | None] = []
+        self.read_jobs: Callable[[str, str, str], list[JobSpec]] = self._read_jobs
+        self.clock = [NOW]
+
+    def __call__(self, *argv: str, stdin: bytes = b"", terminal: bool = False, columns: int = 120) -> Done:
+        out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
+        streams = Streams(
+            stdin=_Stream(stdin, terminal=terminal),
+            stdout=out,
+            stderr=err,
+            now=lambda: Millis(self.clock[0]),
+            zone=UTC,
+            columns=columns,
+        )
+        services = Services(self._connect, lambda: self.engine, lambda: self.findings, self._spec_reader)  # type: ignore[arg-type, return-value]
+        code = run(argv, services, streams)
+        return Done(code, out.getvalue(), err.getvalue().decode())
+
+    def _connect(self, cluster: str | None) -> MemoryBackend:
+        self.connected.append(cluster)
+        return self.backend
+
+    def _spec_reader(self, source: str, text: str, folder: str) -> list[JobSpec]:
+        return self.read_jobs(source, text, folder)
+
+    def _read_jobs(self, _source: str, text: str, folder: str) -> list[JobSpec]:
+        """One job for each line: its name."""
+        return [JobSpec(name=name, command="true", output=folder) for name in text.split()]
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cockpit.errors import CockpitError, ProtocolMismatch, RuntimeMissing, SpecErrors, StoreError, Unreachable
+from cockpit.headless.arguments import load, parse, usage, verb_parser
+from cockpit.headless.drive import drive
+from cockpit.headless.exitcodes import ExitCode, exit_code_of
+from cockpit.headless.registry import VERBS
+from tests.headless.conftest import Desk
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "headless.md").read_text()
+
+
+@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.req("UI-41")
+def test_help_of_every_verb_has_examples_that_parse(desk: Desk, name: str) -> None:
+    done = desk(*name.split(), "--help")
+    assert done.code == 0
+    assert "examples:\n" in done.out.decode()
+    examples = load(name).examples
+    assert examples
+    for example in examples:
+        command = re.split(r" (?:\||&&|>) ", example)
+        words = next(shlex.split(part) for part in command if part.startswith("cockpit"))
+        assert parse(words[1:])[0] in {load(name), load("overview")}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_option_of_every_verb_is_explained(name: str) -> None:
+    for action in verb_parser(name, load(name))._actions:
+        assert action.help, action.dest
+
+
+def test_help_lists_every_verb_and_the_document_too(desk: Desk) -> None:
+    assert desk("--help").out.decode() == usage() + "\n"
+    for name in VERBS:
+        assert f"\n  {name} " in usage()
+        assert f"`{name}`" in DOCUMENT
+
+
+@pytest.mark.req("UI-40")
+def test_the_document_lists_every_exit_code_and_they_are_distinct() -> None:
+    listed = dict(re.findall(r"^\| (\d+) \| `(\w+)` \|", DOCUMENT, re.MULTILINE))
+    assert listed == {str(int(code)): code.name for code in ExitCode}
+    assert len(ExitCode.__members__) == len(ExitCode)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SpecErrors(["x"]), ExitCode.INVALID),
+        (Unreachable("x"), ExitCode.UNREACHABLE),
+        (ProtocolMismatch("x"), ExitCode.PROTOCOL),
+        (StoreError("x"), ExitCode.STORE),
+        (RuntimeMissing("x"), ExitCode.MISSING),
+    ],
+)
+def test_each_error_has_its_exit_code(error: CockpitError, code: ExitCode) -> None:
+    assert exit_code_of(error) is code
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["jbos"], "did you mean jobs?"),
+        (["-o", "json", "jobs"], "write it after the verb"),
+        (["zzz"], "there is no verb zzz"),
+        (["jobs", "--outptu", "json"], "unrecognized arguments"),
+        (["jobs", "--out", "json"], "unrecognized arguments"),
+        (["jobs", "-o", "xml"], "invalid choice"),
+        (["job"], "ID"),
+        (["job", "x"], "x is not a job id such as 4711"),
+        (["job", "12_3"], "job 12 has no tasks"),
+        (["holds", "extend", "1", "--by", "soon"], "no time"),
+        (["wait", "1", "--timeout", "nan"], "is not a number of seconds"),
+        (["-c"], "wants the name of a cluster"),
+        (["-c", "a", "job", "b:1"], "one command speaks to one cluster"),
+    ],
+)
+@pytest.mark.req("UI-41")
+def test_a_wrong_command_line_says_what_and_connects_nowhere(desk: Desk, argv: list[str], says: str) -> None:
+    done = desk(*argv)
+    assert (done.code, done.out) == (ExitCode.USAGE, b"")
+    assert says in done.err
+    assert desk.connected == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "cluster"),
+    [
+        (["jobs"], None),
+        (["-c", "lab", "jobs"], "lab"),
+        (["--cluster=lab", "jobs"], "lab"),
+        (["jobs", "-c", "lab"], "lab"),
+        (["job", "lab:4715"], "lab"),
+        (["hold", "lab:1", "lab:2"], "lab"),
+    ],
+)
+def test_the_cluster_is_chosen_by_option_or_by_the_job(desk: Desk, argv: list[str], cluster: str | None) -> None:
+    assert desk(*argv).code == 0
+    assert desk.connected == [cluster]
+    assert desk.backend.closed
+
+
+def test_version(desk: Desk) -> None:
+    assert desk("--version").out.startswith(b"cockpit 0.")
+
+
+def test_what_stands_after_two_dashes_is_the_command() -> None:
+    _, args = parse(["shell", "4715", "--replica", "1", "--", "ls", "--help", "--", "-x"])
+    assert (args.replica, args.command_words) == (1, ("ls", "--help", "--", "-x"))
+
+
+def test_a_defect_is_a_sentence_and_never_a_traceback(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COCKPIT_TRACEBACK", raising=False)
+    desk.backend.job_rows = [object()]  # type: ignore[list-item]
+    done = desk("jobs")
+    assert (done.code, done.out) == (ExitCode.INTERNAL, b"")
+    assert done.err.startswith("cockpit has a defect here: AttributeError")
+
+
+def test_ctrl_c_is_quiet(desk: Desk) -> None:
+    def interrupted(_source: str, _text: str, _folder: str) -> list[object]:
+        raise KeyboardInterrupt
+
+    desk.read_jobs = interrupted  # type: ignore[assignment]
+    assert desk("submit", "-") == (130, b"", "")
+
+
+def test_a_coroutine_that_suspends_is_refused() -> None:
+    class Suspends:
+        def __await__(self):
+            yield
+
+    async def waits() -> None:
+        await Suspends()
+
+    with pytest.raises(RuntimeError, match="needs an event loop"):
+        drive(waits())
+
+
+HEAVY = ("asyncio", "textual", "rich", "yaml", "asyncssh", "kubernetes", "sqlite3", "aiosqlite")
+
+
+def loaded_by(program: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.req("PF-10")
+@pytest.mark.parametrize("argv", [["jobs", "-o", "json"], ["jobs"], ["nodes"], ["wait", "4715"]], ids=" ".join)
+def test_a_one_shot_command_loads_nothing_heavy(argv: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from io import BytesIO\n"
+        "from tests.doubles.samples import NOW, job, small_cluster\n"
+        "from cockpit.headless.main import run\n"
+        "from cockpit.headless.services import Services\n"
+        "from cockpit.headless.streams import Streams\n"
+        "backend = small_cluster()\n"
+        "backend.ended[4715] = job()\n"
+        "streams = Streams(stdin=BytesIO(), stdout=BytesIO(), stderr=BytesIO(), now=lambda: NOW)\n"
+        f"run({argv!r}, Services(lambda _: backend, None, None, None), streams)\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})\n"
+    )
+    loaded = loaded_by(program)
+    assert "cockpit" in loaded
+    assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
+
+
+def test_json_needs_neither_the_filter_language_nor_the_grid() -> None:
+    program = (
+        "import sys\n"
+        "import cockpit.headless.main, cockpit.headless.verbs.jobs\n"
+        "print(*(name for name in sys.modules if name.startswith('cockpit.')))\n"
+    )
+    late = {"cockpit.present.filters", "cockpit.headless.grid", "cockpit.headless.watch", "cockpit.present.sorting"}
+    assert loaded_by(program).isdisjoint(late)

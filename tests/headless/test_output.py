@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import msgspec
+import pytest
+
+from cockpit.headless.records import csv_cell
+from cockpit.present.moments import iso
+from cockpit.present.tables.jobs import JOBS
+from cockpit.present.units import duration
+from tests.doubles.samples import HOUR, MINUTE, NOW, job_row
+from tests.headless.conftest import Desk
+
+GOLDEN = """\
+  ID  NAME       USER  STATE              NODES  CARDS     TIME    LIMIT  START  WHY
+4711  llama-sft  ann   running                2     16  2:00:00  8:00:00  10:00  –
+4720  vit-sweep  bob   queued                 1      4        –  8:00:00  –      \
+waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free
+4715  bert-eval  bob   error · held 3:59      1    0.5  1:59:00  8:00:00  10:00  exit 3
+4722  前処理     ann   queued                 1      0        –  8:00:00  –      held by ann since 11:02
+4699  [bold]red  ann   running · ending       1      0  2:00:00  8:00:00  10:00  is being stopped
+"""
+
+GOLDEN_80 = """\
+  ID  NAME       USER  STATE              CARDS     TIME  WHY
+4711  llama-sft  ann   running               16  2:00:00  –
+4720  vit-sweep  bob   queued                 4        –  waits for 4 A100 on o…
+4715  bert-eval  bob   error · held 3:59    0.5  1:59:00  exit 3
+4722  前処理     ann   queued                 0        –  held by ann since 11:…
+4699  [bold]red  ann   running · ending       0  2:00:00  is being stopped
+"""
+
+
+@pytest.mark.req("UI-40")
+def test_the_table_without_a_terminal_is_written_in_full(desk: Desk) -> None:
+    done = desk("jobs")
+    assert done.out.decode() == GOLDEN
+    assert (done.code, done.err) == (0, "")
+
+
+def test_the_table_fits_the_terminal_by_leaving_out_and_cutting(desk: Desk) -> None:
+    assert desk("jobs", terminal=True, columns=80).out.decode() == GOLDEN_80
+
+
+@pytest.mark.req("UI-40")
+def test_json_has_a_version_and_the_facts(desk: Desk) -> None:
+    document = json.loads(desk("jobs", "-o", "json").out)
+    assert document["version"] == 1
+    by_id = {row["id"]: row for row in document["rows"]}
+    failed = by_id[4715]
+    assert failed["state"] == "error"
+    assert failed["held_until"] == iso(NOW - MINUTE + 4 * HOUR)
+    assert (failed["cards"], failed["exit_code"], failed["why"]) == (0.5, 3, "exit 3")
+    assert by_id[4720]["held_until"] is None
+    assert by_id[4720]["reason"]["type"] == "not_enough_free"
+    assert by_id[4722]["reason"] == {"type": "held", "by": "ann", "since": iso(NOW - 58 * MINUTE)}
+
+
+@pytest.mark.req("UI-40")
+def test_json_jsonl_csv_and_wide_are_the_same_rows_cell_for_cell(desk: Desk) -> None:
+    rows = json.loads(desk("jobs", "-o", "json").out)["rows"]
+    assert [json.loads(line) for line in desk("jobs", "-o", "jsonl").lines] == rows
+    table = list(csv.DictReader(io.StringIO(desk("jobs", "-o", "csv").out.decode())))
+    assert [list(row) for row in table] == [list(row) for row in rows]
+    for cells, row in zip(table, rows, strict=True):
+        assert all(cells[key] == csv_cell_of(value) for key, value in row.items())
+
+
+def csv_cell_of(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case dict():
+            return msgspec.json.encode(value).decode()
+        case list():
+            return " ".join(value)
+        case _:
+            return str(value)
+
+
+@pytest.mark.parametrize("column", [column.id for column in JOBS.columns])
+@pytest.mark.req("UI-40")
+def test_each_table_cell_says_what_json_says(desk: Desk, column: str) -> None:
+    rows = json.loads(desk("jobs", "-o", "json").out)["rows"]
+    cells = desk("jobs", "--columns", column, "--no-header").lines
+    assert len(cells) == len(rows)
+    for cell, row in zip(cells, rows, strict=True):
+        assert cell.strip().startswith(words_of(column, row[column]))
+
+
+def words_of(column: str, value: object) -> str:
+    """The table's words for a JSON value, written a second time."""
+    if value is None or value in ("", []):
+        return "–" if value != "" else ""
+    if isinstance(value, dict):
+        return str(value["type"])
+    if isinstance(value, list):
+        return ", ".join(value)
+    if column.endswith("_seconds"):
+        return duration(value)
+    if column == "memory_mib":
+        return f"{value // 1024}G"
+    return str(value)[11:16] if column.endswith(("_at", "_until")) else str(value)
+
+
+def test_rows_and_columns_are_chosen_and_sorted(desk: Desk) -> None:
+    done = desk("jobs", "--filter", "user:ann", "--sort", "-name", "--columns", "name,id", "-o", "csv", "--no-header")
+    assert done.lines == ["前処理,4722", "llama-sft,4711", "[bold]red,4699"]
+
+
+@pytest.mark.parametrize("option", ["--columns", "--sort"])
+def test_an_unknown_column_is_named_with_the_nearest(desk: Desk, option: str) -> None:
+    done = desk("jobs", option, "nam")
+    assert (done.code, done.out) == (64, b"")
+    assert "did you mean name?" in done.err
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("plain", "plain"),
+        ('say "hi", twice', '"say ""hi"", twice"'),
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("@SUM(1)", "'@SUM(1)"),
+        (-3, "-3"),
+        (0.5, "0.5"),
+        ("a\nb\x1b", "a\\nb\\x1b"),
+        (None, ""),
+    ],
+)
+def test_cells_of_csv(value: object, cell: str) -> None:
+    assert csv_cell(value) == cell
+
+
+def test_no_rows_is_an_empty_document_and_a_hint_for_a_person(desk: Desk) -> None:
+    desk.backend.job_rows = []
+    assert json.loads(desk("jobs", "-o", "json").out)["rows"] == []
+    assert desk("jobs").err == ""
+    assert "cockpit submit" in desk("jobs", terminal=True).err
+
+
+@pytest.mark.req("UI-40")
+def test_the_whole_history_is_asked_for_only_when_asked(desk: Desk) -> None:
+    desk("jobs")
+    desk("jobs", "--all")
+    assert desk.backend.asked == [("jobs", False), ("jobs", True)]
+
+
+def test_ten_thousand_rows_are_all_written(desk: Desk) -> None:
+    desk.backend.job_rows = [job_row(number) for number in range(1, 10_001)]
+    assert len(json.loads(desk("jobs", "-o", "json").out)["rows"]) == 10_000

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cockpit.present.tables.all import TABLES
+from tests.headless.conftest import Desk
+
+COMMANDS = {
+    "jobs": ("jobs",),
+    "job": ("job", "4715"),
+    "nodes": ("nodes", "--all"),
+    "holds": ("holds",),
+    "events": ("events",),
+    "engine": ("engine",),
+    "doctor": ("doctor",),
+}
+
+CHECKS: dict[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+
+
+def conforms(value: Any, schema: dict[str, Any]) -> bool:
+    """As much of JSON Schema as the schemas use."""
+    if "const" in schema or "enum" in schema:
+        return value in schema.get("enum", [schema.get("const")])
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not any(CHECKS[name](value) for name in types):
+        return False
+    if isinstance(value, list):
+        return all(conforms(item, schema["items"]) for item in value)
+    if isinstance(value, dict):
+        parts = schema.get("properties", {})
+        return set(schema.get("required", ())) <= set(value) and all(
+            conforms(value[key], part) for key, part in parts.items() if key in value
+        )
+    return True
+
+
+def schema_of(desk: Desk, name: str) -> dict[str, Any]:
+    return json.loads(desk("schema", name).out)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.req("UI-40")
+def test_what_a_command_writes_is_as_its_schema_says(desk: Desk, name: str) -> None:
+    document = json.loads(desk(*COMMANDS[name], "-o", "json").out)
+    schema = schema_of(desk, name)
+    assert conforms(document, schema)
+    row = schema["properties"]["rows"]["items"]
+    assert row["required"] == list(row["properties"])
+    assert all(set(found) == set(row["properties"]) for found in document["rows"])
+
+
+def test_the_schema_notices_a_wrong_document(desk: Desk) -> None:
+    document = json.loads(desk("jobs", "-o", "json").out)
+    document["rows"][0]["state"] = "failed"
+    assert not conforms(document, schema_of(desk, "jobs"))
+
+
+def test_the_names_of_all_schemas(desk: Desk) -> None:
+    assert desk("schema").lines == sorted(TABLES) == sorted(COMMANDS)
+    assert desk("schema", "nonsense").code == 64

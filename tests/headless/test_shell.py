@@ -1,0 +1,192 @@
+"""Shells with real pipes and pseudo terminals; the container is a plain process here."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.backends.base import ShellRequest
+from tests.headless.conftest import Desk
+
+ROOT = Path(__file__).parents[2]
+
+DRIVER = """
+import os, subprocess, sys
+sys.path.insert(0, {root!r})
+from cockpit.headless.main import run
+from cockpit.headless.services import Services
+from cockpit.headless.streams import Streams
+from tests.doubles.memory_backend import MemoryBackend
+from tests.doubles.process_session import ProcessSession
+
+class Backend(MemoryBackend):
+    async def open_shell(self, request):
+        return ProcessSession(request, {command!r})
+
+streams = Streams.of_process(lambda: 0)
+code = run(["shell", "7"] + sys.argv[1:], Services(lambda _: Backend(), None, None, None), streams)
+sys.exit(code)
+"""
+
+
+def program(*command: str) -> list[str]:
+    return [sys.executable, "-c", DRIVER.format(root=str(ROOT), command=list(command))]
+
+
+def passed_through(*command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(program(*command), input=stdin, capture_output=True, timeout=20, check=False)
+
+
+@pytest.mark.req("JT-40")
+def test_bytes_pass_both_ways_unchanged_without_a_terminal() -> None:
+    data = bytes(range(256)) * 4000
+    done = passed_through("cat", stdin=data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == data
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "out", "err"),
+    [
+        ("exit 7", 7, b"", b""),
+        ("printf out; printf err >&2; exit 3", 3, b"out", b"err"),
+        ("kill -9 $$", 137, b"", b""),
+        ("exec <&-; sleep 0.05; printf done", 0, b"done", b""),
+        ("sleep 60 & printf left", 0, b"left", b""),
+        ("exec 1>&- 2>&-; exit 4", 4, b"", b""),
+    ],
+)
+@pytest.mark.req("JT-40")
+def test_ends_of_every_sort(script: str, code: int, out: bytes, err: bytes) -> None:
+    done = passed_through("sh", "-c", script, stdin=b"x" * 200_000)
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
+
+
+def test_the_end_of_stdin_reaches_the_command() -> None:
+    done = passed_through("sh", "-c", "wc -c", stdin=b"12345")
+    assert done.stdout.split() == [b"5"]
+
+
+def test_a_reader_that_goes_away_ends_the_command() -> None:
+    with subprocess.Popen(
+        program("yes"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as shell:
+        assert shell.stdout.read(4) == b"y\ny\n"
+        shell.stdout.close()
+        assert shell.wait(timeout=20) == 128 + signal.SIGPIPE
+        assert shell.stderr.read() == b""
+
+
+class Screen:
+    """A person's terminal with a cockpit shell in it."""
+
+    def __init__(self, *command: str) -> None:
+        self.master, self._slave = pty.openpty()
+        termios.tcsetwinsize(self._slave, (40, 100))
+        self.before = termios.tcgetattr(self._slave)
+        self.shell = subprocess.Popen(
+            program(*command), stdin=self._slave, stdout=self._slave, stderr=self._slave, start_new_session=True
+        )
+        self.seen = b""
+
+    def until(self, text: bytes) -> None:
+        while text not in self.seen:
+            assert select.select([self.master], [], [], 20)[0], self.seen
+            self.seen += os.read(self.master, 4096)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.master, keys)
+
+    @property
+    def modes(self) -> list[object]:
+        return termios.tcgetattr(self._slave)
+
+    def resize(self, rows: int, columns: int) -> None:
+        termios.tcsetwinsize(self._slave, (rows, columns))
+        self.shell.send_signal(signal.SIGWINCH)
+
+    def close(self) -> None:
+        self.shell.kill()
+        self.shell.wait()
+        os.close(self.master)
+        os.close(self._slave)
+
+
+@pytest.fixture
+def screen() -> Iterator[Screen]:
+    opened = Screen("sh", "-c", "echo ready; stty size; read a; stty size; read b; exit 9")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.req("JT-40")
+def test_a_terminal_is_raw_inside_follows_its_size_and_is_as_before_after(screen: Screen) -> None:
+    screen.until(b"ready\r\n40 100\r\n")
+    assert not screen.modes[3] & termios.ICANON
+    screen.resize(24, 80)
+    screen.type(b"\r")
+    screen.until(b"24 80\r\n")
+    screen.type(b"\r")
+    assert screen.shell.wait(timeout=20) == 9
+    assert screen.modes == screen.before
+
+
+@pytest.mark.parametrize("deadly", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.req("JT-40")
+def test_a_killed_command_gives_the_terminal_back(screen: Screen, deadly: signal.Signals) -> None:
+    screen.until(b"40 100\r\n")
+    screen.shell.send_signal(deadly)
+    assert screen.shell.wait(timeout=20) == 128 + deadly
+    assert screen.modes == screen.before
+
+
+def test_what_is_written_last_is_seen() -> None:
+    opened = Screen("sh", "-c", "seq 1 20000; printf '<last>'")
+    try:
+        opened.until(b"<last>")
+        assert b"\r\n20000\r\n<last>" in opened.seen
+        assert opened.shell.wait(timeout=20) == 0
+    finally:
+        opened.close()
+
+
+def test_a_paste_that_is_not_read_while_much_is_written_does_not_stall() -> None:
+    answer = "dd bs=1 count=1 2>/dev/null >&2; head -c 300000 /dev/zero | tr '\\0' y"
+    opened = Screen("sh", "-c", f"stty raw -echo; printf ready; {answer}; head -c 49999 >/dev/null; printf '<last>'")
+    try:
+        opened.until(b"ready")
+        os.set_blocking(opened.master, False)
+        left = b"p" * 50_000
+        while b"<last>" not in opened.seen:
+            readable, writable, _ = select.select([opened.master], [opened.master] if left else [], [], 10)
+            assert readable or writable
+            if readable:
+                opened.seen += os.read(opened.master, 1 << 16)
+            if writable:
+                left = left[os.write(opened.master, left[:4096]) :]
+        assert opened.seen.count(b"y") == 300_001
+        assert opened.shell.wait(timeout=20) == 0
+    finally:
+        opened.close()
+
+
+def test_the_request_names_replica_and_command(desk: Desk) -> None:
+    async def open_shell(request: ShellRequest) -> None:
+        desk.backend.asked.append((request,))
+        raise KeyboardInterrupt
+
+    desk.backend.open_shell = open_shell  # type: ignore[assignment, method-assign]
+    desk("shell", "4715/2")
+    desk("shell", "4715", "--replica", "1", "--", "ls", "-l")
+    first, second = (request for (request,) in desk.backend.asked)
+    assert (first.job, first.rank, first.command, first.terminal) == (4715, 2, (), False)
+    assert (second.rank, second.command) == (1, ("ls", "-l"))

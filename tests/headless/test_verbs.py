@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from cockpit.backends.base import JobsDelta
+from cockpit.errors import SpecErrors
+from cockpit.model.ids import JobId
+from cockpit.model.job import ExitStatus, JobState
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import JobSpec
+from tests.doubles.samples import failed_row, five_jobs, job, job_row, queued_row
+from tests.headless.conftest import Desk
+
+JOB_PAGE = """\
+4715 bert-eval · bob · ✗ error · held 3:59
+Exit 3.
+
+command       python eval.py
+asks for      1 node with 4 CPUs, 16G and 0.5 A100
+ran on        n03
+times         submitted 09:00 · started 10:00 · ended 11:59 · 1:59:00 of 8:00:00
+output        /data/out
+algorithm     /data/algo
+volume        scratch = /scratch
+project       ann
+
+Replicas
+  0  n03 card 1(2) · started 10:00 · exit 3 · limits: cgroup v1
+
+Kept until 15:59, 3:59 left
+  look inside   cockpit shell 4715
+  keep longer   cockpit holds extend 4715 --by 2h
+  remove now    cockpit holds end 4715
+
+Last lines
+  loading
+  RuntimeError: device-side assert
+
+Events
+  11:00  bob  was submitted as bert-eval by bob
+  11:01  engine  was placed on n03 with 0.5 of a card
+  11:02  engine  replica 0 started (limits: cgroup v1)
+  11:03  engine  replica 0 ended: exit 3
+  11:04  engine  ended: error (exit); kept until 15:59
+"""
+
+
+@pytest.mark.req("JT-40")
+def test_the_page_of_a_kept_job(desk: Desk) -> None:
+    assert desk("job", "4715").out.decode() == JOB_PAGE
+
+
+@pytest.mark.req("SC-14")
+def test_the_page_of_a_waiting_job_begins_with_why(desk: Desk) -> None:
+    assert desk("job", "4720").lines[:4] == [
+        "4720 vit-sweep · ann · ◌ queued",
+        "Waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free.",
+        "Place 3 in the queue, after 4722 and 4718.",
+        "Starts by 13:40 at the latest.",
+    ]
+
+
+def test_the_same_job_as_data(desk: Desk) -> None:
+    (row,) = json.loads(desk("job", "4715", "-o", "json").out)["rows"]
+    assert (row["id"], row["state"], row["attempt"]) == (4715, "error", 1)
+    assert row["replicas"][0]["exit_code"] == 3
+    assert row["events"][-1]["event"] == "job_ended"
+
+
+def test_a_job_that_is_not_there(desk: Desk) -> None:
+    done = desk("job", "9")
+    assert (done.code, done.out, done.err) == (66, b"", "there is no job 9; see cockpit jobs\n")
+
+
+@pytest.mark.req("UI-41")
+def test_submit_prints_the_id_as_the_last_word_of_a_line_each(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "two.yaml").write_text("one two")
+    done = desk("submit", str(tmp_path / "two.yaml"), "-", stdin=b"three")
+    assert done.lines == ["submitted one as 100", "submitted two as 101", "submitted three as 102"]
+    (submitted,) = desk.backend.asked
+    assert [spec.output for spec in submitted[1:]] == [str(tmp_path), str(tmp_path), str(Path.cwd())]
+    assert not any(spec.hold for spec in submitted[1:])
+
+
+def test_submit_held(desk: Desk) -> None:
+    desk("submit", "--hold", "-", stdin=b"one")
+    assert desk.backend.asked[0][1].hold
+
+
+def test_one_wrong_file_submits_nothing_and_all_errors_are_told(desk: Desk, tmp_path: Path) -> None:
+    def read_jobs(source: str, text: str, _folder: str) -> list[JobSpec]:
+        if text == "wrong":
+            raise SpecErrors([f"{source}: nodes: is 0; at least 1"])
+        return [JobSpec(name="ok", command="true", output="/o")]
+
+    desk.read_jobs = read_jobs
+    files = {"ok.yaml": b"ok", "wrong.yaml": b"wrong", "latin.yaml": b"\xff"}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    done = desk("submit", *(str(tmp_path / name) for name in [*files, "absent.yaml"]))
+    assert (done.code, done.out, desk.backend.asked) == (65, b"", [])
+    told = done.err.splitlines()
+    assert told[0].endswith("wrong.yaml: nodes: is 0; at least 1")
+    assert told[1].endswith("latin.yaml: byte 0 is not UTF-8; save it as UTF-8")
+    assert told[2].endswith("absent.yaml: cannot be read: No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        ({"state": JobState.SUCCEEDED, "exit": ExitStatus(code=0)}, 0),
+        ({"state": JobState.ERROR, "exit": ExitStatus(code=3)}, 3),
+        ({"state": JobState.ERROR, "exit": ExitStatus(signal=9)}, 137),
+        ({"state": JobState.EXPIRED, "exit": ExitStatus(code=0)}, 255),
+        ({"state": JobState.STOPPED, "exit": None}, 255),
+        ({"state": JobState.ERROR, "exit": ExitStatus(lost="gone")}, 255),
+    ],
+)
+@pytest.mark.req("UI-41")
+def test_wait_exits_as_the_job_did(desk: Desk, ended: dict[str, object], code: int) -> None:
+    desk.backend.ended[7] = job(7, **ended)
+    done = desk("wait", "7")
+    assert (done.code, done.out) == (code, b"")
+
+
+def test_wait_for_several_exits_with_the_first_that_failed(desk: Desk) -> None:
+    for number, code in ((1, 0), (2, 4), (3, 5)):
+        state = JobState.ERROR if code else JobState.SUCCEEDED
+        desk.backend.ended[number] = job(number, state=state, exit=ExitStatus(code=code))
+    assert desk("wait", "1", "2", "3").code == 4
+
+
+def test_wait_gives_up_after_its_time_over_all_jobs(desk: Desk) -> None:
+    desk.backend.ended = {1: job(1, state=JobState.SUCCEEDED), 2: None}
+    desk.clock[0] += 0
+    assert desk("wait", "1", "2", "--timeout", "1.5").code == 124
+    assert desk.backend.asked == [("wait", 1, 1.5), ("wait", 2, 1.5)]
+
+
+@pytest.mark.req("JT-36")
+def test_cancel_asks_a_person_and_no_is_the_default(desk: Desk) -> None:
+    refused = desk("cancel", "4711", terminal=True, stdin=b"\n")
+    assert (refused.code, refused.out, desk.backend.asked) == (71, b"", [])
+    assert refused.err == "Cancel 4711? [y/N] "
+    agreed = desk("cancel", "4711", "4712", terminal=True, stdin=b"y\n")
+    assert agreed.err == "Cancel 2 jobs (4711, 4712)? [y/N] "
+    assert agreed.lines == ["cancelled 4711", "cancelled 4712"]
+
+
+@pytest.mark.req("JT-36")
+def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
+    desk("cancel", "1")
+    desk("cancel", "2", "--now")
+    desk("cancel", "3", "--yes", terminal=True)
+    assert desk.backend.asked == [("cancel", 1, None), ("cancel", 2, 0), ("cancel", 3, None)]
+
+
+@pytest.mark.parametrize(("verb", "done"), [("hold", "held"), ("release", "released")])
+def test_hold_and_release(desk: Desk, verb: str, done: str) -> None:
+    assert desk(verb, "4720", "4722").lines == [f"{done} 4720", f"{done} 4722"]
+    assert desk.backend.asked == [(verb, 4720), (verb, 4722)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (RefusalKind.INVALID, 65),
+        (RefusalKind.NOT_FOUND, 66),
+        (RefusalKind.CONFLICT, 67),
+        (RefusalKind.UNAVAILABLE, 75),
+        (RefusalKind.DENIED, 77),
+    ],
+)
+@pytest.mark.req("UI-40")
+def test_each_refusal_has_its_exit_code(desk: Desk, kind: RefusalKind, code: int) -> None:
+    desk.backend.refusal = Refusal(kind, "no, because")
+    for command in (["release", "1"], ["submit", "-"], ["holds", "extend", "1", "--by", "2h"]):
+        done = desk(*command, stdin=b"x")
+        assert (done.code, done.out, done.err) == (code, b"", "no, because\n")
+
+
+@pytest.mark.req("JT-40")
+def test_a_hold_is_extended_and_ended(desk: Desk) -> None:
+    assert desk("holds", "extend", "4715", "--by", "2h").lines == ["4715 is kept until 17:59"]
+    assert desk("holds", "end", "4715").lines == ["removed the kept containers of 4715"]
+    assert desk("holds", "end", "4715", terminal=True, stdin=b"n\n").code == 71
+    assert desk.backend.asked == [("extend_hold", 4715, 7200), ("end_hold", 4715)]
+
+
+def test_holds_are_listed_with_the_time_left(desk: Desk) -> None:
+    assert desk("holds").lines[1].split()[-1] == "3:59"
+    assert json.loads(desk("holds", "-o", "json").out)["rows"][0]["left"] == 14_340
+
+
+@pytest.mark.req("JT-43", "JT-44")
+def test_nodes_are_schedulable_ones_judged_against_the_chosen_spec(desk: Desk) -> None:
+    rows = json.loads(desk("nodes", "--cards", "6", "--cpus", "4", "-o", "json").out)["rows"]
+    assert [(row["name"], row["status"], row["specs_fit"]) for row in rows] == [("n07", "idle", 1)]
+    rows = json.loads(desk("nodes", "--all", "--card-model", "H100", "-o", "json").out)["rows"]
+    assert [(row["name"], row["status"]) for row in rows] == [("n07", "tight"), ("n12", "drained")]
+
+
+@pytest.mark.parametrize("cards", ["1.5", "-1", "x", "nan"])
+def test_cards_that_nobody_can_ask_for(desk: Desk, cards: str) -> None:
+    assert desk("nodes", f"--cards={cards}").code == 64
+
+
+def test_events_of_one_job(desk: Desk) -> None:
+    assert desk("events", "4715", "-n", "2").lines[1].split()[:5] == ["4", "11:03", "4715", "engine", "replica_ended"]
+    assert desk.backend.asked == [("events", 4715, -1, 2)]
+
+
+LOG = b"".join(b"line %d\n" % number for number in range(30_000))
+
+
+@pytest.mark.parametrize(
+    ("tail", "first"), [("3", 29_997), ("1", 29_999), ("20000", 10_000), ("30000", 0), ("99999", 0)]
+)
+def test_the_last_lines_of_a_log_that_is_longer_than_a_block(desk: Desk, tail: str, first: int) -> None:
+    desk.backend.log = LOG
+    done = desk("logs", "4711", "--tail", tail)
+    assert done.lines[0] == f"line {first}"
+    assert done.lines[-1] == "line 29999"
+
+
+@pytest.mark.parametrize(
+    ("log", "tail", "shown"), [(b"a\nb", "1", b"b"), (b"", "5", b""), (b"a\n", "0", b""), (b"\n\n", "1", b"\n")]
+)
+def test_the_last_lines_of_a_short_log(desk: Desk, log: bytes, tail: str, shown: bytes) -> None:
+    desk.backend.log = log
+    assert desk("logs", "4711", "--tail", tail).out == shown
+
+
+def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
+    desk("logs", "4711/2#1", "--stderr", "-f")
+    desk("logs", "4711/2", "--replica", "3", "--attempt", "4")
+    first, second = (request for _, request in desk.backend.asked)
+    assert (first.rank, first.attempt, first.stream, first.wait) == (2, 1, "stderr", True)
+    assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
+
+
+@pytest.mark.req("UI-40")
+def test_watch_writes_a_line_for_each_change_that_passes(desk: Desk) -> None:
+    rows = five_jobs()
+    desk.backend.deltas = [
+        JobsDelta(tuple(rows), (), 1),
+        JobsDelta((failed_row(4711), job_row(4720)), (JobId(4699), JobId(4715)), 2),
+        JobsDelta((queued_row(1),), (), 3),
+    ]
+    done = desk("jobs", "--watch", "--filter", "state:running", "--columns", "id,state")
+    changes = [msgspec.json.decode(line) for line in done.lines]
+    assert {change["version"] for change in changes} == {1}
+    assert [change.get("row", change.get("id")) for change in changes] == [
+        {"id": 4711, "state": "running"},
+        {"id": 4699, "state": "running"},
+        {"id": 4720, "state": "running"},
+        4711,
+        4699,
+    ]
+
+
+def test_the_cluster_at_a_glance(desk: Desk) -> None:
+    lines = desk().lines
+    assert lines[0] == "lab: 2 nodes, 128 CPUs, 1T, 16 × A100."
+    assert lines[1] == "◌ 2 queued   ● 2 running   ✗ 1 error   1 kept for a look inside"
+    assert lines[4].split() == ["cards", "▇", "1.5/16"]
+
+
+def test_a_first_run_says_what_to_do_next(desk: Desk) -> None:
+    desk.backend.node_rows = desk.backend.node_rows[:1]
+    desk.backend.glance = msgspec.structs.replace(desk.backend.glance, jobs_by_state={}, held=0, cpus=64)
+    lines = desk().lines
+    assert lines[0] == "This machine: 64 CPUs, 1T, 8 × A100. No jobs yet."
+    assert "cockpit submit job.yaml" in lines[1]
+
+
+def test_the_engine_is_looked_at_without_connecting(desk: Desk) -> None:
+    (row,) = json.loads(desk("engine", "status", "-o", "json").out)["rows"]
+    assert (row["pid"], row["socket"], row["state_folder"]) == (77, "/run/s", "/var/s")
+    assert (row["version"], row["protocol"], row["status"]) == ("0.1.0", "1.0", "running")
+    desk.engine.running = False
+    assert desk("engine").code == 69
+    assert desk.connected == []
+
+
+def test_the_engine_is_started_stopped_and_restarted(desk: Desk) -> None:
+    desk("engine", "start", "--system")
+    assert desk("engine", "stop").lines == ["the engine is stopped; running jobs go on"]
+    assert desk("engine", "stop", "--jobs", terminal=True, stdin=b"\n").code == 71
+    desk("engine", "stop", "--jobs", "--yes", terminal=True)
+    assert desk("engine", "restart").lines == ["the engine runs as process 77"]
+    assert desk.engine.asked == [("start", True), ("stop", False), ("stop", True), ("restart",)]
+
+
+class Found(NamedTuple):
+    level: str
+    subject: str
+    found: str
+    advice: str = ""
+
+
+@pytest.mark.req("UI-44")
+def test_doctor_fails_only_when_something_is_missing(desk: Desk) -> None:
+    desk.findings = (Found("ok", "Python", "3.11"), Found("note", "tmux", "TERM is screen", "set it"))
+    assert desk("doctor").code == 0
+    desk.findings = (*desk.findings, Found("missing", "bubblewrap", "absent", "apt install bubblewrap"))
+    done = desk("doctor", "--filter", "!level:ok", "-o", "json")
+    assert done.code == 72
+    assert [row["subject"] for row in json.loads(done.out)["rows"]] == ["tmux", "bubblewrap"]

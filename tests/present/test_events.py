@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from datetime import UTC
+from typing import get_args
+
+import pytest
+
+from cockpit.model import events
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import EndCause, ExitStatus, JobState
+from cockpit.model.node import Allocation, CardSlice
+from cockpit.present.events import event_job, event_kind, event_sentence
+from tests.doubles.samples import HOUR, NOW, job, node_row
+from tests.present.corpus import HOSTILE, is_harmless
+
+JOB = JobId(7)
+PLACE = (
+    Allocation(0, NodeName("n01"), 1, 1),
+    Allocation(1, NodeName("n02"), 1, 1, (CardSlice(0, None), CardSlice(1, None))),
+)
+
+SENTENCES: list[tuple[events.EventBody, str]] = [
+    (events.JobSubmitted(JOB, job().spec, job().submitter, "p"), "was submitted as bert-eval by bob"),
+    (events.JobHeld(JOB, "ann"), "was held by ann"),
+    (events.JobReleased(JOB), "was released"),
+    (events.JobPlaced(JOB, 1, 0, PLACE), "was placed on n01 and n02 with 2 cards"),
+    (events.JobPlaced(JOB, 2, 0, PLACE[:1]), "was placed on n01 (attempt 2)"),
+    (events.ReplicaStarted(JOB, 1, 0, "cgroup v1"), "replica 0 started (limits: cgroup v1)"),
+    (events.ReplicaEnded(JOB, 1, 1, ExitStatus(code=3)), "replica 1 ended: exit 3"),
+    (
+        events.ReplicaEnded(JOB, 1, 1, ExitStatus(signal=9, oom=True)),
+        "replica 1 ended: exit 137, killed by SIGKILL: it used more memory than it asked for",
+    ),
+    (events.ReplicaEnded(JOB, 1, 1, ExitStatus(lost="the machine rebooted")), "replica 1 ended: the machine rebooted"),
+    (
+        events.EndingBegan(JOB, EndCause.TIME_LIMIT, Millis(NOW + HOUR)),
+        "is asked to end (time limit), and is killed at 13:00",
+    ),
+    (events.EndingBegan(JOB, EndCause.STOP, NOW), "is asked to end (stop) at once"),
+    (events.GraceEnded(JOB), "had its time to end and is killed"),
+    (events.JobEnded(JOB, JobState.STOPPED, EndCause.STOP), "ended: stopped (stop)"),
+    (
+        events.JobEnded(JOB, JobState.ERROR, EndCause.EXIT, None, Millis(NOW + HOUR)),
+        "ended: error (exit); kept until 13:00",
+    ),
+    (events.HoldExtended(JOB, Millis(NOW + HOUR)), "is kept until 13:00"),
+    (events.HoldEnded(JOB, events.HoldEndCause.EXPIRED), "its kept containers were removed: its time was over"),
+    (events.HoldEnded(JOB, events.HoldEndCause.ENDED), "its kept containers were removed: a person ended the hold"),
+    (events.ShellOpened(JOB, 0), "replica 0 was entered"),
+    (events.ShellOpened(JOB, 0, ("ls", "-l")), "replica 0 was entered to run ls -l"),
+    (events.JobArchived(JOB), "moved to accounting"),
+    (events.NodesChanged((node_row("n01").node,)), "the cluster has 1 node: n01"),
+    (events.EngineStarted("0.1.0", 7), "the engine 0.1.0 started as process 7"),
+    (events.EngineStopped("0.1.0"), "the engine 0.1.0 stopped"),
+]
+
+
+def record(body: events.EventBody) -> events.EventRecord:
+    return events.EventRecord(seq=1, at=NOW, actor="ann", origin="socket", body=body)
+
+
+@pytest.mark.parametrize(("body", "sentence"), SENTENCES, ids=[sentence[:40] for _, sentence in SENTENCES])
+def test_every_event_has_its_sentence(body: events.EventBody, sentence: str) -> None:
+    assert event_sentence(record(body), UTC) == sentence
+
+
+def test_no_event_is_forgotten() -> None:
+    assert {type(body) for body, _ in SENTENCES} == set(get_args(events.EventBody))
+
+
+def test_kind_and_job_of_an_event() -> None:
+    assert event_kind(events.JobReleased(JOB)) == "job_released"
+    assert event_job(events.JobReleased(JOB)) == JOB
+    assert event_job(events.EngineStopped("1")) is None
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
+@pytest.mark.req("TR-05")
+def test_names_in_events_are_harmless(hostile: str) -> None:
+    bodies: list[events.EventBody] = [
+        events.JobHeld(JOB, hostile),
+        events.JobPlaced(JOB, 1, 0, (Allocation(0, NodeName(hostile), 1, 1),)),
+        events.ReplicaStarted(JOB, 1, 0, hostile),
+        events.ReplicaEnded(JOB, 1, 0, ExitStatus(lost=hostile)),
+        events.ShellOpened(JOB, 0, (hostile,)),
+        events.NodesChanged((node_row(hostile).node,)),
+    ]
+    assert all(is_harmless(event_sentence(record(body), UTC)) for body in bodies)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.errors import CockpitError
+from cockpit.present.columns import Context
+from cockpit.present.filters import compile_filter
+from cockpit.present.sorting import sorted_rows
+from cockpit.present.tables.holds import HOLDS
+from cockpit.present.tables.jobs import JOBS
+from cockpit.present.tables.nodes import NODES
+from tests.doubles.samples import HOUR, NOW, five_jobs, hold_row, job_row, node_row, queued_row
+
+CONTEXT = Context(now=NOW, zone=UTC, user="bob")
+
+
+def passing(text: str) -> list[int]:
+    matches = compile_filter(text, JOBS)
+    return [row.id for row in five_jobs() if matches(row, CONTEXT)]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", [4711, 4720, 4715, 4722, 4699]),
+        ("bert", [4715]),
+        ("BERT", [4715]),
+        ("4711", [4711]),
+        ("state:failed", [4715]),
+        ("state:error", [4715]),
+        ("state:held", [4715]),
+        ("state:running,queued", [4711, 4720, 4722, 4699]),
+        ("state!=queued", [4711, 4715, 4699]),
+        ("!state:queued", [4711, 4715, 4699]),
+        ("user:me", [4720, 4715]),
+        ("creator:bob", [4720, 4715]),
+        ("cards>=4", [4711, 4720]),
+        ("cards:0.5", [4715]),
+        ("cards<1 !cards:0", [4715]),
+        ("wait>2h", [4720, 4722]),
+        ("elapsed<=1h59m", [4715]),
+        ("memory>=16G", [4711, 4720, 4715, 4722, 4699]),
+        ("memory>16G", []),
+        ("name~bert", [4715]),
+        ("!name~e", [4711, 4722]),
+        ('why~"n07 has 3"', [4720]),
+        ('"exit 3"', [4715]),
+        ("reason:held", [4722]),
+        ("node:n07", [4711, 4715, 4699]),
+        ("placed_on:none", [4720, 4722]),
+        ("started_at:none", [4720, 4722]),
+        ("ended_at>=2026-10-05T11:30+00:00", [4715]),
+        ("exit:3", [4715]),
+        ("spec~a100", [4720, 4715]),
+        ("name:[bold]red", [4699]),
+        ("前処理", [4722]),
+        ("  state:running   user:ann ", [4711, 4699]),
+    ],
+)
+@pytest.mark.req("UI-22")
+def test_terms(text: str, ids: list[int]) -> None:
+    assert passing(text) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("stat:failed", "did you mean state?"),
+        ("xyzzy:1", "Columns: id, name"),
+        ("cards>many", "cards wants a number, not many"),
+        ("wait>soon", "wait_seconds wants a duration such as"),
+        ("memory>=big", "memory_mib wants memory such as"),
+        ("started>noon", "started_at wants a moment such as"),
+        ("name>b", "name wants a word after : or ~, not b"),
+        ('name:"open', "is not closed"),
+        ("cards>=", "not nothing"),
+        ("\x1b[1m:x\x1b", ""),
+    ],
+)
+@pytest.mark.req("UI-22")
+def test_errors_say_what_and_what_is_near(text: str, says: str) -> None:
+    if not says:
+        assert passing(text) == []
+        return
+    with pytest.raises(CockpitError) as wrong:
+        compile_filter(text, JOBS)
+    assert says in str(wrong.value)
+
+
+def test_a_fraction_is_compared_by_its_total() -> None:
+    matches = compile_filter("cards>=8 cards_free<7 memory<1T !card_model:H100", NODES)
+    assert matches(node_row(), CONTEXT)
+
+
+def test_time_left_of_a_hold() -> None:
+    assert compile_filter("left<4h left>3h", HOLDS)(hold_row(), CONTEXT)
+
+
+def test_sorting_by_several_columns_keeps_cells_without_a_fact_last() -> None:
+    rows = [
+        queued_row(1),
+        job_row(2, started_at=NOW - HOUR),
+        job_row(3, started_at=NOW - 2 * HOUR),
+        job_row(4, user="bob"),
+    ]
+    column = {name: JOBS.find(name) for name in ("start", "user", "name")}
+    up = sorted_rows(rows, [(column["start"], False)], CONTEXT)
+    down = sorted_rows(rows, [(column["start"], True)], CONTEXT)
+    assert [row.id for row in up] == [3, 4, 2, 1]
+    assert [row.id for row in down] == [2, 3, 4, 1]
+    both = sorted_rows(rows, [(column["user"], True), (column["name"], False)], CONTEXT)
+    assert [row.id for row in both] == [4, 1, 2, 3]

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from datetime import UTC
+from typing import get_args
+
+import pytest
+
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.reasons import (
+    Held,
+    NeverFits,
+    NodeShortfall,
+    NoEligibleNode,
+    NotEnoughFree,
+    NotEvaluated,
+    Reason,
+    Resource,
+    WouldDelay,
+)
+from cockpit.present.reasons import REASON_TYPES, reason_sentence
+from tests.doubles.samples import MINUTE, NOW, WAITS
+from tests.present.corpus import HOSTILE, is_harmless
+
+N07, N12 = NodeName("n07"), NodeName("n12")
+
+SENTENCES: list[tuple[Reason, str]] = [
+    (Held("ann", Millis(NOW - 58 * MINUTE)), "held by ann since 11:02"),
+    (NotEvaluated(), "waits for the scheduler to look at it"),
+    (WAITS, "waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free"),
+    (
+        NotEnoughFree(Resource.CARDS, 1, (), 1, 0, (NodeShortfall(N07, Resource.CARDS, 0),)),
+        "waits for 1 card on one node; n07 has none free",
+    ),
+    (
+        NotEnoughFree(Resource.CPUS, 8, (), 3, 1, (NodeShortfall(N07, Resource.MEMORY, 2048),)),
+        "waits for 8 CPUs on each of 3 nodes; 1 node has room; n07 has 2G of memory free",
+    ),
+    (
+        NotEnoughFree(Resource.MEMORY, 65_536, (), 2, 0, (NodeShortfall(N07, Resource.CPUS, 0),)),
+        "waits for 64G of memory on each of 2 nodes; 0 nodes have room; n07 has no CPU free",
+    ),
+    (
+        NotEnoughFree(
+            Resource.CARD_SHARE, 500, ("A100", "H100"), 1, 0, (NodeShortfall(N12, Resource.CARD_SHARE, 250),), 21
+        ),
+        "waits for 0.5 of one A100 or H100 on one node; n12 has 0.25 free; 21 cards of other models are free",
+    ),
+    (
+        NotEnoughFree(Resource.CARDS, 2, ("A100",), 1, 0, (), 1),
+        "waits for 2 A100 on one node; 1 card of other models is free",
+    ),
+    (NeverFits(Resource.CARDS, 9, 8), "asks for 9 cards on one node; the largest has 8"),
+    (NeverFits(Resource.CARDS, 2, 0, ("H100",)), "asks for 2 H100 on one node; no node has any"),
+    (NeverFits(Resource.MEMORY, 1_048_576, 524_288), "asks for 1T of memory on one node; the largest has 512G"),
+    (NeverFits(None, 5, 2), "asks for 5 nodes of that size; only 2 are big enough"),
+    (NeverFits(None, 2, 1), "asks for 2 nodes of that size; only 1 is big enough"),
+    (NeverFits(None, 1, 0), "asks for 1 node of that size; none is big enough"),
+    (NoEligibleNode(pins=(N07,), out_of_service=(N07,)), "asks for node n07; n07 is out of service"),
+    (
+        NoEligibleNode(pins=(N07, N12), out_of_service=(N07, N12)),
+        "asks for nodes n07 and n12; n07 and n12 are out of service",
+    ),
+    (
+        NoEligibleNode(pool="gpu", driver_version="550"),
+        "asks for pool gpu and driver version 550; the cluster has no such node",
+    ),
+    (NoEligibleNode(), "asks for a node in service; the cluster has no such node"),
+    (
+        WouldDelay(JobId(4711), Millis(NOW + 100 * MINUTE)),
+        "would fit now, but would delay 4711, which is to start by 13:40",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "sentence"), SENTENCES, ids=[sentence[:40] for _, sentence in SENTENCES])
+@pytest.mark.req("SC-14")
+def test_every_reason_has_its_sentence(reason: Reason, sentence: str) -> None:
+    assert reason_sentence(reason, NOW, UTC) == sentence
+
+
+def test_no_reason_is_forgotten() -> None:
+    kinds = set(get_args(Reason))
+    assert {type(reason) for reason, _ in SENTENCES} == kinds
+    assert {kind.__struct_config__.tag for kind in kinds} == set(REASON_TYPES)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
+@pytest.mark.req("TR-05")
+def test_names_in_reasons_are_harmless(hostile: str) -> None:
+    node = NodeName(hostile)
+    reasons: list[Reason] = [
+        Held(hostile, NOW),
+        NotEnoughFree(Resource.CARDS, 1, (hostile,), 1, 0, (NodeShortfall(node, Resource.CARDS, 1),)),
+        NeverFits(Resource.CARDS, 1, 0, (hostile,)),
+        NoEligibleNode(pins=(node,), pool=hostile, driver_version=hostile, out_of_service=(node,)),
+    ]
+    assert all(is_harmless(reason_sentence(reason, NOW, UTC)) for reason in reasons)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.present.safe import safe
+from cockpit.present.width import cut, pad, width
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("abc", 3),
+        ("前処理", 6),
+        ("cafe\u0301", 4),
+        ("👩\u200d🔬", 2),
+        ("🇩🇪🇫🇷", 4),
+        ("👍🏽", 2),
+        ("❤\ufe0f", 2),
+        ("ｶﾅ", 2),
+        ("", 0),
+    ],
+)
+@pytest.mark.req("UI-24")
+def test_width_in_columns(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("abcdef", 4, "abc…"),
+        ("abcd", 4, "abcd"),
+        ("前処理", 4, "前…"),
+        ("前処理", 5, "前処…"),
+        ("cafe\u0301s", 4, "caf…"),
+        ("ab", 0, ""),
+        ("ab", 1, "…"),
+    ],
+)
+def test_cut_never_splits_what_is_drawn_as_one(text: str, columns: int, shown: str) -> None:
+    assert cut(text, columns) == shown
+
+
+@given(st.text(st.sampled_from("ab前é\u0301👩\u200d🔬🇩🇪❤\ufe0f")), st.integers(0, 12))
+def test_cut_and_padded_text_fills_its_column_exactly(text: str, columns: int) -> None:
+    shown = cut(safe(text), columns)
+    assert width(shown) <= columns
+    assert width(pad(shown, columns)) == columns
+    assert width(pad(shown, columns, right=True)) == columns

@@ -1,0 +1,202 @@
+"""A scheduler that is slow and plainly right: no index, no memory, every question answered by counting from scratch.
+
+It shares no code with `cockpit.sched`, so that the two agree only where both follow the rules.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
+from cockpit.model.spec import JobSpec, NodeSpec
+
+Occupied = dict[JobId, Placement]
+
+
+class Free:
+    """What is free on one node, counted from everything that is occupied."""
+
+    def __init__(self, node: Node, occupied: Occupied) -> None:
+        self.node = node
+        here = [part for placement in occupied.values() for part in placement if part.node == node.name]
+        self.empty = not here
+        self.cpus = node.cpus - sum(part.cpus for part in here)
+        self.memory_mib = node.memory_mib - sum(part.memory_mib for part in here)
+        slices = [each for part in here for each in part.slices]
+        self.on_card = [[each for each in slices if each.card == card.index] for card in node.cards]
+
+    def idle(self, models: tuple[str, ...] = ()) -> list[Card]:
+        return [
+            card
+            for card in self.node.cards
+            if not self.on_card[card.index] and not card.slice_uuids and (not models or card.model in models)
+        ]
+
+    def share_cards(self, spec: NodeSpec) -> list[tuple[int, int, Card]]:
+        """(1 if idle, hole, card), best first, of cards that can take the share."""
+        usable = []
+        for card in self.node.cards:
+            if spec.card_models and card.model not in spec.card_models:
+                continue
+            hole = self.hole(card)
+            if share_slots(card, spec.card_milli) * slot_size(card, spec.card_milli) <= hole:
+                idle = card in self.idle()
+                usable.append((int(idle), 0 if idle else hole, card.slices == 0, card.index, card))
+        return [(idle, hole, card) for idle, hole, _, _, card in sorted(usable, key=lambda each: each[:4])]
+
+    def hole(self, card: Card) -> int:
+        used = sum(each.milli for each in self.on_card[card.index])
+        return max(0, (card.slices * (1000 // card.slices) if card.slices else 1000) - used)
+
+    def fits(self, job: JobSpec, spec: NodeSpec) -> bool:
+        if self.node.state is not NodeState.UP or not suits(self.node, job) or (job.exclusive and not self.empty):
+            return False
+        if 0 < spec.card_milli < 1000:
+            has_cards = bool(self.share_cards(spec))
+        else:
+            has_cards = len(self.idle(spec.card_models)) >= spec.card_milli // 1000
+        return has_cards and self.cpus >= spec.cpus and self.memory_mib >= spec.memory_mib
+
+    def rank(self, spec: NodeSpec) -> tuple[int, ...]:
+        label = (1, len(self.idle()))
+        if 0 < spec.card_milli < 1000:
+            idle, hole, _ = self.share_cards(spec)[0]
+            label = (1, len(self.idle())) if idle else (0, hole)
+        return (*label, self.cpus, self.memory_mib)
+
+    def give(self, job: JobSpec, spec: NodeSpec, rank: int) -> Allocation:
+        name = self.node.name
+        if job.exclusive:
+            every = tuple(part for card in self.node.cards for part in all_of(card))
+            return Allocation(rank, name, self.node.cpus, self.node.memory_mib, every)
+        if 0 < spec.card_milli < 1000:
+            _, _, card = self.share_cards(spec)[0]
+            used = {each.slot for each in self.on_card[card.index]}
+            slots = [slot for slot in range(1001) if slot not in used][: share_slots(card, spec.card_milli)]
+            slices = tuple(CardSlice(card.index, slot, slot_size(card, spec.card_milli)) for slot in slots)
+        else:
+            idle = sorted(self.idle(spec.card_models), key=lambda card: (card.slices > 0, card.index))
+            taken = sorted(card.index for card in idle[: spec.card_milli // 1000])
+            slices = tuple(CardSlice(index, None, 1000) for index in taken)
+        return Allocation(rank, name, spec.cpus, spec.memory_mib, slices)
+
+
+def slot_size(card: Card, milli: int) -> int:
+    return 1000 // card.slices if card.slices else milli
+
+
+def share_slots(card: Card, milli: int) -> int:
+    return next(slots for slots in count(1) if slots * slot_size(card, milli) >= milli)
+
+
+def all_of(card: Card) -> list[CardSlice]:
+    if not card.slice_uuids:
+        return [CardSlice(card.index, None, 1000)]
+    return [CardSlice(card.index, slot, 1000 // card.slices) for slot in range(card.slices)]
+
+
+def suits(node: Node, job: JobSpec) -> bool:
+    return (
+        job.pool in (None, node.pool)
+        and job.driver_version in (None, node.driver_version)
+        and (not job.node_names or node.name in job.node_names)
+    )
+
+
+def place(job: JobSpec, nodes: list[Node], occupied: Occupied, avoid: frozenset = frozenset()):
+    """(spec index, placement) or None."""
+    for number, spec in enumerate(job.specs):
+        order = {node.name: position for position, node in enumerate(nodes)}
+        frees = [free for node in nodes if (free := Free(node, occupied)).fits(job, spec) and node.name not in avoid]
+        frees.sort(key=lambda free: (*free.rank(spec), order[free.node.name]))
+        chosen = sorted(frees[: job.nodes], key=lambda free: order[free.node.name])
+        if len(chosen) == job.nodes:
+            return number, tuple(free.give(job, spec, rank) for rank, free in enumerate(chosen))
+    return None
+
+
+class Reference:
+    """One cycle over a world. Afterwards: `starts`, `reservation`, and a word for each job that waits."""
+
+    def __init__(self, world, *, backfill: bool = True) -> None:
+        self.nodes = list(world.nodes.values())
+        self.now = world.now
+        self.backfill = backfill
+        self.occupied, self.ends = dict(world.occupied), dict(world.ends)
+        self.starts: list[tuple] = []
+        self.words: dict[JobId, str] = {}
+        self.head = None
+        failed: list[tuple] = []
+        for job in world.queue:
+            shape = (job.spec.nodes, job.spec.specs, job.spec.node_names, job.spec.pool, job.spec.driver_version,
+                     job.spec.exclusive)  # fmt: skip
+            before = [word for known, word in failed if known == shape]
+            late = self.head is not None and (not backfill or self.end(job) > self.head[2])
+            if job.held_by:
+                self.words[job.id] = "held"
+            elif before and (before[-1] != "would delay" or late):
+                self.words[job.id] = before[-1]
+            elif word := self.consider(job):
+                self.words[job.id] = word
+                failed.append((shape, word))
+        # a job that would have delayed the head has no room at all any more when others of its shape took it
+        last = dict(failed_in_order(failed))
+        for job in world.queue:
+            if self.words.get(job.id) == "would delay":
+                shape = (job.spec.nodes, job.spec.specs, job.spec.node_names, job.spec.pool, job.spec.driver_version,
+                         job.spec.exclusive)  # fmt: skip
+                self.words[job.id] = last[repr(shape)]
+        self.reservation = self._reservation() if self.head else None
+
+    def end(self, job) -> Millis:
+        return Millis(self.now + 1000 * job.spec.time_limit_seconds)
+
+    def consider(self, job) -> str:
+        if not place(job.spec, self.nodes, {}):
+            return "never"
+        found = place(job.spec, self.nodes, self.occupied)
+        if found is None:
+            self.head = self.head or self.find_head(job)
+            return "no room"
+        if self.head:
+            found = self.beside_head(job, found)
+        if found is None:
+            return "would delay"
+        self.starts.append((job.id, *found))
+        self.occupied[job.id], self.ends[job.id] = found[1], self.end(job)
+        return ""
+
+    def find_head(self, job):
+        for moment in sorted({max(self.now, end) for end in self.ends.values()}):
+            if place(job.spec, self.nodes, self.still_there(moment)):
+                return job.id, job.spec, moment
+        return None
+
+    def still_there(self, moment: Millis) -> Occupied:
+        return {
+            job: placement
+            for job, placement in self.occupied.items()
+            if job not in self.ends or max(self.now, self.ends[job]) > moment
+        }
+
+    def beside_head(self, job, found):
+        _, head, moment = self.head
+        if not self.backfill:
+            return None
+        if self.end(job) <= moment:
+            return found
+        then = self.still_there(moment)
+        if place(head, self.nodes, {**then, job.id: found[1]}):
+            return found
+        reserved = frozenset(part.node for part in place(head, self.nodes, then)[1])
+        other = place(job.spec, self.nodes, self.occupied, reserved)
+        return other if other and place(head, self.nodes, {**then, job.id: other[1]}) else None
+
+    def _reservation(self):
+        job, spec, moment = self.head
+        return (job, moment, *place(spec, self.nodes, self.still_there(moment)))
+
+
+def failed_in_order(failed):
+    return ((repr(shape), word) for shape, word in failed)

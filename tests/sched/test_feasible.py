@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.node import NodeState
+from cockpit.model.reasons import NeverFits, NoEligibleNode, Resource
+from cockpit.sched.feasible import never_fits
+from tests.sched.world import World, cards, node, spec_of, wants
+
+CLUSTER = {
+    each.name: each
+    for each in (
+        node("n1", cards(4, "A100"), cpus=32, pool="east"),
+        node("n2", cards(8, "H100"), cpus=16, pool="west"),
+        node("n3", cpus=64, memory_mib=1024, driver_version="550"),
+    )
+}
+
+
+@pytest.mark.req("SC-13", "SC-04")
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        (spec_of(wants(8000, "H100")), None),
+        (spec_of(wants(16000)), NeverFits(Resource.CARDS, 16, 8)),
+        (spec_of(wants(8000, "A100")), NeverFits(Resource.CARDS, 8, 4, ("A100",))),
+        (spec_of(wants(500, "V100")), NeverFits(Resource.CARD_SHARE, 500, 0, ("V100",))),
+        (spec_of(wants(cpus=65)), NeverFits(Resource.CPUS, 65, 64)),
+        (spec_of(wants(1000, cpus=33)), NeverFits(Resource.CPUS, 33, 32)),
+        (spec_of(wants(memory_mib=70000)), NeverFits(Resource.MEMORY, 70000, 65536)),
+        (spec_of(wants(4000), nodes=3), NeverFits(None, 3, 2)),
+        (spec_of(wants(8000, "A100"), wants(8000, "H100")), None),
+        (spec_of(wants(8000), pool="east"), NeverFits(Resource.CARDS, 8, 4)),
+        (spec_of(pool="north"), NoEligibleNode(pool="north")),
+        (spec_of(driver_version="551"), NoEligibleNode(driver_version="551")),
+        (spec_of(pins=("n8", "n9")), NoEligibleNode(pins=("n8", "n9"))),
+        (spec_of(pins=("n1", "n9"), nodes=2), NeverFits(None, 2, 1)),
+        (spec_of(wants(1000), exclusive=True, nodes=2), None),
+    ],
+)
+def test_a_job_that_the_empty_cluster_could_not_hold_is_refused_with_what_it_lacks(spec, reason) -> None:
+    assert never_fits(spec, CLUSTER) == reason
+
+
+@pytest.mark.req("SC-13")
+def test_the_cycle_says_the_same_of_a_queued_job_and_looks_only_once_per_shape() -> None:
+    world = World(*CLUSTER.values())
+    jobs = [world.submit(wants(16000)) for _ in range(3)]
+    plan = world.run()
+    assert [world.reason(job) for job in jobs] == [NeverFits(Resource.CARDS, 16, 8)] * 3
+    assert len(plan.refusals) == 1
+
+
+@pytest.mark.req("SC-13")
+def test_nodes_out_of_service_do_not_refuse_a_submission_but_are_named_as_what_a_job_waits_for() -> None:
+    world = World(node("n1", 2), node("n2", 8, state=NodeState.DRAINED), node("n3", 8, state=NodeState.DOWN))
+    assert never_fits(spec_of(wants(4000)), world.nodes) is None
+    job, two = world.submit(wants(4000)), world.submit(wants(1000), nodes=2)
+    world.run()
+    assert world.reason(job) == NoEligibleNode(out_of_service=("n2", "n3"))
+    assert world.reason(two) == NoEligibleNode(out_of_service=("n2", "n3"))
+
+
+@pytest.mark.req("SC-13")
+def test_a_verdict_does_not_outlive_the_nodes_it_was_found_on() -> None:
+    world = World(node("n1", 2))
+    job = world.submit(wants(4000))
+    world.run()
+    assert isinstance(world.reason(job), NeverFits)
+    world.set_node(node("n2", 4))
+    assert [start.job for start in world.run().starts] == [job]
+
+
+@pytest.mark.req("SC-13", "SC-04")
+def test_a_job_with_one_possible_alternative_waits_for_that_one() -> None:
+    world = World(node("n1", cards(2, "H100")))
+    world.submit(wants(1000))
+    world.run()
+    job = world.submit(wants(2000, "A100"), wants(2000, "H100"))
+    world.run()
+    assert world.reason(job).card_models == ("H100",)

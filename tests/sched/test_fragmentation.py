@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.ids import JobId
+from cockpit.model.node import Allocation, CardSlice
+from cockpit.sched.fragmentation import GradientDescent, fragmentation, target_workload
+from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.room import room_of
+from cockpit.sched.shape import shape_of
+from tests.sched.world import World, node, spec_of, wants
+
+
+def room_with_holes(*free: int, cpus: int = 16):
+    slices = tuple(CardSlice(card, 0, 1000 - left) for card, left in enumerate(free) if left < 1000)
+    tenants = [(JobId(1), Allocation(0, "n1", 0, 0, slices))]
+    return room_of(node("n1", len(free), cpus=cpus), 0, 0, tenants)
+
+
+@pytest.mark.req("SC-04")
+@pytest.mark.parametrize(
+    ("spec", "unusable"),
+    [
+        (wants(500), 200),  # the card with less free than it needs
+        (wants(200), 0),
+        (wants(1000), 200 + 700),  # shared cards are lost to a whole one
+        (wants(3000), 200 + 700 + 1000 + 1000),  # it does not fit: everything is
+        (wants(500, cpus=17), 2900),
+        (wants(500, "H100"), 2900),
+    ],
+)
+def test_fragmentation_is_what_a_shape_cannot_use_of_what_is_free(spec, unusable) -> None:
+    assert fragmentation(room_with_holes(200, 700, 1000, 1000), [(spec, 1)]) == unusable
+
+
+@pytest.mark.req("SC-04")
+def test_fragmentation_adds_up_over_the_workload_by_its_weights() -> None:
+    room = room_with_holes(200, 1000)
+    assert fragmentation(room, [(wants(500), 3), (wants(2000), 2)]) == 3 * 200 + 2 * 1200
+
+
+@pytest.mark.req("SC-04")
+def test_the_target_workload_counts_replicas_queued_and_running_that_ask_for_cards() -> None:
+    gang = shape_of(spec_of(wants(1000), nodes=3))
+    placement = (Allocation(0, "n1", 1, 1024, (CardSlice(0, 0, 250),)),)
+    assert target_workload([gang, gang, shape_of(spec_of(wants()))], [placement]) == (
+        (wants(1000), 6),
+        (wants(250), 1),
+    )
+
+
+@pytest.mark.req("SC-04")
+def test_descent_leaves_a_hole_that_the_workload_can_use_where_best_fit_leaves_a_useless_one() -> None:
+    room = room_with_holes(600, 800)
+    assert GradientDescent(((wants(500), 1),)).card(room, wants(300)) == 1
+    # 600 - 300 = 300 is of no use to anybody who wants 500; 800 - 300 = 500 is
+
+
+@pytest.mark.req("SC-04")
+@pytest.mark.parametrize(("fit", "on"), [(FractionFit.BEST, "n1"), (FractionFit.FGD, "n2")])
+def test_the_policy_chooses_between_best_fit_and_descent(fit, on) -> None:
+    world = World(node("n1", 1), node("n2", 1), policy=Policy(fraction_fit=fit))
+    world.submit(wants(400), pins=("n1",))
+    world.submit(wants(200), pins=("n2",))
+    world.run()
+    job = world.submit(wants(300))
+    for _ in range(9):
+        world.submit(wants(500), nodes=2)
+    world.run()
+    assert list(world.where(job)) == [on]
+
+
+@pytest.mark.req("SC-04")
+def test_equal_growth_is_decided_by_best_fit() -> None:
+    rooms = [room_with_holes(400), room_with_holes(900)]
+    assert GradientDescent(()).ranked(rooms, wants(300)) == rooms
+    assert GradientDescent(()).card(room_with_holes(900, 400), wants(300)) == 1

@@ -1,0 +1,161 @@
+"""What holds for every cluster and every history of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.model.ids import NodeName
+from cockpit.model.reasons import Held, NeverFits, NoEligibleNode, NotEnoughFree, WouldDelay
+from cockpit.sched.cycle import cycle
+from cockpit.sched.feasible import never_fits
+from cockpit.sched.invariants import resource_violations
+from cockpit.sched.policy import FractionFit, Policy
+from tests.sched.random_worlds import act, histories, job_specs, policies, some_node, some_nodes
+from tests.sched.reference import Reference
+from tests.sched.world import World
+
+quick = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+WORDS = {Held: "held", NeverFits: "never", NoEligibleNode: "never", NotEnoughFree: "no room", WouldDelay: "would delay"}
+
+
+def decided(plan):
+    return plan.starts, plan.refusals, plan.reservation, plan.order
+
+
+@pytest.mark.req("SC-04", "SC-05", "TR-02")
+@quick
+@given(some_nodes(), histories(), policies)
+def test_nothing_is_ever_given_twice_and_every_gang_is_whole(nodes, history, policy) -> None:
+    world = World(*nodes, policy=policy)
+    for step in history:
+        act(world, step)
+        plan = world.run()
+        assert resource_violations(world.nodes, world.occupied) == []
+        assert all(len(start.placement) == world.jobs[start.job].spec.nodes for start in plan.starts)
+
+
+@pytest.mark.req("SC-14")
+@quick
+@given(some_nodes(), histories(), policies)
+def test_an_index_kept_up_to_date_equals_one_made_from_nothing(nodes, history, policy) -> None:
+    world = World(*nodes, policy=policy)
+    for step in history:
+        act(world, step)
+        kept, anew = cycle(world.snapshot(), world.index, policy), cycle(world.snapshot(), None, policy)
+        assert decided(kept) == decided(anew)
+        assert kept.index.rooms == anew.index.rooms
+        assert kept.index.placed == anew.index.placed
+        assert list(map(vars, kept.index.by_hole)) == list(map(vars, anew.index.by_hole))
+        assert list(map(vars, kept.index.by_whole)) == list(map(vars, anew.index.by_whole))
+        world.run()
+
+
+@pytest.mark.req("SC-04", "SC-05", "SC-14")
+@settings(quick, max_examples=150)
+@given(some_nodes(), histories(), st.booleans())
+def test_the_plan_is_that_of_a_scheduler_that_is_plainly_right(nodes, history, backfill) -> None:
+    world = World(*nodes, policy=Policy(backfill=backfill))
+    for step in history:
+        act(world, step)
+        expected = Reference(world, backfill=backfill)
+        plan = world.cycle()
+        assert [(start.job, start.spec_index, start.placement) for start in plan.starts] == expected.starts
+        reserved = plan.reservation
+        assert (
+            reserved and (reserved.job, reserved.reserved_at, reserved.spec_index, reserved.placement)
+        ) == expected.reservation
+        starting = {start.job for start in plan.starts}
+        waiting = [job.id for job in world.queue if job.id not in starting]
+        assert {job: WORDS[type(world.reason(job))] for job in waiting} == {
+            job: word for job, word in expected.words.items() if word
+        }
+        world.run()
+
+
+@pytest.mark.req("SC-14")
+@quick
+@given(some_nodes(), st.lists(job_specs(), min_size=1, max_size=8), policies)
+def test_the_head_starts_no_later_than_it_was_first_promised(nodes, specs, policy) -> None:
+    world = World(*nodes, policy=policy)
+    promised = {}
+    for spec in specs:
+        world.submit_spec(spec)
+    while world.run() and world.ends:
+        if world.plan.reservation:
+            promised.setdefault(world.plan.reservation.job, world.plan.reservation.reserved_at)
+        world.now = min(world.ends.values())
+        for job in [job for job, end in world.ends.items() if end <= world.now]:
+            world.end(job)
+    assert all(world.started_at[job] <= moment for job, moment in promised.items())
+
+
+@pytest.mark.req("SC-14")
+@quick
+@given(some_nodes(), histories(), policies)
+def test_names_of_nodes_do_not_matter(nodes, history, policy) -> None:
+    renamed = {each.name: NodeName(f"x{9 - number}") for number, each in enumerate(nodes)}
+    without_node_changes = [step for step in history if step[0] != "node"]
+
+    def other(step):
+        if step[0] != "submit":
+            return step
+        return step[0], replace(step[1], node_names=tuple(renamed.get(name, name) for name in step[1].node_names))
+
+    one = World(*nodes, policy=policy)
+    two = World(*(replace(each, name=renamed[each.name]) for each in nodes), policy=policy)
+    for step in without_node_changes:
+        act(one, step)
+        act(two, other(step))
+        one.run()
+        two.run()
+        assert {
+            job: tuple(replace(part, node=renamed[part.node]) for part in placement)
+            for job, placement in one.occupied.items()
+        } == two.occupied
+
+
+@pytest.mark.req("SC-04")
+@quick
+@given(some_nodes(), some_node("n9"), job_specs())
+def test_adding_a_node_makes_no_job_infeasible(nodes, extra, spec) -> None:
+    few = {each.name: each for each in nodes}
+    assume(never_fits(spec, few) is None)
+    assert never_fits(spec, {**few, extra.name: extra}) is None
+
+
+@pytest.mark.req("SC-13")
+@quick
+@given(some_nodes(), histories(), policies)
+def test_what_never_fits_at_submission_is_never_placed_and_the_rest_fits_the_empty_cluster(
+    nodes, history, policy
+) -> None:
+    world = World(*nodes, policy=policy)
+    specs = [step[1] for step in history if step[0] == "submit"]
+    for spec in specs:
+        alone = World(*nodes, policy=policy)
+        job = alone.submit_spec(spec)
+        starts = alone.run().starts
+        verdict = never_fits(spec, world.nodes)
+        if verdict is not None:
+            assert starts == ()
+        elif not starts:
+            assert isinstance(alone.reason(job), NoEligibleNode)
+
+
+@pytest.mark.req("SC-14")
+@quick
+@given(some_nodes(), histories(), st.sampled_from(FractionFit))
+def test_equal_shapes_wait_for_equal_reasons(nodes, history, fit) -> None:
+    world = World(*nodes, policy=Policy(fraction_fit=fit))
+    for step in history:
+        act(world, step)
+    world.run()
+    for first in list(world.queue):
+        twin = world.submit_spec(replace(first.spec, time_limit_seconds=first.spec.time_limit_seconds + 1))
+        world.cycle()
+        if not first.held_by and not isinstance(world.reason(first.id), WouldDelay):
+            assert type(world.reason(twin)) is type(world.reason(first.id))
+        world.withdraw(twin)

@@ -1,0 +1,166 @@
+"""A cluster for tests: nodes and jobs in a line each, and a world that runs cycles and carries out their plans."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from cockpit.model.ids import JobId, Millis, NodeName, UserName
+from cockpit.model.job import Job, Submitter
+from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
+from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.sched.cycle import cycle
+from cockpit.sched.explain import reason_of
+from cockpit.sched.index import Index
+from cockpit.sched.plan import Plan
+from cockpit.sched.policy import Policy
+from cockpit.sched.snapshot import Snapshot
+
+ANN = Submitter(UserName("ann"), 1000, 1000, (1000,), "/home/ann")
+
+
+def cards(count: int, model: str = "A100", *, slices: int = 0, hardware: bool = False) -> tuple[Card, ...]:
+    def uuids(index: int) -> tuple[str, ...]:
+        return tuple(f"MIG-{index}-{slot}" for slot in range(slices)) if hardware else ()
+
+    return tuple(Card(index=index, model=model, slices=slices, slice_uuids=uuids(index)) for index in range(count))
+
+
+def node(name: str, has: tuple[Card, ...] | int = (), **fields) -> Node:
+    has = cards(has) if isinstance(has, int) else has
+    return Node(**{"name": NodeName(name), "cpus": 16, "memory_mib": 65536, "cards": has, **fields})
+
+
+def wants(card_milli: int = 0, *models: str, cpus: int = 1, memory_mib: int = 1024) -> NodeSpec:
+    return NodeSpec(cpus=cpus, memory_mib=memory_mib, card_milli=card_milli, card_models=models)
+
+
+def spec_of(*specs: NodeSpec, nodes: int = 1, limit: int = 3600, pins: tuple[str, ...] = (), **fields) -> JobSpec:
+    return JobSpec(
+        name="job",
+        command="true",
+        output="/out",
+        nodes=nodes,
+        specs=specs or (wants(),),
+        node_names=pins,
+        time_limit_seconds=limit,
+        **fields,
+    )
+
+
+class World:
+    """What an engine would keep. Time stands still unless told."""
+
+    def __init__(self, *nodes: Node, policy: Policy | None = None) -> None:
+        self.nodes = {each.name: each for each in nodes}
+        self.nodes_version = 1
+        self.policy = policy or Policy()
+        self.now = Millis(0)
+        self.version = 0
+        self.queue: list[Job] = []
+        self.jobs: dict[JobId, Job] = {}
+        self.occupied: dict[JobId, Placement] = {}
+        self.ends: dict[JobId, Millis] = {}
+        self.started_at: dict[JobId, Millis] = {}
+        self.index: Index | None = None
+        self.plan: Plan | None = None
+        self._changes: list[tuple[JobId, Placement | None]] = []
+        self._changes_from = 0
+
+    def submit(self, *specs: NodeSpec, held_by: str = "", **fields) -> JobId:
+        return self.submit_spec(spec_of(*specs, **fields), held_by=held_by)
+
+    def submit_spec(self, spec: JobSpec, *, held_by: str = "") -> JobId:
+        job = JobId(len(self.jobs) + 1)
+        self.jobs[job] = Job(
+            id=job,
+            spec=spec,
+            submitter=ANN,
+            project="ann",
+            submitted_at=self.now,
+            state_since=self.now,
+            held_by=held_by,
+            held_since=self.now if held_by else None,
+        )
+        self.queue.append(self.jobs[job])
+        self.version += 1
+        return job
+
+    def hold(self, job: JobId, by: str) -> None:
+        """Or release, by nobody."""
+        since = self.now if by else None
+        self.queue = [replace(each, held_by=by, held_since=since) if each.id == job else each for each in self.queue]
+        self.version += 1
+
+    def withdraw(self, *jobs: JobId) -> None:
+        self.queue = [each for each in self.queue if each.id not in jobs]
+        self.version += 1
+
+    def occupy(self, job: JobId, placement: Placement | None, ends: Millis | None = None) -> None:
+        self.occupied.pop(job, None)
+        self.ends.pop(job, None)
+        if placement:
+            self.occupied[job] = placement
+        if ends is not None:
+            self.ends[job] = ends
+        self._changes.append((job, placement))
+        self.version += 1
+
+    def end(self, job: JobId) -> None:
+        self.occupy(job, None)
+
+    def keep_cards(self, job: JobId) -> None:
+        """The job failed and its container keeps its cards, nobody knows how long."""
+        self.occupy(job, tuple(replace(part, cpus=0, memory_mib=0) for part in self.occupied[job]))
+
+    def set_node(self, changed: Node) -> None:
+        """Replace or add."""
+        self.nodes = {**self.nodes, changed.name: changed}
+        self.nodes_version += 1
+        self.version += 1
+
+    def set_state(self, name: str, state: NodeState) -> None:
+        self.set_node(replace(self.nodes[NodeName(name)], state=state))
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            version=self.version,
+            now=self.now,
+            nodes=self.nodes,
+            nodes_version=self.nodes_version,
+            queue=self.queue,
+            occupied=self.occupied,
+            ends=self.ends,
+            changes=self._changes,
+            changes_from=self._changes_from,
+        )
+
+    def cycle(self) -> Plan:
+        """One cycle, not carried out."""
+        self.plan = cycle(self.snapshot(), self.index, self.policy)
+        self.index = self.plan.index
+        self._changes = []
+        self._changes_from = self.version
+        return self.plan
+
+    def run(self) -> Plan:
+        """One cycle, its starts carried out."""
+        plan = self.cycle()
+        for start in plan.starts:
+            limit = self.jobs[start.job].spec.time_limit_seconds
+            self.occupy(start.job, start.placement, Millis(self.now + 1000 * limit))
+            self.started_at[start.job] = self.now
+        self.withdraw(*(start.job for start in plan.starts))
+        return plan
+
+    def reason(self, job: JobId):
+        """Why it waits, after the last cycle."""
+        assert self.plan is not None
+        return reason_of(self.plan, next(each for each in self.queue if each.id == job))
+
+    def where(self, job: JobId) -> dict[str, list[int]]:
+        """Cards by node that the job holds."""
+        return {part.node: [each.card for each in part.slices] for part in self.occupied[job]}
+
+
+def alone(cpus: int = 0, node_name: str = "n1", *slices: CardSlice) -> Placement:
+    return (Allocation(0, NodeName(node_name), cpus, 0, slices),)
