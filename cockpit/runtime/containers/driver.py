@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.engine.effects import Force
-from cockpit.errors import RequestRefused
+from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -117,7 +117,7 @@ class ContainerExecutor:
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
             try:
                 await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._python)
-            except (spawning.SpawnError, OSError) as error:
+            except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
                 self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
                 return

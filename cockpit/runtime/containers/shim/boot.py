@@ -7,10 +7,12 @@ package's parent goes to the *end* of the path: nothing beside it may stand in f
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
 def _main(verb: str, arguments: list[str]) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would raise KeyboardInterrupt, at a job's request
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
     if verb == "hold":
         from cockpit.runtime.containers.shim import hold

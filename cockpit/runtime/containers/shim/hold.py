@@ -84,7 +84,7 @@ def _hold(attempt: Attempt, plan: PlanDict, *, again: bool) -> None:
         holder = _make(attempt, plan, again=again)
     except (view.ViewError, SourceError, program.StartError) as error:
         _report_lost(attempt, str(error), again=again)
-    except Exception as error:  # noqa: BLE001 the last one who could tell
+    except Exception as error:  # noqa: BLE001 - the last one who could tell
         _report_lost(attempt, f"the container could not be made: {error}", again=again)
     else:
         attempt.notify()
