@@ -56,7 +56,7 @@ def probe_runtime(state: Path, *, python: str = sys.executable) -> ContainerRunt
     folder = Path(mkdtemp(prefix=_PREFIX, dir=state / "containers"))
     attempt, plan = Attempt(str(folder)), _plan(folder, state)
     try:
-        spawning.spawn(attempt, plan, python)
+        spawning.spawn(attempt, plan, spawning.Shims(python))
         return _judge(_await_exit(attempt), attempt.read("started.json"), rootless=plan.rootless)
     except (spawning.SpawnError, OSError) as error:
         return ContainerRuntime(kind="none", lacks=str(error))

@@ -18,7 +18,7 @@ from cockpit.errors import RequestRefused
 from cockpit.model.spec import Algorithm, HoldCards
 from cockpit.runtime.containers.plan import log_file
 from cockpit.runtime.containers.shim.attempt import Attempt
-from cockpit.runtime.containers.spawning import spawn
+from cockpit.runtime.containers.spawning import Shims, spawn
 from tests.runtime.containers.house import until
 
 pytestmark = pytest.mark.real
@@ -91,7 +91,7 @@ async def test_a_replayed_start_starts_nothing_twice(house):
     plan, attempt = house.plan_for(job), Attempt(str(house.folder_of(job.replica)))
     house.folder_of(job.replica).mkdir()
     attempt.write_bytes("plan.json", msgspec.json.encode(plan))
-    shims = (asyncio.to_thread(spawn, attempt, plan, sys.executable) for _ in range(4))
+    shims = (asyncio.to_thread(spawn, attempt, plan, Shims(sys.executable)) for _ in range(4))
     await asyncio.gather(*shims, house.executor.start(job), house.executor.start(job))
     assert (await house.ended(job.replica)).code == 3
     with open(f"{job.spec.output}/times") as stream:

@@ -1,4 +1,4 @@
-"""The program that the engine spawns: `python -I -S boot.py hold|enter FOLDER …`.
+"""The program that the engine spawns: `python -I -S boot.py hold` or `… enter FOLDER …`.
 
 Isolated and without site packages, so that neither the environment nor a user's folder decides what runs here. The
 package's parent goes to the *end* of the path: nothing beside it may stand in for the standard library.
@@ -17,7 +17,7 @@ def _main(verb: str, arguments: list[str]) -> int:
     if verb == "hold":
         from cockpit.runtime.containers.shim import hold
 
-        return hold.main(arguments)
+        return hold.main()
     from cockpit.runtime.containers.shim import enter
 
     return enter.main(arguments)
