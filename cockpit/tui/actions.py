@@ -13,7 +13,7 @@ from cockpit.tui import deeds
 
 if TYPE_CHECKING:
     from cockpit.model.view import JobRow
-    from cockpit.tui.app import CockpitApp
+    from cockpit.tui.face import Face
 
 JOBS, NODES, JOB = "jobs", "nodes", "job"
 ANYWHERE = frozenset({JOBS, NODES, JOB})
@@ -37,7 +37,7 @@ class Action(NamedTuple):
     label: str
     keys: tuple[str, ...]
     help: str
-    run: Callable[[CockpitApp], Awaitable[None] | None]
+    run: Callable[[Face], Awaitable[None] | None]
     views: frozenset[str] = ANYWHERE
     why_not: Callable[[Situation], str] = lambda _: ""
     acts: bool = False

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.present.columns import Context
-from cockpit.present.frame import Standing
+from cockpit.present.frame import Key, Standing
 from cockpit.present.job_cells import CellContext, Laid, laid_out
 from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
 from cockpit.tui import theme as themes
 from cockpit.tui.actions import BY_ID, JOB, JOBS, Situation, with_keys
+from cockpit.tui.face import Face
 from cockpit.tui.job_rows import JobRows
+from cockpit.tui.keys import key_name
 from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
     from cockpit.present.spans import Line
+    from cockpit.tui.actions import Action
+    from cockpit.tui.face import MainView
     from cockpit.tui.theme import RoleTheme
 
 TICK_SECONDS = 1.0
@@ -40,32 +45,23 @@ STALE_SECONDS = 3.0
 RETRY_SECONDS = 1.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class Outside:
     """What the composition root gives the app besides the backend."""
 
-    def __init__(
-        self,
-        *,
-        now: Callable[[], Millis],
-        user: str,
-        read_jobs: Callable[[str, str, str], list[JobSpec]],
-        theme: str = themes.DEFAULT,
-        keys: Mapping[str, Sequence[str]] | None = None,
-        read_only: str = "",
-        badge: Callable[[], str] = lambda: "",
-        ascii_only: bool = False,
-    ) -> None:
-        self.now = now
-        self.user = user
-        self.read_jobs = read_jobs
-        self.theme = theme
-        self.keys = keys or {}
-        self.read_only = read_only
-        self.badge = badge
-        self.ascii_only = ascii_only
+    now: Callable[[], Millis]
+    user: str
+    read_jobs: Callable[[str, str, str], list[JobSpec]]
+    theme: str = themes.DEFAULT
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Keys that a person chose, by action."""
+    read_only: str = ""
+    """Why nothing may be changed; empty when it may."""
+    badge: Callable[[], str] = lambda: ""
+    ascii_only: bool = False
 
 
-class CockpitApp(App[int]):
+class CockpitApp(Face):
     """One cockpit over one backend."""
 
     CSS_PATH = "app.tcss"
@@ -165,9 +161,25 @@ class CockpitApp(App[int]):
         names = {each.id: each.name for job in row.jobs if (each := self.job_rows.row(job)) is not None}
         return node_answer(row, names)
 
-    def read_jobs(self, source: str, text: str, folder: str) -> list[JobSpec]:
-        """The jobs of a text, with this person's defaults. Raises `SpecErrors`."""
-        return self.outside.read_jobs(source, text, folder)
+    @property
+    def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
+        return self.outside.read_jobs
+
+    @property
+    def main_view(self) -> MainView:
+        return self.main_screen
+
+    def keys_of_view(self) -> Iterable[Key]:
+        situation = self.situation()
+        for action in self.actions:
+            if action.in_row and action.keys and situation.view in action.views:
+                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation))
+
+    def help_entries(self) -> Sequence[Action]:
+        return self.actions
+
+    def action_names(self) -> Sequence[str]:
+        return [*BY_ID, *self.themes]
 
     # Keeping it fresh
 
@@ -286,6 +298,13 @@ class CockpitApp(App[int]):
             self.use_theme(name)
         elif name:
             self.notify(f"There is no action {name!r}; Tab completes, ? lists them.", severity="warning", markup=False)
+
+    def open_page(self, tab: str) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.show_tab(tab)
+        else:
+            (row, *_) = self.chosen_rows()
+            self.push_screen(JobPage(row.id, tab))
 
     def use_theme(self, name: str) -> None:
         """Draw everything anew in this theme's colours."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
-    from cockpit.tui.app import CockpitApp
+    from cockpit.tui.face import Face
 
 ERROR_MARK = "#! "
 SUFFIX = ".yaml"
@@ -51,7 +51,7 @@ def cloned(spec: JobSpec, taken: set[str]) -> JobSpec:
     return msgspec.structs.replace(spec, name=free, hold=False)
 
 
-async def submit_edited(app: CockpitApp, text: str) -> None:
+async def submit_edited(app: Face, text: str) -> None:
     """Edit `text` and submit what comes of it."""
 
     async def submit(specs: list[JobSpec]) -> str:
@@ -61,7 +61,7 @@ async def submit_edited(app: CockpitApp, text: str) -> None:
     await _until_accepted(app, text, submit)
 
 
-async def save_edited(app: CockpitApp, detail: JobDetail) -> None:
+async def save_edited(app: Face, detail: JobDetail) -> None:
     """Edit a queued job's spec and put it in the place of the old one."""
     from cockpit.formats.specfile import spec_as_yaml
 
@@ -74,7 +74,7 @@ async def save_edited(app: CockpitApp, detail: JobDetail) -> None:
     await _until_accepted(app, spec_as_yaml(detail.job.spec), save)
 
 
-async def _until_accepted(app: CockpitApp, text: str, act: Callable[[list[JobSpec]], Awaitable[str]]) -> None:
+async def _until_accepted(app: Face, text: str, act: Callable[[list[JobSpec]], Awaitable[str]]) -> None:
     while True:
         edited = _in_editor(app, text)
         if edited is None:
@@ -90,7 +90,7 @@ async def _until_accepted(app: CockpitApp, text: str, act: Callable[[list[JobSpe
             return
 
 
-def _in_editor(app: CockpitApp, text: str) -> str | None:
+def _in_editor(app: Face, text: str) -> str | None:
     """What the person made of it; None when it was left as it was."""
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, prefix="cockpit-", encoding="utf-8", delete=False) as file:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from cockpit.tui.actions import Action
+    from cockpit.tui.face import HelpEntry
     from cockpit.tui.theme import RoleTheme
 
 MOVING = (
@@ -35,7 +35,7 @@ class Help(ModalScreen[None]):
     CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,f1,q", "dismiss", show=False)]
 
-    def __init__(self, actions: Sequence[Action], view: str, theme: Callable[[], RoleTheme]) -> None:
+    def __init__(self, actions: Sequence[HelpEntry], view: str, theme: Callable[[], RoleTheme]) -> None:
         super().__init__()
         self._actions = actions
         self._view = view

@@ -14,7 +14,6 @@ from cockpit.present.frame import Key, key_row, view_row
 from cockpit.present.job_tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import LogText
 from cockpit.present.spans import MUTED, Line, Span, line
-from cockpit.tui.keys import key_name
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import JobId
     from cockpit.model.view import JobDetail
-    from cockpit.tui.app import CockpitApp
+    from cockpit.tui.face import Face
 
 REFRESH_SECONDS = 1.0
 KEPT_LINES = 20_000
@@ -34,7 +33,7 @@ class JobPage(Screen[None]):
     """Follows the job while it is open."""
 
     CSS_PATH = "job.tcss"
-    app: CockpitApp  # type: ignore[assignment]  # narrowed: this screen belongs to it
+    app: Face
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket,shift+tab", "turn(-1)", show=False),
         Binding("right_square_bracket,tab", "turn(1)", show=False),
@@ -79,19 +78,13 @@ class JobPage(Screen[None]):
         tabs = [(str(number), name.capitalize()) for number, name in enumerate(TABS, 1)]
         note = f"{self._stream} · o turns to the other" if self.tab == "logs" else "[ ] turn the tabs"
         self.query_one("#tabs", Lines).show([view_row(tabs, self.tab.capitalize(), note, width)])
-        self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
+        self.query_one("#keys", Lines).show([key_row([Key("Esc", "back"), *self.app.keys_of_view()], width)])
         if self._detail is None:
             return
         context = self.app.context()
         self.query_one("#head", Lines).show([head_line(self._detail, context)])
         if self.tab != "logs":
             self.query_one(LineView).show(tab_lines(self.tab, self._detail, context))
-
-    def _keys(self) -> list[Key]:
-        situation = self.app.situation()
-        shown = [action for action in self.app.actions if action.in_row and action.keys and "job" in action.views]
-        back = Key("Esc", "back")
-        return [back, *(Key(key_name(each.keys[0]), each.label, not each.refusal(situation)) for each in shown)]
 
     def action_turn(self, step: int) -> None:
         self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])

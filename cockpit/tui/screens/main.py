@@ -12,10 +12,8 @@ from textual.widgets import ContentSwitcher, Input
 
 from cockpit.present.answer import answer
 from cockpit.present.filters import FilterError
-from cockpit.present.frame import Key, key_row, top_bar, view_row
+from cockpit.present.frame import key_row, top_bar, view_row
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.tui.actions import JOBS, NODES
-from cockpit.tui.keys import key_name
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
 
@@ -25,10 +23,11 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
-    from cockpit.tui.app import CockpitApp
+    from cockpit.tui.face import Face
 
 VIEWS = (("1", "Jobs"), ("2", "Nodes"))
 SMALL_HEIGHT = 30
+JOBS, NODES = "jobs", "nodes"
 FILTER, COMMAND = "filter", "command"
 
 
@@ -47,7 +46,7 @@ class MainScreen(Screen[None]):
     """Draws what the app knows; asks it to act."""
 
     CSS_PATH = "main.tcss"
-    app: CockpitApp  # type: ignore[assignment]  # narrowed: this screen belongs to it
+    app: Face
     AUTO_FOCUS: ClassVar[str] = "#jobs"
 
     def __init__(self) -> None:
@@ -97,7 +96,7 @@ class MainScreen(Screen[None]):
         width = self.size.width
         self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])
         self.query_one("#views", Lines).show([view_row(VIEWS, self.view.capitalize(), self._note(), width)])
-        self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
+        self.query_one("#keys", Lines).show([key_row(self.app.keys_of_view(), width)])
         self._draw_emptiness()
         self.draw_answer()
 
@@ -124,12 +123,6 @@ class MainScreen(Screen[None]):
         parts += ["mine"] if jobs.mine else []
         parts += [f"by {jobs.sort_column}{' ↓' if jobs.descending else ''}"] if jobs.sort_column else []
         return "   ".join(parts)
-
-    def _keys(self) -> Iterator[Key]:
-        situation = self.app.situation()
-        for action in self.app.actions:
-            if action.in_row and action.keys and situation.view in action.views:
-                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation))
 
     def _draw_emptiness(self) -> None:
         nothing = self.view == JOBS and not self.app.job_rows.order
@@ -163,7 +156,7 @@ class MainScreen(Screen[None]):
     def _ask(self, kind: str, value: str, hint: str) -> None:
         self._entry_kind = kind
         entry = self.query_one("#entry", Input)
-        names = [action.id for action in self.app.actions] if kind == COMMAND else []
+        names = list(self.app.action_names()) if kind == COMMAND else []
         entry.suggester = SuggestFromList(names) if names else None
         entry.placeholder = hint
         entry.value = value

@@ -49,7 +49,7 @@ class TableRows(Protocol):
         """Ids in the order of their lines."""
         ...
 
-    def place(self, row_id: Any) -> int | None:
+    def place(self, row_id: Any) -> int | None:  # noqa: ANN401 - each table has its own kind of id
         """Where in `order` the id stands; None when it is gone or filtered out."""
         ...
 
@@ -57,7 +57,7 @@ class TableRows(Protocol):
         """What fits into so many terminal columns."""
         ...
 
-    def cells(self, row_id: Any, width: int) -> Sequence[Line]:
+    def cells(self, row_id: Any, width: int) -> Sequence[Line]:  # noqa: ANN401 - likewise
         """One line of spans per column of `columns(width)`."""
         ...
 
