@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from cockpit.present.spans import Line, fitted
+from cockpit.present.spans import Line, Span, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -160,7 +160,7 @@ class Table(ScrollView, can_focus=True):
         """The titles, laid out like the rows."""
         muted = self._theme().style("muted")
         columns = self._rows.columns(self._row_width)
-        titles = (fitted(((column.title, "muted"),), column.width, right=column.right) for column in columns)  # type: ignore[arg-type]  # a pair is a span
+        titles = (fitted((Span(column.title, "muted"),), column.width, right=column.right) for column in columns)
         segments = [Segment(" " * MARGIN, muted)]
         for number, title in enumerate(titles):
             segments += [Segment(" " * GAP * (number > 0), muted), *(Segment(text, muted) for text, _ in title)]
