@@ -64,7 +64,10 @@ class Outside:
 class CockpitApp(Face):
     """One cockpit over one backend."""
 
-    CSS_PATH = "app.tcss"
+    CSS_PATH: ClassVar[list[str]] = [
+        "app.tcss",
+        *(f"screens/{screen}.tcss" for screen in ("main", "job", "confirm", "help")),
+    ]
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 class Confirm(ModalScreen[bool]):
     """True only when Yes was chosen on purpose."""
 
-    CSS_PATH = "confirm.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", show=False),
         Binding("n,escape,q", "answer(False)", show=False),

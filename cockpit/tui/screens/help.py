@@ -32,7 +32,6 @@ MOVING = (
 class Help(ModalScreen[None]):
     """Closes on any of the keys that mean going back."""
 
-    CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,f1,q", "dismiss", show=False)]
 
     def __init__(self, actions: Sequence[HelpEntry], view: str, theme: Callable[[], RoleTheme]) -> None:

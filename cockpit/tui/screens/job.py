@@ -32,7 +32,6 @@ TAIL_BYTES = -(1 << 20)
 class JobPage(Screen[None]):
     """Follows the job while it is open."""
 
-    CSS_PATH = "job.tcss"
     app: Face
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket,shift+tab", "turn(-1)", show=False),

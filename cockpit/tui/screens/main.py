@@ -45,7 +45,6 @@ class Titles(Widget):
 class MainScreen(Screen[None]):
     """Draws what the app knows; asks it to act."""
 
-    CSS_PATH = "main.tcss"
     app: Face
     AUTO_FOCUS: ClassVar[str] = "#jobs"
 
