@@ -189,6 +189,9 @@ class CockpitApp(Face):
     def get_default_screen(self) -> Screen[Any]:
         return self.main_screen
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return self._role_theme.variables()
+
     def on_mount(self) -> None:
         for role_theme in self.themes.values():
             self.register_theme(role_theme.for_textual())

@@ -44,6 +44,10 @@ class RoleTheme:
         """A surface (`background`, `panel`, `cursor`, `marked`) as the ground of drawn text."""
         return Style(bgcolor=_rich(self.surface[name]))
 
+    def variables(self) -> dict[str, str]:
+        """What the stylesheets name beyond Textual's own colours."""
+        return {"rule": self.surface["line"], "muted": self.colours["muted"]}
+
     def for_textual(self) -> TextualTheme:
         """The same theme for stylesheets: `$primary` is the accent, `$surface` the panel."""
         return TextualTheme(
@@ -59,12 +63,7 @@ class RoleTheme:
             surface=self.surface["panel"],
             panel=self.surface["panel"],
             dark=self.dark,
-            variables={
-                "cursor-ground": self.surface["cursor"],
-                "rule": self.surface["line"],
-                "muted": self.colours["muted"],
-                "demo": self.colours["demo"],
-            },
+            variables=self.variables(),
         )
 
 
