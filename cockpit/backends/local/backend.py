@@ -103,7 +103,7 @@ class LocalBackend:
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.local.shell import LocalShell
 
-        opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, _request_id())
+        opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, request_id())
         return LocalShell(opened, fds)
 
     async def stop(self, *, jobs: bool) -> None:
@@ -124,7 +124,7 @@ class LocalBackend:
         return self._open().ask(op, args, answer)
 
     def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        request = _request_id()
+        request = request_id()
         try:
             return self._open().ask(op, args, answer, request=request)
         except Unreachable:
@@ -158,11 +158,11 @@ class WatchedJobs:
             self._rows[row.id] = row
             yield row
         for job, _, columns in change.changed:
-            row = with_changes(self._rows[JobId(job)], columns.items())
+            row = with_changes(self._rows[JobId(job)], columns)
             self._rows[row.id] = row
             yield row
 
 
-def _request_id() -> str:
+def request_id() -> str:
     """Unlike any other; sixteen random bytes."""
     return os.urandom(16).hex()
