@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import SystemCommand
@@ -64,7 +65,7 @@ class Outside:
 class CockpitApp(Face):
     """One cockpit over one backend."""
 
-    CSS_PATH: ClassVar[list[str]] = [
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
         "app.tcss",
         *(f"screens/{screen}.tcss" for screen in ("main", "job", "confirm", "help")),
     ]
