@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from cockpit.headless.drive import drive
 
 from cockpit.errors import CockpitError, ProtocolMismatch, RuntimeMissing, SpecErrors, StoreError, Unreachable
 from cockpit.headless.arguments import load, parse, usage, verb_parser
-from cockpit.headless.drive import drive
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.registry import VERBS
 from tests.headless.conftest import Desk
