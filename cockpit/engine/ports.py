@@ -53,6 +53,14 @@ class Journal(Protocol):
         """Oldest first; `after` is a sequence number. With `after` < 0: the last `limit` events."""
         ...
 
+    async def archive(self, before: Millis) -> int:
+        """Move events from before `before` out of the journal, as far as snapshots allow; how many were moved."""
+        ...
+
+    async def probe(self) -> None:
+        """Raises `StoreError` for as long as the journal could not take a submission."""
+        ...
+
 
 class Observer(Protocol):
     """Where an executor tells what it sees. Called in the host's loop; must not block."""

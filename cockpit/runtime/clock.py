@@ -29,6 +29,10 @@ class Timekeeper(Protocol):
 
     def now(self) -> Millis: ...
 
+    def offset_millis(self) -> int:
+        """How far the machine's clock is ahead of this one; negative: behind. Large after a jump."""
+        ...
+
     async def wait_until(self, at: Millis) -> None:
         """Returns once `now() >= at`; at once when that is so already."""
         ...
@@ -79,7 +83,6 @@ class SystemClock:
         return Millis(self._nanos // NANOS_PER_MILLI)
 
     def offset_millis(self) -> int:
-        """How far the machine's clock is ahead of this one; negative: behind. Large after a jump."""
         return self._wall() // NANOS_PER_MILLI - self.now()
 
     async def wait_until(self, at: Millis) -> None:
@@ -99,6 +102,9 @@ class VirtualClock:
 
     def now(self) -> Millis:
         return self._now
+
+    def offset_millis(self) -> int:
+        return 0
 
     def advance(self, milliseconds: int) -> None:
         """Move forward and wake everybody whose moment has come.

@@ -5,6 +5,8 @@ with another clock, journal and executor.
 from __future__ import annotations
 
 import asyncio
+import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -14,11 +16,14 @@ from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
 from cockpit.engine.ports import Executor
 from cockpit.errors import StoreError
+from cockpit.model import events
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
-from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.refusal import Refusal
 from cockpit.runtime.effects import EffectRunner
+from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.tasks import Tasks
+from cockpit.runtime.troubles import clock_trouble, given_up
 from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy
 
@@ -33,10 +38,9 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.sched.plan import Plan
 
-SNAPSHOT_EVERY = 10_000
-RETRY_SECONDS = 1.0
-"""Between two tries of work that the journal refused (disk full, locked)."""
 HOUR_MS = 3_600_000
+_MOVES_CONTAINERS = (events.JobPlaced, events.JobEnded, events.HoldEnded)
+"""On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +73,7 @@ class ContainerRuntime(Executor, Protocol):
 
 
 class InvariantBroken(AssertionError):
-    """The engine's promises do not hold: it stops rather than going on wrongly."""
+    """The engine's promises do not hold: it decides nothing more rather than going on wrongly."""
 
 
 class Host:
@@ -90,17 +94,15 @@ class Host:
         self.settings = settings
         self.plan: Plan | None = None
         """Of the last scheduling cycle: where reasons come from."""
-        self.trouble: dict[str, str] = {}
-        """What is wrong just now, by subject; a person sees it in `engine status`."""
+        self.given_up: Refusal | None = None
+        """Set once the engine's promises do not hold: what every further act is told."""
         self.changed = asyncio.Condition()
         """Notified after every change of the machine or the plan."""
         self._tasks = Tasks()
-        self._writer = asyncio.Lock()
         self._schedule = asyncio.Event()
         self._rearm = asyncio.Event()
         self._effects = EffectRunner(self.executor, self._tasks)
-        self._unrecorded: dict[JobId, None] = {}
-        self._snapshot_seq = machine.state.seq
+        self._ledger = Ledger(journal, machine, clock, settings.keep_history_ms, self._rearm.set)
 
     async def start(self) -> None:
         """Begin scheduling and timing. What was running before must have been adopted by `recover` first."""
@@ -110,10 +112,17 @@ class Host:
 
     async def stop(self) -> None:
         """Stop deciding, write a snapshot. Containers go on."""
-        async with self._writer:
+        async with self._ledger.turn():
             await self._tasks.cancel_all()
-            await self._record_ended()
-            await self._save_snapshot()
+            if self.given_up is None:
+                await self._ledger.close()
+
+    @property
+    def trouble(self) -> tuple[str, ...]:
+        """What is wrong just now, a sentence each; a person sees it in `engine status`."""
+        contradiction = self.given_up.message if self.given_up is not None else ""
+        troubles = (contradiction, *self._ledger.troubles, clock_trouble(self.clock.offset_millis()))
+        return tuple(filter(None, troubles))
 
     async def act(
         self,
@@ -122,12 +131,23 @@ class Host:
         answer: Callable[[Sequence[EventRecord]], bytes] = lambda _: b"",
     ) -> bytes | Refusal:
         """Decide, journal, apply, and set the effects going; then `answer` of the records, or the answer that this
-        request id was given before. Raises `StoreError`, and then nothing has happened.
+        request id was given before. Raises `StoreError`, and then nothing has happened. What the journal has is applied
+        even if the asker goes away meanwhile.
         """
-        async with self._writer:
-            known = await self.journal.answer(act.request) if act.request else None
+        return await self._tasks.complete(self._act(decision, act, answer), "act")
+
+    async def _act(
+        self,
+        decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
+        act: Act,
+        answer: Callable[[Sequence[EventRecord]], bytes],
+    ) -> bytes | Refusal:
+        async with self._ledger.turn():
+            known = await self._ledger.answer(act.request)
             if known is not None:
                 return known
+            if self.given_up is not None:
+                return self.given_up
             now = self.clock.now()
             decided = decision(self.machine, now)
             if isinstance(decided, Refusal):
@@ -136,8 +156,10 @@ class Host:
             answered = answer(records)
             if not records:
                 return answered
-            await self._append(records, act.durable, (act.request, answered) if act.request else None)
-            self._apply(records)
+            remembered = (act.request, answered) if act.request else None
+            durable = act.durable or any(isinstance(body, _MOVES_CONTAINERS) for body in decided)
+            await self._ledger.append(records, durable=durable, answer=remembered)
+            self._apply_or_give_up(records)
         await self._tell()
         return answered
 
@@ -160,7 +182,7 @@ class Host:
         """Set effects going: those of recovery, or of events just applied."""
         for effect in effects:
             if isinstance(effect, RecordEnded):
-                self._unrecorded[effect.job] = None
+                self._ledger.ended(effect.job)
                 self._rearm.set()
             else:
                 self._effects.run(effect)
@@ -172,21 +194,21 @@ class Host:
             for seq, body in enumerate(bodies, first)
         ]
 
-    async def _append(self, records: Sequence[EventRecord], durable: bool, answer: tuple[str, bytes] | None) -> None:
+    def _apply_or_give_up(self, records: Sequence[EventRecord]) -> None:
         try:
-            await self.journal.append(records, durable=durable, answer=answer)
-        except StoreError as error:
-            self.trouble["journal"] = str(error)
-            raise
-        self.trouble.pop("journal", None)
+            self._apply(records)
+        except Exception as error:  # noqa: BLE001 - whatever it is: the journal has what the state has not, or it is wrong
+            traceback.print_exception(error)
+            self.given_up = given_up(error)
+        self._schedule.set()
+        self._rearm.set()
 
     def _apply(self, records: Sequence[EventRecord]) -> None:
         for record in records:
-            self.run_effects(self.machine.handle(record))
+            effects = self.machine.handle(record)
             if self.settings.check_invariants and (broken := violations(self.machine)):
                 raise InvariantBroken("; ".join(broken))
-        self._schedule.set()
-        self._rearm.set()
+            self.run_effects(effects)
 
     async def _tell(self) -> None:
         async with self.changed:
@@ -201,12 +223,12 @@ class Host:
             try:
                 await self.act(decision, act)
             except StoreError:
-                await asyncio.sleep(RETRY_SECONDS)
+                await self.clock.wait_until(Millis(self.clock.now() + RETRY_MS))
             else:
                 return
 
     async def _schedule_forever(self) -> None:
-        while True:
+        while self.given_up is None:
             await self._schedule.wait()
             self._schedule.clear()
             await self._insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
@@ -219,7 +241,7 @@ class Host:
         return decide.placed(machine, self.plan)
 
     async def _time_forever(self) -> None:
-        while True:
+        while self.given_up is None:
             self._rearm.clear()
             await self._insist(decide.due, Act(actor="engine", origin="timer"))
             await self._keep_house()
@@ -227,7 +249,7 @@ class Host:
 
     async def _wait_until(self, at: Millis | None) -> None:
         """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""
-        latest = self.clock.now() + int(RETRY_SECONDS * 1000 if self._unrecorded else HOUR_MS)
+        latest = self.clock.now() + (RETRY_MS if self._ledger.busy else HOUR_MS)
         moment = self._tasks.start(self.clock.wait_until(Millis(min(at or latest, latest))), "next moment")
         rearmed = self._tasks.start(self._rearm.wait(), "rearming")
         try:
@@ -237,25 +259,5 @@ class Host:
             rearmed.cancel()
 
     async def _keep_house(self) -> None:
-        try:
-            async with self._writer:
-                await self._record_ended()
-                if self.machine.state.seq - self._snapshot_seq >= SNAPSHOT_EVERY:
-                    await self._save_snapshot()
-        except StoreError as error:
-            self.trouble["journal"] = str(error)
-
-    async def _record_ended(self) -> None:
-        jobs = [self.machine.state.jobs[job] for job in self._unrecorded if job in self.machine.state.jobs]
-        if jobs:
-            await self.journal.record_ended(jobs)
-        self._unrecorded.clear()
-
-    async def _save_snapshot(self) -> None:
-        await self.journal.snapshot(self.machine.state, self.machine.state.seq)
-        self._snapshot_seq = self.machine.state.seq
-
-
-def unavailable(error: StoreError) -> Refusal:
-    """The refusal that a request meets while the journal cannot be written."""
-    return Refusal(RefusalKind.UNAVAILABLE, str(error))
+        with suppress(StoreError):  # it is among the troubles, and tried again
+            await self._ledger.keep()

@@ -7,7 +7,6 @@ anything. Jobs that the asker may not see do not exist for them.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +64,7 @@ async def status(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Engin
         started_at=engine.started_at,
         jobs=len(engine.host.machine.state.jobs),
         containers=engine.containers,
-        trouble=tuple(engine.host.trouble.values()),
+        trouble=engine.host.trouble,
     )
 
 
@@ -197,7 +196,9 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
         async with asyncio.timeout(args.timeout_seconds):
             while not (found := await _job(engine, asked.actor, args.job)).ended:
                 async with engine.host.changed:
-                    await engine.host.changed.wait_for(lambda: _has_moved(engine, found))
+                    await engine.host.changed.wait_for(lambda: _has_moved(engine, found) or engine.host.given_up)
+                if engine.host.given_up is not None:
+                    raise RequestRefused(engine.host.given_up)
             return found
     except TimeoutError:
         return None
@@ -239,8 +240,11 @@ async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
 async def _stop_all_jobs(engine: Engine, asked: Asked) -> None:
     machine = engine.host.machine
     for job_id in [found.id for found in machine.state.jobs.values() if not found.ended]:
-        with contextlib.suppress(RequestRefused):
+        try:
             await cancel(engine, Asked(asked.actor), messages.CancelArgs(job_id))
+        except RequestRefused as error:
+            if error.refusal.kind is not RefusalKind.CONFLICT:  # it is ending already
+                raise
     async with engine.host.changed:
         await engine.host.changed.wait_for(lambda: all(found.ended for found in machine.state.jobs.values()))
 

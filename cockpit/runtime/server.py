@@ -12,10 +12,10 @@ import msgspec
 from cockpit.errors import CockpitError, RequestRefused, StoreError
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol.frames import CAPABILITIES, HEADER, MAJOR, MINOR, Answer, Hello, Request, body_length, frame, raw
-from cockpit.runtime.host import unavailable
 from cockpit.runtime.operations import OPERATIONS, Asked
 from cockpit.runtime.peers import peer_actor
 from cockpit.runtime.shells import SHELL_ARGS, open_shell
+from cockpit.runtime.troubles import unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

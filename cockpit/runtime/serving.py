@@ -36,8 +36,10 @@ async def serve(engine: Engine, listener: sockets.socket, nodes: Sequence[Node])
     await server.start(listener)
     await engine.stopping.wait()
     await server.stop()
-    await engine.host.act(lambda _machine, _now: [events.EngineStopped(engine.version)], _OWN)
-    await engine.host.stop()
+    try:
+        await engine.host.act(lambda _machine, _now: [events.EngineStopped(engine.version)], _OWN)
+    finally:
+        await engine.host.stop()
 
 
 async def _begin(engine: Engine, nodes: Sequence[Node]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+
+T = TypeVar("T")
 
 
 class Tasks:
@@ -23,6 +25,13 @@ class Tasks:
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
+
+    async def complete(self, work: Coroutine[Any, Any, T], name: str) -> T:
+        """What `work` gives, or raises. It goes on to its end even if the one who waits for it is cancelled."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
 
     async def cancel_all(self) -> None:
         """End all of them and wait until they have ended."""

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cockpit.headless.drive import drive
 
 from cockpit.backends.drive import drive
 from cockpit.errors import CockpitError, ProtocolMismatch, RuntimeMissing, SpecErrors, StoreError, Unreachable

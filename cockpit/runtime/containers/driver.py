@@ -16,6 +16,7 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
+from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, removal, spawning
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.shim import holder
@@ -117,12 +118,14 @@ class ContainerExecutor:
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
+            faults.point("spawning")
             try:
                 await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
                 self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
                 return
+            faults.point("spawned")
         self._watch(effect.replica, attempt)
         self._look(effect.replica)
         await asyncio.to_thread(self._shims.prepare)
@@ -148,6 +151,7 @@ class ContainerExecutor:
             watched.ended = True
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
+            faults.point("removing")
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
         self._locks.pop(replica, None)
 

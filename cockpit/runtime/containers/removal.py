@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cockpit.runtime import faults
 from cockpit.runtime.containers.shim import limits
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def delete(attempt: Attempt, cgroup: str) -> None:
         Path(attempt.path).rename(doomed)
     except FileNotFoundError:
         return
+    faults.point("trashed")
     _remove_tree(doomed)
 
 

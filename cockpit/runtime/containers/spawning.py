@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.runtime import faults
 from cockpit.runtime.containers.shim import boot
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
     Path(plan.stdout).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if attempt.read("plan.json") is None:
         attempt.write_bytes("plan.json", msgspec.json.encode(plan))
+    faults.point("planned")
     _run(attempt, shims, attempt.path, ready=("shim.json", "exit.json"))
 
 

@@ -1,0 +1,347 @@
+"""The one loop, over a real journal: what it writes, repeats, keeps and refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cockpit.engine import decide
+from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica
+from cockpit.errors import StoreError
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime import host as host_module
+from cockpit.runtime import ledger
+from cockpit.runtime.clock import SystemClock
+from tests.builders import HOUR, MINUTE, NOON, SECOND, a_spec
+from tests.runtime.host_world import BY_ANN, World, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+DAY = 24 * HOUR
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    world = World(tmp_path)
+    await world.begin()
+    yield world
+    world.journal.refusing.clear()
+    await world.stop()
+
+
+@pytest.mark.req("TR-01")
+async def test_what_containers_depend_on_is_on_the_disk_first(world: World) -> None:
+    job = await world.run(a_spec())
+    world.executor.end(job)
+    await eventually(lambda: world.executor.of(RemoveContainer))
+    assert world.journal.durable == {
+        "NodesChanged": True,
+        "JobSubmitted": True,
+        "JobPlaced": True,
+        "ReplicaStarted": False,
+        "ReplicaEnded": True,
+        "JobEnded": True,
+    }
+
+
+@pytest.mark.req("JT-21")
+async def test_a_time_limit_asks_then_kills(world: World) -> None:
+    job = await world.run(a_spec(time_limit_seconds=600, grace_seconds=30))
+    await world.pass_time(600 * SECOND - 1)
+    assert world.executor.of(SignalReplica) == []
+    await world.pass_time(1)
+    assert [each.force for each in world.executor.of(SignalReplica)] == [Force.TERM]
+    await world.pass_time(30 * SECOND)
+    assert [each.force for each in world.executor.of(SignalReplica)] == [Force.TERM, Force.KILL]
+    world.executor.end(job, code=137)
+    await eventually(lambda: world.state(job) == "expired")
+
+
+@pytest.mark.req("JT-40")
+async def test_a_hold_ends_by_itself_and_the_job_leaves_an_hour_after_its_end(world: World) -> None:
+    job = await world.run(a_spec(terminal=True))
+    world.executor.end(job, code=3)
+    await eventually(lambda: world.state(job) == "error")
+    await world.pass_time(4 * HOUR - 1)
+    assert world.job(job).kept
+    assert world.executor.of(RemoveContainer) == []
+    await world.pass_time(1)
+    assert len(world.executor.of(RemoveContainer)) == 1
+    await eventually(lambda: job not in world.host.machine.state.jobs)
+    assert (await world.host.ended_job(job)).held_until is None
+
+
+# ── The journal refuses ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("TR-03", "TR-01")
+async def test_a_refused_submission_leaves_nothing_and_the_journal_is_watched_until_it_works(world: World) -> None:
+    world.journal.refusing |= {"append", "probe"}
+    before = msgspec.msgpack.encode(world.host.machine.state)
+    with pytest.raises(StoreError, match="full"):
+        await world.submit(a_spec())
+    assert msgspec.msgpack.encode(world.host.machine.state) == before
+    await world.pass_time(3 * SECOND)
+    assert world.host.trouble == ("The disk is full (probe).",)
+    world.journal.refusing.clear()
+    await world.pass_time(SECOND)
+    assert world.host.trouble == ()
+    await world.run(a_spec())
+
+
+@pytest.mark.req("TR-01")
+async def test_an_end_that_could_not_be_written_is_written_later(world: World) -> None:
+    job = await world.run(a_spec())
+    world.journal.refusing |= {"append", "probe"}
+    world.executor.end(job, code=7)
+    await eventually(lambda: world.host.trouble)
+    await world.pass_time(10 * SECOND)
+    assert world.state(job) == "running"
+    world.journal.refusing.clear()
+    await world.pass_time(SECOND)
+    assert (world.state(job), world.job(job).exit.code) == ("error", 7)
+
+
+@pytest.mark.req("TR-01")
+async def test_accounting_that_was_refused_is_repeated(world: World) -> None:
+    job = await world.run(a_spec())
+    world.journal.refusing.add("record_ended")
+    world.executor.end(job)
+    await eventually(lambda: world.state(job) == "succeeded")
+    await world.pass_time(2 * SECOND)
+    assert world.host.trouble == ("The disk is full (record_ended).",)
+    assert await world.host.ended_job(job) is None
+    world.journal.refusing.clear()
+    await world.pass_time(SECOND)
+    assert (await world.host.ended_job(job)).id == job
+    assert world.host.trouble == ()
+
+
+@pytest.mark.req("TR-03")
+async def test_who_waits_behind_a_refusal_shares_it(world: World) -> None:
+    """A locked journal takes seconds to say so; one after the other, the last would wait for minutes."""
+    await world.idle()
+    world.journal.refusing |= {"append", "probe"}
+    world.journal.slow.clear()
+    asked = [asyncio.ensure_future(world.submit(a_spec(f"job-{n}"))) for n in range(20)]  # noqa: TID251 - held here
+    await eventually(lambda: world.journal.tried[-1] == "append")
+    world.journal.tried.clear()
+    world.journal.slow.set()
+    outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    assert {str(each) for each in outcomes} == {"The disk is full (append)."}
+    assert world.journal.tried.count("append") == 0
+
+
+@pytest.mark.req("TR-01", "TR-09")
+async def test_an_asker_that_goes_away_leaves_journal_and_state_together(world: World) -> None:
+    await world.idle()
+    for turns in range(40):
+        asking = asyncio.ensure_future(world.submit(a_spec(f"job-{turns}", hold=True)))  # noqa: TID251 - held here
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asking.cancel()
+    await world.idle()
+    assert await world.replayed() == world.host.machine.state
+    (job,) = await world.submit(a_spec("last"))
+    await eventually(lambda: world.state(job) == "running")
+
+
+# ── Snapshots and replay ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("TR-01")
+async def test_a_snapshot_comes_every_ten_thousand_events_and_at_stop(tmp_path: Path) -> None:
+    world = World(tmp_path, check_invariants=False)
+    await world.begin()
+    await world.idle()
+    taken = world.journal.tried.count("snapshot")
+    seq = world.host.machine.state.seq
+    half = (ledger.SNAPSHOT_EVERY - seq) // 2
+    await world.submit(*(a_spec(f"a-{n}", hold=True) for n in range(half)))
+    await world.idle()
+    assert world.journal.tried.count("snapshot") == taken
+    await world.submit(*(a_spec(f"b-{n}", hold=True) for n in range(2)))
+    await eventually(lambda: world.journal.tried.count("snapshot") == taken + 1)
+    await world.stop()
+    assert world.journal.tried.count("snapshot") == taken + 2
+
+
+@pytest.mark.req("TR-01")
+@pytest.mark.parametrize("seed", range(4))
+async def test_snapshot_and_tail_equal_a_full_replay(tmp_path: Path, seed: int, monkeypatch) -> None:
+    monkeypatch.setattr(ledger, "SNAPSHOT_EVERY", 15)
+    chance = random.Random(seed)
+    world = World(tmp_path)
+    for life in range(4):
+        await world.begin()
+        for number in range(8):
+            await _live_a_little(world, chance, f"job-{life}-{number}")
+        state = world.host.machine.state
+        assert await world.replayed() == state
+        await (world.stop if chance.random() < 0.5 else world.crash)()
+    await world.begin()
+    assert (await world.journal.load())[0] == world.host.machine.state == await world.replayed()
+    await world.stop()
+
+
+async def _live_a_little(world: World, chance: random.Random, name: str) -> None:
+    (job,) = await world.submit(a_spec(name, terminal=chance.random() < 0.5, hold=chance.random() < 0.2))
+    running = [each.id for each in world.host.machine.state.jobs.values() if each.state == "running"]
+    if running and chance.random() < 0.7:
+        world.executor.end(chance.choice(running), code=chance.choice([0, 3]))
+    if chance.random() < 0.3:
+        await world.host.act(lambda machine, now: decide.cancel(machine.state.jobs[job], now, None), BY_ANN)
+    await world.pass_time(chance.choice([1, SECOND, MINUTE, HOUR]))
+
+
+async def test_a_damaged_snapshot_costs_time_and_nothing_else(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.begin()
+    await world.run(a_spec())
+    state = world.host.machine.state
+    await world.stop()
+    with sqlite3.connect(tmp_path / "journal.db") as stored:
+        stored.execute("UPDATE snapshots SET state = zeroblob(10)")
+    await world.begin()
+    assert world.host.machine.state == state
+    await world.stop()
+
+
+# ── The archive ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("TR-11")
+async def test_events_older_than_the_history_kept_are_archived_once_a_day(tmp_path: Path) -> None:
+    world = World(tmp_path, keep_history_ms=10 * DAY)
+    await world.begin()
+    await world.idle()
+    assert world.journal.tried.count("archive") == 1
+    job = await world.run(a_spec())
+    world.executor.end(job)
+    for day in range(1, 14):
+        await world.submit(a_spec(f"day-{day}", hold=True))
+        await world.pass_time(DAY)
+    assert 13 <= world.journal.tried.count("archive") <= 14
+    kept = await world.journal.events(job=None, after=0, limit=1000)
+    assert NOON + 2 * DAY <= kept[0].at < NOON + 4 * DAY
+    assert list((tmp_path / "archive").glob("events-1-*.jsonl.gz"))
+    state = world.host.machine.state
+    await world.stop()
+    await world.begin()
+    assert world.host.machine.state == state
+    await world.stop()
+
+
+async def test_an_archive_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.begin()
+    await world.idle()
+    world.journal.refusing.add("archive")
+    await world.pass_time(DAY + HOUR)
+    assert world.host.trouble == ("Old events stay in the journal for now. The disk is full (archive).",)
+    await world.run(a_spec())
+    world.journal.refusing.clear()
+    await world.pass_time(DAY + HOUR)
+    assert world.host.trouble == ()
+    await world.stop()
+
+
+# ── Broken promises ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("TR-02")
+async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, monkeypatch, capfd) -> None:
+    world = World(tmp_path)
+    await world.begin()
+    running = await world.run(a_spec())
+    await world.idle()
+    monkeypatch.setattr(host_module, "violations", lambda _machine: ["card 0 is given twice"])
+    (job,) = await world.submit(a_spec("second"), request="r1")
+    assert world.state(job) == "queued", "what the journal has was accepted"
+    refused = await world.submit(a_spec("third"))
+    assert isinstance(refused, Refusal)
+    assert refused.kind is RefusalKind.UNAVAILABLE
+    assert "card 0 is given twice" in refused.message
+    assert "engine restart" in refused.message
+    assert world.host.trouble == (refused.message,)
+    world.executor.end(running)
+    await world.pass_time(2 * DAY)
+    assert world.state(running) == "running"
+    assert len(world.executor.of(StartReplica)) == 1, "nothing more is started"
+    assert await world.host.act(lambda *_: [], msgspec.structs.replace(BY_ANN, request="r1")) == b""
+    snapshots = world.journal.tried.count("snapshot")
+    await world.stop()
+    assert world.journal.tried.count("snapshot") == snapshots, "nothing wrong is kept"
+    assert "card 0 is given twice" in capfd.readouterr().err
+
+    monkeypatch.undo()
+    await world.begin()
+    await eventually(lambda: world.state(job) == "running")
+    assert world.state(running) == "succeeded"
+    await world.stop()
+
+
+async def test_an_event_that_cannot_be_applied_ends_all_deciding_too(world: World, capfd) -> None:
+    job = await world.run(a_spec())
+    await world.host.act(lambda *_: decide.release(msgspec.structs.replace(world.job(job), id=99, held_by="x")), BY_ANN)
+    assert isinstance(await world.submit(a_spec("more")), Refusal)
+    assert "KeyError" in capfd.readouterr().err
+
+
+# ── The machine's clock jumps ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MachineTime:
+    """The two clocks of a machine, in nanoseconds."""
+
+    def __init__(self) -> None:
+        self.wall = NOON * 1_000_000
+        self.progress = 0
+
+    def clock(self) -> SystemClock:
+        return SystemClock(wall=lambda: self.wall, progress=lambda: self.progress)
+
+    def pass_time(self, milliseconds: int) -> None:
+        self.wall += milliseconds * 1_000_000
+        self.progress += milliseconds * 1_000_000
+
+    def jump(self, milliseconds: int) -> None:
+        self.wall += milliseconds * 1_000_000
+
+
+@pytest.mark.req("TR-03")
+@pytest.mark.parametrize(
+    ("jump", "told"), [(5 * HOUR, "5 h ahead of the engine's"), (-5 * HOUR, "back to 5 h behind the engine's")]
+)
+async def test_a_jump_of_the_clock_is_told_and_neither_ends_nor_lengthens_a_hold(
+    tmp_path: Path, jump: int, told: str
+) -> None:
+    time = MachineTime()
+    world = World(tmp_path, time.clock())
+    await world.begin()
+    job = await world.run(a_spec(terminal=True))
+    world.executor.end(job, code=3)
+    await eventually(lambda: world.state(job) == "error")
+    assert world.host.trouble == ()
+    time.jump(jump)
+    await world.submit(a_spec("wakes-the-timers", hold=True))
+    await world.idle()
+    assert world.job(job).kept
+    (said,) = world.host.trouble
+    assert told in said
+    time.pass_time(4 * HOUR + MINUTE)
+    await world.submit(a_spec("wakes-them-again", hold=True))
+    await eventually(lambda: job not in world.host.machine.state.jobs or not world.job(job).kept)
+    await world.stop()
+    moments: Callable[[], list[int]] = (
+        sqlite3.connect(tmp_path / "journal.db").execute("SELECT at FROM events ORDER BY seq").fetchall
+    )
+    found = moments()
+    assert found == sorted(found), "time never goes back in the journal"
