@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from cockpit.launch.checks import submission_errors
 from cockpit.model import events
 from cockpit.model.ids import JobId
-from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.job import JobState
+from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.sched.feasible import never_fits
 

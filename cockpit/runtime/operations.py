@@ -7,7 +7,6 @@ anything. Jobs that the asker may not see do not exist for them.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -236,12 +235,11 @@ async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
 
 
 async def _stop_all_jobs(engine: Engine, asked: Asked) -> None:
-    machine = engine.host.machine
-    for job_id in [found.id for found in machine.state.jobs.values() if not found.ended]:
-        with contextlib.suppress(RequestRefused):
-            await cancel(engine, Asked(asked.actor), messages.CancelArgs(job_id))
+    """In one act, so that none of those that wait is started in the place of those that end."""
+    await _act(engine, Asked(asked.actor), decide.cancel_all)
+    jobs = engine.host.machine.state.jobs
     async with engine.host.changed:
-        await engine.host.changed.wait_for(lambda: all(found.ended for found in machine.state.jobs.values()))
+        await engine.host.changed.wait_for(lambda: all(found.ended for found in jobs.values()))
 
 
 def _submitted(records: Sequence[EventRecord]) -> bytes:

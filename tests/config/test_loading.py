@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.config.loading import load_settings
-from cockpit.config.settings import SETTINGS, Settings
-from cockpit.config.settings import default_text, variable
+from cockpit.config.settings import SETTINGS, Settings, default_text, variable
 from cockpit.errors import SpecErrors
 from cockpit.sched.policy import FractionFit
 
