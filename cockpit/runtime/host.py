@@ -37,6 +37,8 @@ SNAPSHOT_EVERY = 10_000
 RETRY_SECONDS = 1.0
 """Between two tries of work that the journal refused (disk full, locked)."""
 HOUR_MS = 3_600_000
+RESTING_TASKS = 4
+"""Of a host at rest: scheduling, timers, and the two that the timers wait for."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +116,11 @@ class Host:
             await self._tasks.cancel_all()
             await self._record_ended()
             await self._save_snapshot()
+
+    @property
+    def resting(self) -> bool:
+        """Started, and nothing under way: what comes next comes from the clock, the executor or a request."""
+        return len(self._tasks) == RESTING_TASKS and not (self._schedule.is_set() or self._rearm.is_set())
 
     async def act(
         self,
