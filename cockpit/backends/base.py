@@ -79,6 +79,14 @@ class Backend(Protocol):
 
     async def release(self, job: JobId) -> None: ...
 
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        """Let a queued job ask for something else; it keeps its id and its place."""
+        ...
+
+    async def delete(self, job: JobId) -> None:
+        """Take an ended job off the lists; what is kept of it goes, its record in accounting stays."""
+        ...
+
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         """The job once its command has ended (also when its container is kept); None on time-out."""
         ...

@@ -8,10 +8,14 @@ import stat
 from pathlib import Path
 
 from cockpit.errors import StoreError
+from cockpit.formats.mountinfo import network_filesystem
 from cockpit.store.faults import store_errors
-from cockpit.store.filesystem import filesystem_of, is_network
 
 _SETTING = "set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER)"
+
+
+class FolderInUse(StoreError):
+    """Another engine has the folder; it may be just stopping."""
 
 
 class StateFolder:
@@ -26,10 +30,10 @@ class StateFolder:
 
     @classmethod
     def acquire(cls, path: Path) -> StateFolder:
-        """Make the folder (mode 0700) if need be and take it. Raises `StoreError` when another engine has it, when it
-        is another user's, or when it lies on a network file system."""
+        """Make the folder (mode 0700) if need be and take it. Raises `FolderInUse` when another engine has it,
+        another `StoreError` when it is another user's or lies on a network file system."""
+        _refuse_network(path.absolute())
         path = path.resolve()
-        _refuse_network(path)
         with store_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(path)
@@ -59,8 +63,8 @@ class StateFolder:
 
 
 def _refuse_network(path: Path) -> None:
-    kind = filesystem_of(path)
-    if is_network(kind):
+    kind = network_filesystem(path)
+    if kind is not None:
         raise StoreError(
             f"The state folder {path} is on a network file system ({kind}), where locks and durable writes cannot be "
             f"trusted. For a folder on a local disk {_SETTING}."
@@ -85,7 +89,7 @@ def _lock(file: Path) -> int:
     except BlockingIOError as error:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
-        raise StoreError(
+        raise FolderInUse(
             f"Another engine (pid {holder}) uses {file.parent}. See it with `cockpit engine status`, "
             f"stop it with `cockpit engine stop`, or {_SETTING}."
         ) from error

@@ -1,4 +1,4 @@
-"""The socket's folder, and which file system a folder is on."""
+"""The socket's folder."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.errors import RuntimeMissing
-from cockpit.runtime.filesystems import filesystem_kind, network_filesystem
 from cockpit.runtime.socket_folder import trusted_socket_folder
-
-MOUNTS = """\
-23 1 254:0 / / rw,relatime - ext4 /dev/vda rw
-40 23 0:40 / /home rw,relatime shared:5 - nfs4 server:/home rw,vers=4.2
-41 40 0:41 / /home/alice/local\\040disk rw - xfs /dev/vdb rw
-42 23 0:42 / /mnt/sftp rw - fuse.sshfs me@there:/ rw
-43 23 0:43 / /tmp rw - tmpfs tmpfs rw
-44 23 0:44 / /mnt/ntfs rw - fuseblk /dev/sdb1 rw
-"""
 
 
 def folder_of(path: Path) -> Path:
@@ -75,29 +65,3 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RuntimeMissing, match="cannot be made"):
         trusted_socket_folder(folder_of(tmp_path / "file/below"), os.getuid(), create=True)
-
-
-@pytest.mark.req("TR-03")
-@pytest.mark.parametrize(
-    ("path", "kind", "network"),
-    [
-        ("/var/lib", "ext4", None),
-        ("/home/alice/.local/state", "nfs4", "nfs4"),
-        ("/home/alice/local disk/state", "xfs", None),
-        ("/homes", "ext4", None),
-        ("/mnt/sftp/x", "fuse.sshfs", "fuse.sshfs"),
-        ("/mnt/ntfs", "fuseblk", None),
-    ],
-)
-def test_file_systems(path: str, kind: str, network: str | None) -> None:
-    assert filesystem_kind(Path(path), MOUNTS) == kind
-    assert network_filesystem(Path(path), MOUNTS) == network
-
-
-def test_a_link_onto_a_network_file_system_is_seen_through(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("/home/bob")
-    assert network_filesystem(tmp_path / "link", MOUNTS) == "nfs4"
-
-
-def test_the_real_mount_table() -> None:
-    assert filesystem_kind(Path("/proc/self")) == "proc"

@@ -10,17 +10,7 @@ import pytest
 
 from cockpit.errors import StoreError
 from cockpit.store import statefolder
-from cockpit.store.filesystem import filesystem_of, is_network
-from cockpit.store.statefolder import StateFolder
-
-MOUNT_TABLE = """\
-22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-30 22 0:40 / /home rw,relatime shared:9 master:2 - nfs4 server:/home rw
-31 30 0:41 / /home/local rw - xfs /dev/vdb rw
-32 22 0:42 / /mnt/my\\040share rw - cifs //server/share rw
-33 22 0:43 / /srv rw - ext4 /dev/vdc rw
-34 22 0:44 / /srv rw - fuse.sshfs user@host:/ rw
-"""
+from cockpit.store.statefolder import FolderInUse, StateFolder
 
 
 def mode(path: Path) -> int:
@@ -55,7 +45,7 @@ def test_a_second_engine_is_refused_with_the_first_ones_pid(tmp_path: Path) -> N
 HOLD = """
 import sys
 from pathlib import Path
-from cockpit.store.statefolder import StateFolder
+from cockpit.store.statefolder import FolderInUse, StateFolder
 held = StateFolder.acquire(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -69,7 +59,7 @@ def test_a_killed_engine_leaves_the_folder_free(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(StoreError, match=f"pid {holder.pid}"):
+        with pytest.raises(FolderInUse, match=f"pid {holder.pid}"):
             StateFolder.acquire(tmp_path)
         holder.kill()
         holder.wait()
@@ -78,7 +68,7 @@ def test_a_killed_engine_leaves_the_folder_free(tmp_path: Path) -> None:
 
 @pytest.mark.req("TR-03")
 def test_a_network_file_system_is_refused_with_the_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statefolder, "filesystem_of", lambda _: "nfs4")
+    monkeypatch.setattr(statefolder, "network_filesystem", lambda _: "nfs4")
     with pytest.raises(StoreError, match=r"network file system \(nfs4\).*state_folder.*COCKPIT_STATE_FOLDER"):
         StateFolder.acquire(tmp_path / "state")
     assert not (tmp_path / "state").exists()
@@ -102,35 +92,3 @@ def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         StateFolder.acquire(tmp_path)
     assert not (tmp_path / "elsewhere").exists()
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/var/lib/x", "ext4"),
-        ("/home/anna", "nfs4"),
-        ("/homestead", "ext4"),
-        ("/home/local/anna", "xfs"),
-        ("/mnt/my share/x", "cifs"),
-        ("/srv/x", "fuse.sshfs"),
-    ],
-)
-def test_the_deepest_and_latest_mount_counts(tmp_path: Path, path: str, kind: str) -> None:
-    table = tmp_path / "mountinfo"
-    table.write_text(MOUNT_TABLE)
-    assert filesystem_of(Path(path), table) == kind
-
-
-def test_this_machines_mount_table_is_understood() -> None:
-    assert filesystem_of(Path("/proc/self")) == "proc"
-    assert filesystem_of(Path("/x"), Path("/does/not/exist")) == ""
-
-
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "lustre", "fuse.sshfs", "fuse.glusterfs", "9p", "ceph"])
-def test_network_kinds(kind: str) -> None:
-    assert is_network(kind)
-
-
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "fuse.fuse-overlayfs", ""])
-def test_local_kinds(kind: str) -> None:
-    assert not is_network(kind)

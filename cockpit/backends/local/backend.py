@@ -81,6 +81,12 @@ class LocalBackend:
     async def release(self, job: JobId) -> None:
         self._act("release", messages.JobArgs(job), _DONE)
 
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        self._act("edit", messages.EditArgs(job, spec), _DONE)
+
+    async def delete(self, job: JobId) -> None:
+        self._act("delete", messages.JobArgs(job), _DONE)
+
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         args = messages.WaitArgs(job, timeout_seconds)
         return self._open().ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec

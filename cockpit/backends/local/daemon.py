@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cockpit.config import load_settings, paths, system_paths
 from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
-from cockpit.errors import CockpitError, StoreError
+from cockpit.errors import CockpitError
 from cockpit.formats.clusterfile import cluster_nodes
 from cockpit.launch.plan import launch_plan
 from cockpit.runtime.clock import Deadline, SystemClock
@@ -27,7 +27,7 @@ from cockpit.runtime.machine import probe_machine
 from cockpit.runtime.serving import serve
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal
-from cockpit.store.statefolder import StateFolder
+from cockpit.store.statefolder import FolderInUse, StateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ async def _acquire(path: Path) -> StateFolder:
     while True:
         try:
             return StateFolder.acquire(path)
-        except StoreError:
+        except FolderInUse:
             if deadline.over:
                 raise
         await asyncio.sleep(0.05)

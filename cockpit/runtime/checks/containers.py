@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from cockpit.formats.mountinfo import network_filesystem
 from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
-from cockpit.runtime.filesystems import network_filesystem
 from cockpit.runtime.findings import Finding, missing, ok
 from cockpit.runtime.sysfiles import read_text
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from cockpit.errors import RuntimeMissing
+from cockpit.formats.mountinfo import network_filesystem
 from cockpit.runtime.checks.surroundings import Surroundings
-from cockpit.runtime.filesystems import network_filesystem
 from cockpit.runtime.findings import Finding, missing, note, ok
 from cockpit.runtime.socket_folder import trusted_socket_folder
 

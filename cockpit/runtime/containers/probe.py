@@ -24,6 +24,7 @@ from cockpit.runtime.containers.shim.limits import READ_ONLY
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Record
 
+_PREFIX = "probe-"
 _PROBE_SECONDS = 10
 _POLL_SECONDS = 0.005
 
@@ -50,16 +51,17 @@ def probe_runtime(state: Path, *, python: str = sys.executable) -> ContainerRunt
     """Make one container in the engine's state folder, run `true` in it, remove it. Takes about a tenth of a second;
     blocks. Nothing is remembered: a machine changes between two starts of the engine."""
     (state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder = Path(mkdtemp(prefix="probe-", dir=state / "containers"))
+    for left in (state / "containers").glob(f"{_PREFIX}*"):
+        _end(Attempt(str(left)))
+    folder = Path(mkdtemp(prefix=_PREFIX, dir=state / "containers"))
     attempt, plan = Attempt(str(folder)), _plan(folder, state)
     try:
-        spawning.spawn(attempt, plan, python)
+        spawning.spawn(attempt, plan, spawning.Shims(python))
         return _judge(_await_exit(attempt), attempt.read("started.json"), rootless=plan.rootless)
     except (spawning.SpawnError, OSError) as error:
         return ContainerRuntime(kind="none", lacks=str(error))
     finally:
         _end(attempt)
-        removal.delete(attempt, plan.cgroup)
 
 
 def _plan(folder: Path, state: Path) -> ContainerPlan:
@@ -108,9 +110,11 @@ def _judge(record: Record, started: Record | None, *, rootless: bool) -> Contain
 
 
 def _end(attempt: Attempt) -> None:
+    """Leave nothing of a probe, be it this one or one that an engine died in."""
     holder = attempt.open_holder()
     if holder is not None:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(holder, signal.SIGKILL)
         linux.has_ended(holder, within_milliseconds=_PROBE_SECONDS * 1000)
         os.close(holder)
+    removal.delete(attempt, attempt.name)
