@@ -90,6 +90,12 @@ class InProcessBackend:
     async def release(self, job: JobId) -> None:
         await operations.release(self._engine, self._asked, messages.JobArgs(job))
 
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        await operations.edit(self._engine, self._asked, messages.EditArgs(job, spec))
+
+    async def delete(self, job: JobId) -> None:
+        await operations.delete(self._engine, self._asked, messages.JobArgs(job))
+
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         return await operations.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))
 

@@ -14,6 +14,7 @@ from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
 from cockpit.engine.ports import Executor
 from cockpit.errors import StoreError
+from cockpit.model import events
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -37,6 +38,18 @@ SNAPSHOT_EVERY = 10_000
 RETRY_SECONDS = 1.0
 """Between two tries of work that the journal refused (disk full, locked)."""
 HOUR_MS = 3_600_000
+RECONSIDERED_AFTER = (
+    events.JobSubmitted,
+    events.JobHeld,
+    events.JobReleased,
+    events.JobEdited,
+    events.JobEnded,
+    events.HoldExtended,
+    events.HoldEnded,
+    events.NodesChanged,
+)
+"""What lengthens the queue, changes what waits, or frees something. Nothing else lets another job start: a cycle leaves
+nothing that it could have placed."""
 RESTING_TASKS = 4
 """Of a host at rest: scheduling, timers, and the two that the timers wait for."""
 
@@ -192,7 +205,8 @@ class Host:
             self.run_effects(self.machine.handle(record))
             if self.settings.check_invariants and (broken := violations(self.machine)):
                 raise InvariantBroken("; ".join(broken))
-        self._schedule.set()
+            if isinstance(record.body, RECONSIDERED_AFTER):
+                self._schedule.set()
         self._rearm.set()
 
     async def _tell(self) -> None:

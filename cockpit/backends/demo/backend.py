@@ -41,6 +41,7 @@ DEFAULT_FIXTURE = "campus"
 DEFAULT_SEED = 1
 BADGE = "DEMO"
 CONTAINERS = "demo: jobs only pretend to run"
+SETTINGS = Settings()
 
 
 async def open_demo(
@@ -49,7 +50,7 @@ async def open_demo(
     folder: Path | None = None,
     *,
     speed: float = DEFAULT_SPEED,
-    settings: Settings = Settings(),
+    settings: Settings = SETTINGS,
 ) -> DemoCluster:
     """A demo that has lived its first hours and goes on living in the running event loop, until it is closed.
 
@@ -75,7 +76,7 @@ class DemoCluster:
         folder: Path,
         *,
         speed: float = DEFAULT_SPEED,
-        settings: Settings = Settings(),
+        settings: Settings = SETTINGS,
     ) -> None:
         opening = _moment(fixture)
         self.name = f"{fixture.name} · {BADGE}"

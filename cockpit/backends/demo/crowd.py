@@ -80,7 +80,7 @@ class Crowd:
         )
 
     async def _go_on(self) -> None:
-        """A Poisson process by thinning (Lewis and Shedler 1979): drawn at the highest rate, kept as often as is due."""
+        """A Poisson process by thinning (Lewis and Shedler 1979): drawn at the highest rate, kept where due."""
         highest = self._fixture.arrivals.per_hour * max(self._fixture.arrivals.by_hour)
         at = self._clock.now()
         while True:

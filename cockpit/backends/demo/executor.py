@@ -65,6 +65,8 @@ class ScriptedExecutor:
             self._rooms.remove(effect.replica)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
+        """Nothing outlives a demo: this is for engines that begin again."""
+        del kept
         for effect in expected:
             await self.start(effect)
 

@@ -1,4 +1,4 @@
-"""What a fixture holds: nodes, users, arrivals, run times and outcomes. When a job starts, and why it waits, is computed.
+"""What a fixture holds: nodes, users, arrivals, run times and outcomes. Every start and reason is computed.
 
 Weights are relative to each other. Times of day are those of the machine that shows the demo.
 """
