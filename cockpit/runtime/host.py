@@ -219,7 +219,6 @@ class Host:
         except Exception as error:  # noqa: BLE001 - whatever it is: the journal has what the state has not, or it is wrong
             traceback.print_exception(error)
             self.given_up = given_up(error)
-        self._schedule.set()
         self._rearm.set()
 
     def _apply(self, records: Sequence[EventRecord]) -> None:
@@ -230,7 +229,6 @@ class Host:
             self.run_effects(effects)
             if isinstance(record.body, RECONSIDERED_AFTER):
                 self._schedule.set()
-        self._rearm.set()
 
     async def _tell(self) -> None:
         async with self.changed:
