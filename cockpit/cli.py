@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 OWN, SYSTEM = "local", "system"
 """Names of the embedded clusters: this user's engine, and the machine-wide one."""
+DEMO = "demo"
+"""Name of a cluster that is made up anew for each command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,8 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from cockpit.headless.streams import Streams
     from cockpit.runtime.clock import SystemClock
 
-    services = Services(connect=connect, engine=Engines, findings=findings, read_jobs=read_jobs)
     streams = Streams.of_process(SystemClock().now)
+
+    def connect_any(cluster: str | None) -> Backend:
+        """The demo has a time of its own, in which its moments are told."""
+        if _chosen(cluster) != DEMO:
+            return connect(cluster)
+        from cockpit.backends.demo.blocking import BlockingDemo
+
+        demo = BlockingDemo.open()
+        streams.now = demo.now
+        return demo
+
+    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs)
     return run(sys.argv[1:] if arguments is None else list(arguments), services, streams)
 
 
@@ -39,10 +52,16 @@ def connect(cluster: str | None) -> Backend:
     from cockpit.errors import CockpitError
 
     ways = {OWN: _to_own, SYSTEM: _to_system, "": _to_any}
-    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _settings(_own_places()).cluster
+    name = _chosen(cluster)
     if name not in ways:
-        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {OWN!r} and {SYSTEM!r}; see -c.")
+        raise CockpitError(
+            f"There is no cluster {name!r}. This cockpit knows {OWN!r}, {SYSTEM!r} and {DEMO!r}; see -c."
+        )
     return LocalBackend(ways[name])
+
+
+def _chosen(cluster: str | None) -> str:
+    return cluster or os.environ.get("COCKPIT_CLUSTER") or _settings(_own_places()).cluster
 
 
 def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
