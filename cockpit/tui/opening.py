@@ -71,4 +71,4 @@ def _badge(pace: Pace | None) -> str:
 
 def _speaks_unicode(env: Mapping[str, str]) -> bool:
     locale = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
-    return not locale or "utf" in locale.lower() or locale in {"C.UTF-8"}
+    return not locale or "utf" in locale.lower()
