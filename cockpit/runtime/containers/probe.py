@@ -24,6 +24,7 @@ from cockpit.runtime.containers.shim.limits import READ_ONLY
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Record
 
+_PREFIX = "probe-"
 _PROBE_SECONDS = 10
 _POLL_SECONDS = 0.005
 
@@ -48,9 +49,11 @@ class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
 
 def probe_runtime(state: Path, *, python: str = sys.executable) -> ContainerRuntime:
     """Make one container in the engine's state folder, run `true` in it, remove it. Takes about a tenth of a second;
-    blocks. Nothing is remembered: a machine changes between two starts of the engine."""
+    blocks. Nothing is remembered: a machine changes between two starts of the engine. Only for who holds the
+    state folder: what earlier probes left there is removed."""
     (state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder = Path(mkdtemp(prefix="probe-", dir=state / "containers"))
+    _clear_earlier(state)
+    folder = Path(mkdtemp(prefix=_PREFIX, dir=state / "containers"))
     attempt, plan = Attempt(str(folder)), _plan(folder, state)
     try:
         spawning.spawn(attempt, plan, python)
@@ -60,6 +63,14 @@ def probe_runtime(state: Path, *, python: str = sys.executable) -> ContainerRunt
     finally:
         _end(attempt)
         removal.delete(attempt, plan.cgroup)
+
+
+def _clear_earlier(state: Path) -> None:
+    """Of engines that were killed while they tried."""
+    for folder in (state / "containers").glob(f"{_PREFIX}*"):
+        attempt = Attempt(str(folder))
+        _end(attempt)
+        removal.delete(attempt, folder.name)
 
 
 def _plan(folder: Path, state: Path) -> ContainerPlan:

@@ -43,7 +43,7 @@ def spawn(attempt: Attempt, plan: ContainerPlan, python: str) -> None:
     Path(plan.stdout).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if attempt.read("plan.json") is None:
         attempt.write_bytes("plan.json", msgspec.json.encode(plan))
-    faults.point("planned")
+    faults.point("planned", attempt.name)
     _run_shim(attempt, python, ready=("shim.json", "exit.json"))
 
 
