@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.backends.local.channel import Channel
     from cockpit.backends.local.control import LocalEngineControl
+    from cockpit.backends.local.live import LiveBackend
     from cockpit.config import EnginePaths, Settings
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
@@ -36,13 +37,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def connect(cluster: str | None) -> Backend:
     """The cluster of this name; without one the machine-wide engine where it runs, else this user's own."""
     from cockpit.backends.local.backend import LocalBackend
-    from cockpit.errors import CockpitError
 
-    ways = {OWN: _to_own, SYSTEM: _to_system, "": _to_any}
-    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _settings(_own_places()).cluster
-    if name not in ways:
-        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {OWN!r} and {SYSTEM!r}; see -c.")
-    return LocalBackend(ways[name])
+    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[_cluster_name(cluster)])
+
+
+def live(cluster: str | None) -> LiveBackend:
+    """The same cluster for a face that stays open; it connects with the first question."""
+    from random import Random
+
+    from cockpit.backends.local.live import LiveBackend
+    from cockpit.backends.local.way import Way
+    from cockpit.config.places import system_paths
+    from cockpit.runtime.clock import SystemClock
+
+    name = _cluster_name(cluster)
+    if name == SYSTEM or (not name and _system_runs()):
+        way = Way(system_paths(), owner=0, starts=False)
+    else:
+        way = Way(_configured(_own_places()), owner=os.geteuid(), starts=True)
+    return LiveBackend(way, SystemClock().now, Random())  # noqa: S311 - spreads retries over time
 
 
 def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
@@ -85,6 +98,16 @@ class Engines:
     def restart(self) -> EngineStatus:
         """Stop and start it; no job ends."""
         return _control(system=_system_runs()).restart()
+
+
+def _cluster_name(cluster: str | None) -> str:
+    """Empty: whichever there is."""
+    from cockpit.errors import CockpitError
+
+    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _settings(_own_places()).cluster
+    if name not in {OWN, SYSTEM, ""}:
+        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {OWN!r} and {SYSTEM!r}; see -c.")
+    return name
 
 
 def _to_any() -> Channel:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.view import JobRow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
 
 
 class ShellSession(Protocol):
@@ -40,6 +43,28 @@ class JobsDelta(msgspec.Struct, frozen=True):
     changed: tuple[JobRow, ...]
     removed: tuple[JobId, ...]
     version: int
+    loaded: bool = True
+    """False while more of the first load, or of a load after a lost connection, is to come."""
+
+
+class Phase(StrEnum):
+    """How a live connection stands."""
+
+    CONNECTING = "connecting"
+    """For the first time: nothing can be shown yet."""
+    CONNECTED = "connected"
+    STALE = "stale"
+    """The cluster does not answer: what is shown is as old as `Connection.good_at`."""
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """How fresh is what a face shows."""
+
+    phase: Phase
+    reason: str = ""
+    """Why it is not connected, as a sentence."""
+    good_at: Millis | None = None
+    """When the cluster was last heard; None: never."""
 
 
 class Backend(Protocol):
@@ -64,7 +89,7 @@ class Backend(Protocol):
         ...
 
     def watch_jobs(self) -> AsyncIterator[JobsDelta]:
-        """First everything, then changes as they happen, at most ten a second."""
+        """First everything, in one or several deltas, then changes as they happen, at most ten a second."""
         ...
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
@@ -78,6 +103,14 @@ class Backend(Protocol):
     async def hold(self, job: JobId) -> None: ...
 
     async def release(self, job: JobId) -> None: ...
+
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        """Let a queued job ask for something else; it keeps its id and its place."""
+        ...
+
+    async def delete(self, job: JobId) -> None:
+        """Take an ended job off the lists; what is kept of it goes, its record in accounting stays."""
+        ...
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         """The job once its command has ended (also when its container is kept); None on time-out."""
@@ -94,3 +127,20 @@ class Backend(Protocol):
     async def open_shell(self, request: ShellRequest) -> ShellSession: ...
 
     async def close(self) -> None: ...
+
+
+class LiveBackend(Backend, Protocol):
+    """A backend that keeps its connection by itself: `watch_jobs` never ends, a loss is reported and mended."""
+
+    @property
+    def connection(self) -> Connection:
+        """As of now."""
+        ...
+
+    def connections(self) -> AsyncIterator[Connection]:
+        """The connection as it stands, then whenever its phase or reason changes. Never ends."""
+        ...
+
+    def overviews(self) -> AsyncIterator[Overview]:
+        """The overview whenever it changes. Never ends."""
+        ...

@@ -69,6 +69,16 @@ def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord)
     _change(state, record, body.job, held_by="", held_since=None)
 
 
+@_apply.register(events.JobEdited)
+def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, spec=body.spec)
+
+
+@_apply.register(events.JobDeleted)
+def _(body: events.JobDeleted, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, deleted=True)
+
+
 @_apply.register(events.JobPlaced)
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
     attempt = Attempt(

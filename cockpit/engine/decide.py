@@ -45,9 +45,19 @@ def hold(job: Job, actor: str) -> Decision:
 
 def release(job: Job) -> Decision:
     """The opposite of `hold`."""
-    if not job.held_by:
+    if job.state is not JobState.QUEUED or not job.held_by:
         return _conflict(f"Job {job.id} is not held; it is {job.state}.")
     return [events.JobReleased(job.id)]
+
+
+def delete(job: Job) -> Decision:
+    """Take an ended job off the lists; what is kept of it goes."""
+    if not job.ended:
+        return _conflict(f"Job {job.id} is {job.state}; `cockpit cancel {job.id}` ends it first.")
+    if job.deleted:
+        return only_in_accounting(job.id)
+    held = [events.HoldEnded(job.id, HoldEndCause.ENDED)] if job.kept else []
+    return [*held, events.JobDeleted(job.id)]
 
 
 def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:

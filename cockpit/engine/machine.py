@@ -62,6 +62,8 @@ class Machine:
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
+        if isinstance(record.body, events.JobEdited):
+            self._free_name(self.state.jobs[record.body.job])
         apply(self.state, record)
         match record.body:
             case events.NodesChanged():
@@ -115,14 +117,18 @@ class Machine:
         self._index_occupation(job)
 
     def _index_queue(self, job: Job) -> None:
-        name = (job.project, job.spec.name)
         if job.state is JobState.QUEUED:
             self._queue[job.id] = job
         else:
             self._queue.pop(job.id, None)
         if not job.ended:
-            self._names[name] = job.id
-        elif self._names.get(name) == job.id:
+            self._names[job.project, job.spec.name] = job.id
+        else:
+            self._free_name(job)
+
+    def _free_name(self, job: Job) -> None:
+        name = (job.project, job.spec.name)
+        if self._names.get(name) == job.id:
             del self._names[name]
 
     def _index_occupation(self, job: Job) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.launch.checks import submission_errors
 from cockpit.model import events
 from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
 from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.sched.feasible import never_fits
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventBody
-    from cockpit.model.job import Submitter
+    from cockpit.model.job import Job, Submitter
     from cockpit.model.reasons import Reason
     from cockpit.model.spec import JobSpec
 
@@ -53,6 +54,21 @@ def submit(machine: Machine, specs: Sequence[JobSpec], submitter: Submitter) -> 
     if lines or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(lines), tuple(reasons))
     return _events(machine, specs, submitter)
+
+
+def edit(machine: Machine, job: Job, spec: JobSpec) -> list[EventBody] | Refusal:
+    """Let a queued job ask for something else; it keeps its id, its project and its place in the queue."""
+    if job.state is not JobState.QUEUED:
+        return Refusal(RefusalKind.CONFLICT, f"Job {job.id} is {job.state}; only a queued job can be edited.")
+    other = machine.live_job_named(job.project, spec.name)
+    errors = submission_errors(spec)
+    if other not in {None, job.id}:
+        errors.append(f"name: job {other} of project {job.project} already has this name; choose another")
+    reason = None if errors else never_fits(spec, machine.state.nodes)
+    if errors or reason is not None:
+        reasons = ((_field(spec, reason), reason),) if reason is not None else ()
+        return Refusal(RefusalKind.INVALID, "\n".join(errors), reasons)
+    return [events.JobEdited(job.id, spec)]
 
 
 def _project(spec: JobSpec, submitter: Submitter) -> str:

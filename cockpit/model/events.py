@@ -36,6 +36,19 @@ class JobReleased(msgspec.Struct, frozen=True, tag="job_released"):
     job: JobId
 
 
+class JobEdited(msgspec.Struct, frozen=True, tag="job_edited"):
+    """A queued job asks for something else from now on."""
+
+    job: JobId
+    spec: JobSpec
+
+
+class JobDeleted(msgspec.Struct, frozen=True, tag="job_deleted"):
+    """An ended job is taken off the lists; its record stays in accounting."""
+
+    job: JobId
+
+
 class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
     """The scheduler's decision, with its data: from here the resources are taken and the attempt has a name."""
 
@@ -138,6 +151,8 @@ EventBody = (
     JobSubmitted
     | JobHeld
     | JobReleased
+    | JobEdited
+    | JobDeleted
     | JobPlaced
     | ReplicaStarted
     | ReplicaEnded

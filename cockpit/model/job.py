@@ -145,6 +145,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: Millis | None = None
     held_until: Millis | None = None
     """While its failed containers are kept; None otherwise."""
+    deleted: bool = False
+    """A person took it off the lists."""
     version: int = 0
     """Sequence number of the last event that changed it."""
 

@@ -11,8 +11,11 @@ from cockpit.model.node import Node
 from cockpit.model.reasons import Explanation, Reason
 
 
-class JobRow(msgspec.Struct, frozen=True, array_like=True):
-    """One line of the job list. Fields are sent by position: append only, with defaults."""
+class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One line of the job list. Fields are sent by position: append only, with defaults.
+
+    A hundred thousand of them are common; nothing in them leads back, so the garbage collector need not look.
+    """
 
     id: JobId
     version: int

@@ -47,12 +47,17 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobPlaced():
+        case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobEdited() | events.JobPlaced():
             return _before_running(body)
         case events.ReplicaStarted() | events.ReplicaEnded() | events.EndingBegan() | events.GraceEnded():
             return _while_running(body, at, zone)
         case (
-            events.JobEnded() | events.HoldExtended() | events.HoldEnded() | events.ShellOpened() | events.JobArchived()
+            events.JobEnded()
+            | events.HoldExtended()
+            | events.HoldEnded()
+            | events.ShellOpened()
+            | events.JobArchived()
+            | events.JobDeleted()
         ):
             return _after_running(body, at, zone)
         case _:
@@ -67,6 +72,8 @@ def _before_running(body: _BeforeRunning) -> str:
             return f"was held by {safe(body.by)}"
         case events.JobReleased():
             return "was released"
+        case events.JobEdited():
+            return f"was edited, and is now {safe(body.spec.name)}"
         case events.JobPlaced():
             return f"was placed on {_placement(body.placement)}" + _attempt(body.attempt)
         case _:
@@ -103,6 +110,8 @@ def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
             return f"replica {body.rank} was entered" + (f" to run {_command(body.command)}" if body.command else "")
         case events.JobArchived():
             return "moved to accounting"
+        case events.JobDeleted():
+            return "was taken off the lists"
         case _:
             assert_never(body)
 
@@ -137,7 +146,14 @@ def _command(command: tuple[str, ...]) -> str:
     return safe(" ".join(command))
 
 
-_BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobPlaced
+_BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
 _WhileRunning = events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
-_AfterRunning = events.JobEnded | events.HoldExtended | events.HoldEnded | events.ShellOpened | events.JobArchived
+_AfterRunning = (
+    events.JobEnded
+    | events.HoldExtended
+    | events.HoldEnded
+    | events.ShellOpened
+    | events.JobArchived
+    | events.JobDeleted
+)
 _JobEvent = _BeforeRunning | _WhileRunning | _AfterRunning

@@ -17,9 +17,14 @@ class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class JobArgs(msgspec.Struct, frozen=True):
-    """For `job`, `hold`, `release`, `end_hold`."""
+    """For `job`, `hold`, `release`, `delete`, `end_hold`."""
 
     job: int
+
+
+class EditArgs(msgspec.Struct, frozen=True):
+    job: int
+    spec: JobSpec
 
 
 class EventsArgs(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -10,7 +10,7 @@ from cockpit.model.reasons import Reason
 from cockpit.model.view import JobRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 PAGE_ROWS = 5_000
 
@@ -60,6 +60,7 @@ Update = JobsPage | AllLoaded | JobsChange
 
 _astuple = msgspec.structs.astuple
 _FIELDS = JobRow.__struct_fields__
+_TYPES = [field.type for field in msgspec.structs.fields(JobRow)]
 _REASON = _FIELDS.index("reason")
 
 
@@ -84,9 +85,9 @@ def changed_columns(before: JobRow, after: JobRow) -> dict[int, Any]:
     return {index: new for index, (old, new) in enumerate(pairs) if old != new}
 
 
-def with_changes(row: JobRow, changes: Iterable[tuple[int, Any]]) -> JobRow:
-    """A row after `changed_columns` arrived for it."""
-    values = list(msgspec.to_builtins(row))
-    for index, value in changes:
-        values[index] = value
-    return msgspec.convert(values, JobRow)
+def with_changes(row: JobRow, changes: dict[int, Any]) -> JobRow:
+    """A row after `changed_columns` arrived for it. Raises `msgspec.ValidationError` for a value of no such column."""
+    values = list(_astuple(row))
+    for index, value in changes.items():
+        values[index] = msgspec.convert(value, _TYPES[index])
+    return JobRow(*values)

@@ -41,8 +41,8 @@ class JobFeed:
         self._refresh()
         jobs = self._host.machine.state.jobs
         if actor.admin:
-            return [self._rows[job] for job in jobs]
-        return [self._rows[job.id] for job in jobs.values() if may_see(actor, job)]
+            return list(self._rows.values())
+        return [row for job, row in self._rows.items() if may_see(actor, jobs[job])]
 
     def pages(self, rows: list[JobRow], first: int = PAGE_ROWS) -> Iterator[JobsPage]:
         """Rows in pages; the first one is small enough for a screen and has the counts. At least one page."""
@@ -98,7 +98,7 @@ class JobFeed:
         jobs = self._host.machine.state.jobs
         for job_id in stale:
             job = jobs.get(job_id)
-            if job is None:
+            if job is None or job.deleted:
                 self._rows.pop(job_id, None)
             else:
                 self._rows[job_id] = job_row(job, self._reason(job_id))

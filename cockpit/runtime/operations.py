@@ -14,6 +14,7 @@ import msgspec
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor, may_see, refuse_unseen
+from cockpit.engine.submit import edit as edit_job
 from cockpit.engine.submit import submit
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
 from cockpit.errors import RequestRefused
@@ -159,6 +160,24 @@ async def hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
 async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
     """Let a held job start."""
     return await _act_on(engine, asked, args.job, lambda found, _: decide.release(found))
+
+
+async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
+    """Let a queued job ask for something else."""
+    return await _act(engine, asked, lambda machine, _: _edited(machine, asked, args))
+
+
+def _edited(machine: Machine, asked: Asked, args: messages.EditArgs) -> decide.Decision:
+    found = machine.state.jobs.get(JobId(args.job))
+    refused = refuse_unseen(asked.actor, found, args.job)
+    if found is None or refused is not None:
+        return refused or decide.only_in_accounting(args.job)
+    return edit_job(machine, found, args.spec)
+
+
+async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Take an ended job off the lists."""
+    return await _act_on(engine, asked, args.job, lambda found, _: decide.delete(found))
 
 
 async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -> bytes:
@@ -324,6 +343,8 @@ OPERATIONS: dict[str, Operation] = {
     "cancel": (messages.CancelArgs, cancel),
     "hold": (messages.JobArgs, hold),
     "release": (messages.JobArgs, release),
+    "edit": (messages.EditArgs, edit),
+    "delete": (messages.JobArgs, delete),
     "extend_hold": (messages.ExtendArgs, extend_hold),
     "end_hold": (messages.JobArgs, end_hold),
     "stop": (messages.StopArgs, stop),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from cockpit.backends.base import JobsDelta, LogChunk, LogRequest, ShellRequest, ShellSession
+from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
+from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job

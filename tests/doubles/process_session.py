@@ -8,7 +8,7 @@ import subprocess
 import termios
 import threading
 
-from cockpit.backends.base import ShellRequest
+from cockpit.model.asking import ShellRequest
 
 
 class ProcessSession:

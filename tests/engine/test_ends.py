@@ -152,6 +152,17 @@ def test_holds_are_extended_and_ended_by_people(engine: EngineDriver) -> None:
     assert isinstance(decide.extend_hold(engine.job(job), 60), Refusal)
 
 
+@pytest.mark.req("JT-37")
+def test_an_ended_job_is_deleted_with_what_is_kept_of_it(engine: EngineDriver) -> None:
+    (job,) = engine.run(a_spec(terminal=True))
+    assert isinstance(decide.delete(engine.job(job)), Refusal)
+    engine.ended(job, code=1)
+    engine.act(decide.delete(engine.job(job)))
+    assert engine.job(job).deleted
+    assert RemoveContainer(engine.replicas(job)[0]) in engine.effects
+    assert isinstance(decide.delete(engine.job(job)), Refusal)
+
+
 @pytest.mark.req("TR-01")
 def test_a_repeated_observation_changes_nothing(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine import decide
-from cockpit.engine.submit import submit
+from cockpit.engine.submit import edit, submit
 from cockpit.model.ids import NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held, NeverFits, NotEnoughFree
@@ -74,6 +74,23 @@ def test_a_held_job_says_who_holds_it_and_starts_when_released(engine: EngineDri
     assert engine.job(job).state is JobState.STARTING
     assert isinstance(decide.release(engine.job(job)), Refusal)
     assert isinstance(decide.hold(engine.job(job), "ann"), Refusal)
+
+
+@pytest.mark.req("JT-42")
+def test_a_queued_job_is_edited_in_its_place(engine: EngineDriver) -> None:
+    job, other = engine.submit(a_spec("a", hold=True), a_spec("b", hold=True))
+    assert engine.act(edit(engine.machine, engine.job(job), a_spec("c", cpus=2))) is None
+    assert list(engine.machine.queue) == [job, other]
+    assert engine.machine.live_job_named("ann", "a") is None
+    taken = edit(engine.machine, engine.job(job), a_spec("b"))
+    assert isinstance(taken, Refusal)
+    assert taken.message.startswith("name: job 2 ")
+    too_much = edit(engine.machine, engine.job(job), a_spec("c", cpus=99))
+    assert isinstance(too_much, Refusal)
+    assert too_much.reasons[0][0] == "specs[0].cpus"
+    engine.act(decide.release(engine.job(job)))
+    engine.schedule()
+    assert isinstance(edit(engine.machine, engine.job(job), a_spec("d")), Refusal)
 
 
 @pytest.mark.req("SC-14")

@@ -94,7 +94,7 @@ class Desk:
             zone=UTC,
             columns=columns,
         )
-        services = Services(self._connect, lambda: self.engine, lambda: self.findings, self._spec_reader)  # type: ignore[arg-type, return-value]
+        services = Services(self._connect, lambda: self.engine, lambda: self.findings, self._spec_reader)
         code = run(argv, services, streams)
         return Done(code, out.getvalue(), err.getvalue().decode())
 

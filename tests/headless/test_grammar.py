@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cockpit.headless.drive import drive
 
+from cockpit.backends.drive import drive
 from cockpit.errors import CockpitError, ProtocolMismatch, RuntimeMissing, SpecErrors, StoreError, Unreachable
 from cockpit.headless.arguments import load, parse, usage, verb_parser
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
@@ -121,7 +122,7 @@ def test_what_stands_after_two_dashes_is_the_command() -> None:
 
 def test_a_defect_is_a_sentence_and_never_a_traceback(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COCKPIT_TRACEBACK", raising=False)
-    desk.backend.job_rows = [object()]  # type: ignore[list-item]
+    desk.backend.job_rows = [object()]
     done = desk("jobs")
     assert (done.code, done.out) == (ExitCode.INTERNAL, b"")
     assert done.err.startswith("cockpit has a defect here: AttributeError")
@@ -131,7 +132,7 @@ def test_ctrl_c_is_quiet(desk: Desk) -> None:
     def interrupted(_source: str, _text: str, _folder: str) -> list[object]:
         raise KeyboardInterrupt
 
-    desk.read_jobs = interrupted  # type: ignore[assignment]
+    desk.read_jobs = interrupted
     assert desk("submit", "-") == (130, b"", "")
 
 

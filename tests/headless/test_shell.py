@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.backends.base import ShellRequest
+from cockpit.model.asking import ShellRequest
 from tests.headless.conftest import Desk
 
 ROOT = Path(__file__).parents[2]
@@ -184,7 +184,7 @@ def test_the_request_names_replica_and_command(desk: Desk) -> None:
         desk.backend.asked.append((request,))
         raise KeyboardInterrupt
 
-    desk.backend.open_shell = open_shell  # type: ignore[assignment, method-assign]
+    desk.backend.open_shell = open_shell
     desk("shell", "4715/2")
     desk("shell", "4715", "--replica", "1", "--", "ls", "-l")
     first, second = (request for (request,) in desk.backend.asked)

@@ -22,7 +22,9 @@ PLACE = (
 SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobSubmitted(JOB, job().spec, job().submitter, "p"), "was submitted as bert-eval by bob"),
     (events.JobHeld(JOB, "ann"), "was held by ann"),
+    (events.JobEdited(JOB, job().spec), "was edited, and is now bert-eval"),
     (events.JobReleased(JOB), "was released"),
+    (events.JobDeleted(JOB), "was taken off the lists"),
     (events.JobPlaced(JOB, 1, 0, PLACE), "was placed on n01 and n02 with 2 cards"),
     (events.JobPlaced(JOB, 2, 0, PLACE[:1]), "was placed on n01 (attempt 2)"),
     (events.ReplicaStarted(JOB, 1, 0, "cgroup v1"), "replica 0 started (limits: cgroup v1)"),

@@ -49,6 +49,10 @@ SENTENCES: list[tuple[Reason, str]] = [
         NotEnoughFree(Resource.CARDS, 2, ("A100",), 1, 0, (), 1),
         "waits for 2 A100 on one node; 1 card of other models is free",
     ),
+    (
+        NotEnoughFree(Resource.NODE, 1, (), 2, 1, (NodeShortfall(N07, Resource.NODE, 0),)),
+        "waits for 2 empty nodes; 1 node has room; n07 is occupied",
+    ),
     (NeverFits(Resource.CARDS, 9, 8), "asks for 9 cards on one node; the largest has 8"),
     (NeverFits(Resource.CARDS, 2, 0, ("H100",)), "asks for 2 H100 on one node; no node has any"),
     (NeverFits(Resource.MEMORY, 1_048_576, 524_288), "asks for 1T of memory on one node; the largest has 512G"),

@@ -11,7 +11,6 @@ from tests.present.corpus import HOSTILE, PLAIN, is_harmless
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_what_a_terminal_obeys_becomes_visible(text: str) -> None:
-    assert not is_harmless(text) or "\u200d" in text or "\U000e0041" in text
     assert is_harmless(safe(text))
     assert "\\" in safe(text)
 

@@ -59,7 +59,7 @@ def test_only_changed_columns_travel() -> None:
     columns = changed_columns(before, after)
     assert len(columns) == 4
     decoded = msgspec.msgpack.decode(msgspec.msgpack.encode(columns), type=dict[int, object])
-    assert with_changes(before, decoded.items()) == after
+    assert with_changes(before, decoded) == after
 
 
 def test_a_watcher_follows_pages_and_changes() -> None:

@@ -81,6 +81,12 @@ class LocalBackend:
     async def release(self, job: JobId) -> None:
         self._act("release", messages.JobArgs(job), _DONE)
 
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        self._act("edit", messages.EditArgs(job, spec), _DONE)
+
+    async def delete(self, job: JobId) -> None:
+        self._act("delete", messages.JobArgs(job), _DONE)
+
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         args = messages.WaitArgs(job, timeout_seconds)
         return self._ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
@@ -97,7 +103,7 @@ class LocalBackend:
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.local.shell import LocalShell
 
-        opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, _request_id())
+        opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, request_id())
         return LocalShell(opened, fds)
 
     async def stop(self, *, jobs: bool) -> None:
@@ -115,7 +121,7 @@ class LocalBackend:
         return self._channel
 
     def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        return self._ask(op, args, answer, request=_request_id())
+        return self._ask(op, args, answer, request=request_id())
 
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
         try:
@@ -151,11 +157,11 @@ class WatchedJobs:
             self._rows[row.id] = row
             yield row
         for job, _, columns in change.changed:
-            row = with_changes(self._rows[JobId(job)], columns.items())
+            row = with_changes(self._rows[JobId(job)], columns)
             self._rows[row.id] = row
             yield row
 
 
-def _request_id() -> str:
+def request_id() -> str:
     """Unlike any other; sixteen random bytes."""
     return os.urandom(16).hex()

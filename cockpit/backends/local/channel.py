@@ -52,6 +52,10 @@ class Channel:
         """No more questions."""
         self._socket.close()
 
+    def detach(self) -> socket.socket:
+        """The connection itself, for somebody who goes on by other means; this channel is of no use afterwards."""
+        return self._socket
+
     def ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
         """One question, one answer. `patient`: it may take as long as it takes."""
         self._socket.settimeout(None if patient else ANSWER_SECONDS)

@@ -10,6 +10,7 @@ from cockpit.headless.arguments import Verb, reference
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call
 from cockpit.model.ids import JobId
+from cockpit.present.refusals import refusal_text
 from cockpit.present.units import counted
 
 
@@ -46,7 +47,7 @@ async def each(call: Call, act: Callable[[JobId], Awaitable[None]], done: str) -
         try:
             await act(ref.job)
         except RequestRefused as refused:
-            call.streams.say(str(refused))
+            call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))
             code = code or exit_code_of(refused)
         else:
             call.streams.line(f"{done} {ref.job}")

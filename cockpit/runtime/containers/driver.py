@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.engine.effects import Force
-from cockpit.errors import RequestRefused
+from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -53,6 +53,7 @@ class ContainerExecutor:
         self._plan_for = plan_for
         self._observer = observer
         self._python = python
+        self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
         self._bell = Bell(state / "notify", self._rung)
@@ -63,6 +64,7 @@ class ContainerExecutor:
 
     def close(self) -> None:
         self._bell.close()
+        self._shims.close()
         for watched in self._watched.values():
             watched.close()
         self._watched.clear()
@@ -118,14 +120,15 @@ class ContainerExecutor:
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
             faults.point("spawning", attempt.name)
             try:
-                await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._python)
-            except (spawning.SpawnError, OSError) as error:
+                await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._shims)
+            except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
                 self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
                 return
             faults.point("spawned", attempt.name)
         self._watch(effect.replica, attempt)
         self._look(effect.replica)
+        await asyncio.to_thread(self._shims.prepare)
 
     async def _adopt_kept(self, mark: KeepContainer) -> None:
         await self.keep(mark)
@@ -138,7 +141,7 @@ class ContainerExecutor:
             return
         if attempt.read("exit.json") is None or attempt.read("plan.json") is None:
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
-        await asyncio.to_thread(spawning.spawn_again, attempt, self._python)
+        await asyncio.to_thread(spawning.spawn_again, attempt, self._shims)
         self._watch(replica, attempt).ended = True
 
     async def _remove(self, replica: ReplicaId) -> None:

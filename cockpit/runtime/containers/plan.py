@@ -36,7 +36,7 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     env: dict[str, str]
-    """Exactly the command's, but for HOME, which the shim adds once it knows whether the home could be shown."""
+    """Exactly the command's; but HOME becomes /tmp where the home cannot be shown."""
     kept_env: dict[str, str]
     """Laid over `env` for shells in a kept container whose cards are free: card variables, empty."""
     workdir: str
@@ -54,6 +54,7 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int
     pids: int
     scratch_mib: int
+    """Of its own /tmp, /run, /root and /var/tmp together, in memory."""
     cgroup: str
     """Name of its group below `cockpit-cluster/` in each hierarchy; unique on the machine."""
     rootless: bool

@@ -49,28 +49,19 @@ class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
 
 def probe_runtime(state: Path, *, python: str = sys.executable) -> ContainerRuntime:
     """Make one container in the engine's state folder, run `true` in it, remove it. Takes about a tenth of a second;
-    blocks. Nothing is remembered: a machine changes between two starts of the engine. Only for who holds the
-    state folder: what earlier probes left there is removed."""
+    blocks. Nothing is remembered: a machine changes between two starts of the engine."""
     (state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
-    _clear_earlier(state)
+    for left in (state / "containers").glob(f"{_PREFIX}*"):
+        _end(Attempt(str(left)))
     folder = Path(mkdtemp(prefix=_PREFIX, dir=state / "containers"))
     attempt, plan = Attempt(str(folder)), _plan(folder, state)
     try:
-        spawning.spawn(attempt, plan, python)
+        spawning.spawn(attempt, plan, spawning.Shims(python))
         return _judge(_await_exit(attempt), attempt.read("started.json"), rootless=plan.rootless)
     except (spawning.SpawnError, OSError) as error:
         return ContainerRuntime(kind="none", lacks=str(error))
     finally:
         _end(attempt)
-        removal.delete(attempt, plan.cgroup)
-
-
-def _clear_earlier(state: Path) -> None:
-    """Of engines that were killed while they tried."""
-    for folder in (state / "containers").glob(f"{_PREFIX}*"):
-        attempt = Attempt(str(folder))
-        _end(attempt)
-        removal.delete(attempt, folder.name)
 
 
 def _plan(folder: Path, state: Path) -> ContainerPlan:
@@ -119,9 +110,11 @@ def _judge(record: Record, started: Record | None, *, rootless: bool) -> Contain
 
 
 def _end(attempt: Attempt) -> None:
+    """Leave nothing of a probe, be it this one or one that an engine died in."""
     holder = attempt.open_holder()
     if holder is not None:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(holder, signal.SIGKILL)
         linux.has_ended(holder, within_milliseconds=_PROBE_SECONDS * 1000)
         os.close(holder)
+    removal.delete(attempt, attempt.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,38 +34,75 @@ def shim_command(python: str, verb: str, *arguments: str) -> list[str]:
     return [python, "-I", "-S", boot.__file__, verb, *arguments]
 
 
-def spawn(attempt: Attempt, plan: ContainerPlan, python: str) -> None:
+class Shims:
+    """Starts shims, and keeps one ready: an interpreter needs longer to start than a container to be made.
+
+    A shim that waits ends with the engine, whose end of its standard input closes.
+    """
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        self._ready: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def run(self, order: str) -> int:
+        """Give one shim its order, see `shim.hold`; its exit code, once its holder goes on by itself."""
+        with self._lock:
+            shim, self._ready = self._ready, None
+        if shim is None or shim.poll() is not None:
+            shim = self._start()
+        try:
+            shim.communicate(order.encode(), timeout=_SHIM_SECONDS)
+        except subprocess.TimeoutExpired:
+            shim.kill()
+            shim.wait()
+        return shim.returncode
+
+    def prepare(self) -> None:
+        """Have one ready for the next time."""
+        with self._lock:
+            if self._ready is None:
+                self._ready = self._start()
+
+    def close(self) -> None:
+        """Let the one that is ready go."""
+        with self._lock:
+            shim, self._ready = self._ready, None
+        if shim is not None:
+            shim.communicate()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            shim_command(self._python, "hold"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            env={},
+        )
+
+
+def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
     """Write the plan down, then run the attempt's shim until its holder goes on by itself (or another's does).
 
     Raises SpawnError or OSError; then the command has not run.
     """
-    folder = Path(attempt.path)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
     Path(plan.stdout).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if attempt.read("plan.json") is None:
         attempt.write_bytes("plan.json", msgspec.json.encode(plan))
     faults.point("planned", attempt.name)
-    _run_shim(attempt, python, ready=("shim.json", "exit.json"))
+    _run(attempt, shims, attempt.path, ready=("shim.json", "exit.json"))
 
 
-def spawn_again(attempt: Attempt, python: str) -> None:
+def spawn_again(attempt: Attempt, shims: Shims) -> None:
     """A new holder for a kept container whose holder is gone. Raises SpawnError or OSError."""
-    _run_shim(attempt, python, "again", ready=("started.json",))
+    _run(attempt, shims, f"{attempt.path}\nagain", ready=("started.json",))
 
 
-def _run_shim(attempt: Attempt, python: str, *mode: str, ready: Sequence[str]) -> None:
-    with Path(attempt.file("shim.log")).open("ab") as log:
-        done = subprocess.run(
-            shim_command(python, "hold", attempt.path, *mode),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            start_new_session=True,
-            timeout=_SHIM_SECONDS,
-            check=False,
-            env={},
-        )
-    if done.returncode not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready):
+def _run(attempt: Attempt, shims: Shims, order: str, *, ready: Sequence[str]) -> None:
+    if shims.run(order) not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready):
         raise SpawnError(f"the container's shim failed: {_last_line(attempt)}")
 
 
@@ -79,5 +117,6 @@ def _appears(attempt: Attempt, names: Sequence[str]) -> bool:
 
 
 def _last_line(attempt: Attempt) -> str:
-    lines = Path(attempt.file("shim.log")).read_text(errors="replace").strip().splitlines()
+    log = Path(attempt.file("shim.log"))
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return lines[-1] if lines else "it ended without a word"

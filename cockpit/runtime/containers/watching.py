@@ -38,13 +38,13 @@ class Watched:
     def alive(self) -> bool:
         return not self._gone.is_set()
 
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number: int) -> None:
         """To exactly this holder; nothing happens where it is dead."""
         if self._pidfd is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, number)
 
-    async def leave(self, leave_signal: signal.Signals, seconds: float) -> None:
+    async def leave(self, leave_signal: int, seconds: float) -> None:
         """Ask the holder to end, insist after `seconds`; returns when it is gone, and its container with it."""
         self.send(leave_signal)
         try:

@@ -1,4 +1,4 @@
-"""The program that the engine spawns: `python -I -S boot.py hold|enter FOLDER …`.
+"""The program that the engine spawns: `python -I -S boot.py hold` or `… enter FOLDER …`.
 
 Isolated and without site packages, so that neither the environment nor a user's folder decides what runs here. The
 package's parent goes to the *end* of the path: nothing beside it may stand in for the standard library.
@@ -7,15 +7,17 @@ package's parent goes to the *end* of the path: nothing beside it may stand in f
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
 def _main(verb: str, arguments: list[str]) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would raise KeyboardInterrupt, at a job's request
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
     if verb == "hold":
         from cockpit.runtime.containers.shim import hold
 
-        return hold.main(arguments)
+        return hold.main()
     from cockpit.runtime.containers.shim import enter
 
     return enter.main(arguments)

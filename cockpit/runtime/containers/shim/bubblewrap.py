@@ -53,7 +53,7 @@ def arguments(view: View, *, block_fd: int, info_fd: int) -> list[str]:
         *_each("--ro-bind-try", ((path, path) for path in _KERNEL_SETTINGS)),
         *("--ro-bind-try", "/sys", "/sys"),
         *("--dev", "/dev"),
-        *("--perms", "1777", "--size", str(view.shared_memory_bytes), "--tmpfs", "/dev/shm"),  # noqa: S108 the container's own
+        *("--perms", "1777", "--size", str(view.shared_memory_bytes), "--tmpfs", "/dev/shm"),  # noqa: S108 - the container's own
         *_each("--dev-bind-try", ((path, path) for path in view.devices)),
         *_binds(view.binds),
         *_masks(view.masked),

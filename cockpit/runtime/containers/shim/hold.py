@@ -1,7 +1,8 @@
 """The shim: makes one attempt's container, runs its command, and stays as the holder for as long as it is kept.
 
-    boot.py hold FOLDER         the first time: makes the container and runs the command
-    boot.py hold FOLDER again   its holder is gone (reboot, killed): remounts the kept files, runs nothing
+`boot.py hold` reads its order from standard input, so that it can be started before it is needed; without one, it
+ends. The order is the attempt's folder, and on a second line `again` where the holder is gone (reboot, killed) and the
+kept files are only to be mounted once more, with nothing run.
 
 The process that the engine spawns takes the attempt's lock, leaves the machine's namespaces, forks, writes down who
 the holder is, lets it go, and ends. The holder is the first process of the container's pid namespace: whatever ends
@@ -34,14 +35,17 @@ NOTHING_TO_DO = 3
 _NAMESPACES = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
 
 
-def main(arguments: list[str]) -> int:
-    attempt = Attempt(arguments[0])
-    again = arguments[1:] == ["again"]
+def main() -> int:
+    folder, *mode = sys.stdin.read().split("\n")
+    return _shim(Attempt(folder), again=mode == ["again"]) if folder else NOTHING_TO_DO
+
+
+def _shim(attempt: Attempt, *, again: bool) -> int:
     lock = attempt.take_lock()
     if lock is None or (not again and attempt.read("shim.json") is not None):
         return NOTHING_TO_DO
     os.umask(0o022)
-    os.chdir("/")
+    _redirect_complaints(attempt)
     plan = attempt.plan()
     signal.pthread_sigmask(signal.SIG_BLOCK, Holder.SIGNALS)
     try:
@@ -50,6 +54,12 @@ def main(arguments: list[str]) -> int:
         attempt.write_exit({"lost": f"the container could not be made: {error}"})
         return LAUNCHED
     return _launch(attempt, plan, again=again)
+
+
+def _redirect_complaints(attempt: Attempt) -> None:
+    log = os.open(attempt.file("shim.log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
 
 
 def _leave_machine(plan: PlanDict) -> None:
@@ -84,7 +94,7 @@ def _hold(attempt: Attempt, plan: PlanDict, *, again: bool) -> None:
         holder = _make(attempt, plan, again=again)
     except (view.ViewError, SourceError, program.StartError) as error:
         _report_lost(attempt, str(error), again=again)
-    except Exception as error:  # noqa: BLE001 the last one who could tell
+    except Exception as error:  # noqa: BLE001 - the last one who could tell
         _report_lost(attempt, f"the container could not be made: {error}", again=again)
     else:
         attempt.notify()

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
     from cockpit.runtime.containers.shim.limits import Limits
 
-TERMINATE = signal.SIGUSR1
+TERMINATE = signal.SIGRTMIN + 1
 """From the engine: ask the command to end."""
-KILL = signal.SIGUSR2
+KILL = signal.SIGRTMIN + 2
 """From the engine: kill everything in the container, now."""
-LEAVE = signal.SIGTERM
-"""From the engine: kill everything and end, the container is no longer kept."""
+LEAVE = signal.SIGRTMIN + 3
+"""From the engine: kill everything and end, the container is no longer kept.
+
+Real-time signals are queued: one that a job sends cannot swallow the engine's."""
 
 _RETRY_SECONDS = 0.5
 
@@ -72,7 +74,7 @@ class Holder:
         _kill_everything()
         code = os.waitstatus_to_exitcode(status)
         how: Record = {"code": code} if code >= 0 else {"signal": -code}
-        ended_at = time.time_ns() // 1_000_000  # noqa: TID251 outlives the engine and its clock
+        ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
         self._untold = {**how, "oom": code != 0 and self._limits.saw_oom(), "ended_at": ended_at}
         self._tell()
 

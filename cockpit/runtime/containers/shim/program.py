@@ -36,7 +36,7 @@ class Entry:
         self.view = view
         """Path of the view's namespace file, opened once the program is let in."""
         self.env = env
-        """HOME is added: the home where it is shown, else /tmp."""
+        """HOME becomes /tmp where the container does not have it."""
         self.hide = hide
         """Device nodes to take out of the view."""
 
@@ -88,16 +88,17 @@ def _run(entry: Entry, choose: Callable[[], list[str]], waits: int, tell: int) -
         arguments = choose()
         os.chdir(entry.plan["workdir"])
         _restore_signals()
-        env = {"HOME": _home(entry.plan), **entry.env}
-    except BaseException as error:  # noqa: BLE001 this is the end of the child: the parent reports
+        env = {**entry.env, "HOME": _home(entry.env)}
+    except BaseException as error:  # noqa: BLE001 - this is the end of the child: the parent reports
         os.write(tell, f"the command could not be started: {error}".encode(errors="replace"))
         os._exit(1)
     _execute(arguments, env)
 
 
-def _home(plan: PlanDict) -> str:
-    home = plan["home"]
-    return home if home != "/" and os.path.isdir(home) else "/tmp"  # noqa: S108 the container's own
+def _home(env: dict[str, str]) -> str:
+    """The one asked for where the container has it."""
+    home = env.get("HOME", "")
+    return home if home != "/" and os.path.isdir(home) else "/tmp"  # noqa: S108 - the container's own
 
 
 def _enter_view(entry: Entry) -> None:
@@ -174,8 +175,8 @@ def _execute(arguments: list[str], env: dict[str, str]) -> NoReturn:
 def _execute_file(path: str, arguments: list[str], env: dict[str, str]) -> None:
     """A script without a first line that names its interpreter is one for the shell, as for execvp(3)."""
     try:
-        os.execve(path, arguments, env)  # noqa: S606 no shell is the point
+        os.execve(path, arguments, env)  # noqa: S606 - no shell is the point
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-        os.execve("/bin/sh", ["/bin/sh", path, *arguments[1:]], env)  # noqa: S606 its own script
+        os.execve("/bin/sh", ["/bin/sh", path, *arguments[1:]], env)  # noqa: S606 - its own script

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.attempt import MountDict, PlanDict
 
+_OWN_PLACES = ("/var/tmp",)  # noqa: S108 - the container's own
 _OWN_TOPS = frozenset({"bin", "dev", "etc", "proc", "sbin", "sys", "usr", "workspace"})
 
 
@@ -76,7 +77,7 @@ def _may_be_shown(home: str) -> bool:
     if not home.startswith("/") or os.path.normpath(home) != home:
         return False
     parts = home.split("/")[1:]
-    return home == "/root" or (len(parts) > 1 and parts[0] not in _OWN_TOPS and home != "/var/tmp")  # noqa: S108
+    return home == "/root" or (len(parts) > 1 and parts[0] not in _OWN_TOPS and home not in _OWN_PLACES)
 
 
 def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:

@@ -40,10 +40,9 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
 
     Raises ViewError or SourceError with a sentence, OSError where a call failed unexpectedly.
     """
-    size = plan["scratch_mib"] * _MIB
     stage = attempt.file("stage")
     os.makedirs(stage, exist_ok=True)
-    linux.mount("cockpit", stage, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"size={size},mode=0755")
+    linux.mount("cockpit", stage, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"size={plan['scratch_mib']}m,mode=0755")
     inner = system.mount_points()
     read_only = system.make_root(attempt, plan)
     sources = Sources(plan, stage)
@@ -58,7 +57,7 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
         read_only=[*read_only, *system.inner_mounts(inner, without=[*read_only, state])],
         masked=[*([state] if system.is_system(state) else ()), *sources.masked],
         devices=plan["devices"] if devices else (),
-        shared_memory_bytes=size,
+        shared_memory_bytes=plan["memory_mib"] * _MIB,
     )
     view_fd = _run_bubblewrap(view)
     os.dup2(view_fd, VIEW_FD, inheritable=False)

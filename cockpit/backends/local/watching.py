@@ -1,0 +1,64 @@
+"""Rows that follow a subscription, over as many connections as it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.backends.base import JobsDelta
+from cockpit.model.ids import JobId
+from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, with_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.model.view import JobRow
+
+ROWS_AT_ONCE = 1_000
+"""Of a change; more are given in pieces, so that whoever shows them is never kept long."""
+
+
+class LiveRows:
+    """What a face was told. A new subscription tells everything again; only what differs is passed on."""
+
+    def __init__(self) -> None:
+        self._rows: dict[JobId, JobRow] = {}
+        self._unseen: set[JobId] = set()
+
+    def begin(self) -> None:
+        """A subscription begins: rows that it does not have are gone."""
+        self._unseen = set(self._rows)
+
+    def take(self, update: Update) -> Iterator[JobsDelta]:
+        """What changes by this update, in pieces that are quickly made."""
+        match update:
+            case JobsPage():
+                yield JobsDelta(tuple(self._differing(update)), (), 0, loaded=False)
+            case AllLoaded():
+                yield JobsDelta((), self._forget(sorted(self._unseen)), 0)
+            case JobsChange():
+                yield from self._changed(update)
+
+    def _differing(self, page: JobsPage) -> list[JobRow]:
+        rows = rows_of(page)
+        known = self._rows
+        differing = [row for row in rows if known.get(row.id) != row]
+        known.update([(row.id, row) for row in differing])
+        self._unseen.difference_update([row.id for row in rows])
+        return differing
+
+    def _changed(self, change: JobsChange) -> Iterator[JobsDelta]:
+        new = self._differing(change.new)
+        removed = self._forget([JobId(job) for job in change.removed])
+        for start in range(0, max(1, len(change.changed)), ROWS_AT_ONCE):
+            changed = [self._patched(*each) for each in change.changed[start : start + ROWS_AT_ONCE]]
+            yield JobsDelta((*new, *changed), removed, change.version)
+            new, removed = [], ()
+
+    def _patched(self, job: int, _version: int, columns: dict[int, object]) -> JobRow:
+        row = self._rows[JobId(job)] = with_changes(self._rows[JobId(job)], columns)
+        return row
+
+    def _forget(self, jobs: list[JobId]) -> tuple[JobId, ...]:
+        for job in jobs:
+            del self._rows[job]
+        return tuple(jobs)

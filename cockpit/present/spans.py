@@ -1,0 +1,58 @@
+"""Text with colour roles: what a face draws without knowing what it means. A theme gives each role its colour."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cockpit.present.width import cut, width
+
+TEXT = "text"
+MUTED = "muted"
+STRONG = "strong"
+ACCENT = "accent"
+
+
+class Span(NamedTuple):
+    """A piece of harmless text in one role."""
+
+    text: str
+    role: str = TEXT
+
+
+Line = tuple[Span, ...]
+
+
+def line(*parts: str | Span) -> Line:
+    """Spans of a line; plain strings have the role `text`."""
+    return tuple(part if isinstance(part, Span) else Span(part) for part in parts)
+
+
+def line_width(spans: Line) -> int:
+    """Terminal columns."""
+    return sum(width(span.text) for span in spans)
+
+
+def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
+    """Exactly so many columns: cut with `…`, or padded on the side that the alignment leaves."""
+    used = line_width(spans)
+    if used > columns:
+        return _cut(spans, columns)
+    blanks = Span(" " * (columns - used))
+    if not blanks.text:
+        return spans
+    return (blanks, *spans) if right else (*spans, blanks)
+
+
+def _cut(spans: Line, columns: int) -> Line:
+    kept: list[Span] = []
+    left = columns
+    for span in spans:
+        size = width(span.text)
+        if size > left or (size == left and span is not spans[-1]):
+            text = cut(span.text + "…" if size <= left else span.text, left)
+            kept.append(Span(text, span.role))
+            left -= width(text)
+            break
+        kept.append(span)
+        left -= size
+    return (*kept, Span(" " * left)) if left else tuple(kept)

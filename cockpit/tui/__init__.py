@@ -1,0 +1,1 @@
+"""The cockpit as a Textual application. Nothing below it knows Textual."""

@@ -1,0 +1,147 @@
+"""What screens and deeds may use of the application: its knowledge, and its ways to act. `app.py` is the one that keeps
+these promises; nothing else here imports it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Protocol
+
+from textual.app import App
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from cockpit.backends.base import Backend
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
+    from cockpit.present.columns import Context
+    from cockpit.present.frame import Key, Standing
+    from cockpit.present.job_cells import Laid
+    from cockpit.present.spans import Line
+    from cockpit.tui.job_rows import JobRows
+    from cockpit.tui.node_rows import NodeRows
+    from cockpit.tui.theme import RoleTheme
+
+
+class HelpEntry(Protocol):
+    """An action as the help lists it."""
+
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def help(self) -> str: ...
+    @property
+    def views(self) -> frozenset[str]: ...
+
+
+class MainView(Protocol):
+    """The main screen, as deeds use it."""
+
+    def show_view(self, view: str) -> None: ...
+    def ask_filter(self) -> None: ...
+    def ask_command(self) -> None: ...
+    def toggle_mine(self) -> None: ...
+    def sort_by_neighbour(self, step: int) -> None: ...
+    def reverse_sort(self) -> None: ...
+    def step_back(self) -> None: ...
+
+
+class Face(App[int]):
+    """The application as its parts see it."""
+
+    backend: Backend
+    themes: Mapping[str, RoleTheme]
+    job_rows: JobRows
+    node_rows: NodeRows
+    overview: Overview | None
+    loaded: bool
+    """The first list of jobs has come."""
+
+    @property
+    @abstractmethod
+    def main_view(self) -> MainView:
+        """The screen under all others."""
+
+    @property
+    @abstractmethod
+    def view_name(self) -> str:
+        """`jobs`, `nodes`, or `job` for a job's page."""
+
+    @abstractmethod
+    def now(self) -> Millis: ...
+
+    @abstractmethod
+    def context(self) -> Context:
+        """The moment, the zone and the person that words depend on."""
+
+    @abstractmethod
+    def role_theme(self) -> RoleTheme:
+        """The colours of now."""
+
+    @abstractmethod
+    def standing(self) -> Standing:
+        """How this cockpit stands to its cluster."""
+
+    @abstractmethod
+    def keys_of_view(self) -> Iterable[Key]:
+        """The bottom row."""
+
+    @abstractmethod
+    def help_entries(self) -> Sequence[HelpEntry]:
+        """Every action."""
+
+    @abstractmethod
+    def action_names(self) -> Sequence[str]:
+        """What the command line completes."""
+
+    @abstractmethod
+    def chosen_rows(self) -> list[JobRow]:
+        """The jobs that an action is about."""
+
+    @abstractmethod
+    def job_under_cursor(self) -> JobRow | None: ...
+
+    @abstractmethod
+    def detail_of(self, job: JobId) -> JobDetail | None:
+        """The last detail that was asked for, if it is this job's."""
+
+    @abstractmethod
+    def capacity_words(self) -> str:
+        """`This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
+
+    @abstractmethod
+    def shown_columns(self, width: int) -> Sequence[Laid]:
+        """The columns of the Jobs view at this width of the screen."""
+
+    @abstractmethod
+    def node_lines(self, row: NodeRow) -> Iterable[Line]:
+        """The panel about a node."""
+
+    @property
+    @abstractmethod
+    def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
+        """Source, text and folder to specs, with this person's defaults. Raises `SpecErrors`."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Ask the cluster again now: another row or view is looked at."""
+
+    @abstractmethod
+    def perform(self, action_id: str) -> None:
+        """Do it, or say why not."""
+
+    @abstractmethod
+    def run_command(self, text: str) -> None:
+        """What was typed on the command line."""
+
+    @abstractmethod
+    def use_theme(self, name: str) -> None:
+        """Draw everything anew in this theme's colours."""
+
+    @abstractmethod
+    def open_page(self, tab: str) -> None:
+        """The page of the chosen job, at this tab; on a page already: turn to the tab."""

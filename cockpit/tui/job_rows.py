@@ -1,0 +1,43 @@
+"""The job list as the table wants it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.present.job_cells import CellContext, laid_out
+from cockpit.present.job_list import JobList
+from cockpit.tui.widgets.table import TableColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.model.ids import JobId
+    from cockpit.model.view import JobRow
+    from cockpit.present.spans import Line
+
+
+class JobRows:
+    """`TableRows` over a `JobList`."""
+
+    def __init__(self, context: Callable[[], CellContext]) -> None:
+        self._context = context
+        self.list = JobList(lambda: context().context)
+
+    @property
+    def order(self) -> Sequence[JobId]:
+        return self.list.order
+
+    def place(self, row_id: JobId) -> int | None:
+        return self.list.place(row_id)
+
+    def row(self, row_id: JobId) -> JobRow | None:
+        """None when it has gone."""
+        return self.list.row(row_id)
+
+    def columns(self, width: int) -> Sequence[TableColumn]:
+        return [TableColumn(laid.column.title, laid.width, laid.column.right) for laid in laid_out(width)]
+
+    def cells(self, row_id: JobId, width: int) -> Sequence[Line]:
+        row, context = self.list.row(row_id), self._context()
+        assert row is not None
+        return [laid.column.cell(row, context) for laid in laid_out(width)]

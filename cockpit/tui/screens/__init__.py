@@ -1,0 +1,1 @@
+"""Whole screens: one module and one stylesheet each."""

@@ -1,0 +1,47 @@
+"""A question whose default is No."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Label
+
+from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+class Confirm(ModalScreen[bool]):
+    """True only when Yes was chosen on purpose."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", show=False),
+        Binding("n,escape,q", "answer(False)", show=False),
+        Binding("left,right,h,l,tab", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, question: str, consequence: str) -> None:
+        super().__init__()
+        self._question = question
+        self._consequence = consequence
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(safe(self._question), id="question", markup=False)
+            yield Label(self._consequence, id="consequence", markup=False)
+            with Horizontal():
+                yield Button("No", id="no")
+                yield Button("Yes", id="yes")
+
+    def on_mount(self) -> None:
+        self.query_one("#no").focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_answer(self, yes: bool) -> None:
+        self.dismiss(yes)

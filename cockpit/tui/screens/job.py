@@ -1,0 +1,134 @@
+"""One job's page: why, logs, spec, replicas, events."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from cockpit.errors import CockpitError
+from cockpit.model.asking import LogRequest, LogStream
+from cockpit.present.frame import Key, key_row, view_row
+from cockpit.present.job_tabs import TABS, head_line, tab_lines
+from cockpit.present.safe import LogText
+from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.tui.widgets.lines import Lines, LineView
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from cockpit.model.ids import JobId
+    from cockpit.model.view import JobDetail
+    from cockpit.tui.face import Face
+
+REFRESH_SECONDS = 1.0
+KEPT_LINES = 20_000
+"""Of a log that is followed."""
+TAIL_BYTES = -(1 << 20)
+
+
+class JobPage(Screen[None]):
+    """Follows the job while it is open."""
+
+    app: Face
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket,shift+tab", "turn(-1)", show=False),
+        Binding("right_square_bracket,tab", "turn(1)", show=False),
+        Binding("o", "other_stream", show=False),
+    ]
+
+    def __init__(self, job: JobId, tab: str) -> None:
+        super().__init__()
+        self.job = job
+        self.tab = tab
+        self._detail: JobDetail | None = None
+        self._stream = LogStream.STDOUT
+        self._log: list[Line] = []
+
+    def compose(self) -> ComposeResult:
+        theme = self.app.role_theme
+        yield Lines(theme, id="head")
+        yield Lines(theme, ground="background", id="tabs")
+        yield LineView(theme, id="body")
+        yield Lines(theme, id="keys")
+
+    def on_mount(self) -> None:
+        self.query_one(LineView).focus()
+        self.run_worker(self._follow_job(), name="page")
+        self.show_tab(self.tab)
+
+    def show_tab(self, tab: str) -> None:
+        """Turn to this tab."""
+        self.tab = tab
+        body = self.query_one(LineView)
+        body.follow = tab == "logs"
+        body.scroll_to(y=0, animate=False)
+        if tab == "logs":
+            self.run_worker(self._follow_log(), name="log", group="log", exclusive=True)
+        else:
+            self.workers.cancel_group(self, "log")
+        self.draw()
+
+    def draw(self) -> None:
+        """Everything, from what is known."""
+        width = self.size.width
+        tabs = [(str(number), name.capitalize()) for number, name in enumerate(TABS, 1)]
+        note = f"{self._stream} · o turns to the other" if self.tab == "logs" else "[ ] turn the tabs"
+        self.query_one("#tabs", Lines).show([view_row(tabs, self.tab.capitalize(), note, width)])
+        self.query_one("#keys", Lines).show([key_row([Key("Esc", "back"), *self.app.keys_of_view()], width)])
+        if self._detail is None:
+            return
+        context = self.app.context()
+        self.query_one("#head", Lines).show([head_line(self._detail, context)])
+        if self.tab != "logs":
+            self.query_one(LineView).show(tab_lines(self.tab, self._detail, context))
+
+    def action_turn(self, step: int) -> None:
+        self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])
+
+    def action_other_stream(self) -> None:
+        """stdout or stderr."""
+        self._stream = LogStream.STDERR if self._stream is LogStream.STDOUT else LogStream.STDOUT
+        self.show_tab("logs")
+
+    async def _follow_job(self) -> None:
+        while True:
+            try:
+                self._detail = await self.app.backend.job(self.job)
+            except CockpitError as error:
+                self.query_one("#head", Lines).show([line(Span(f" {error}", "warning"))])
+            else:
+                self.draw()
+            await asyncio.sleep(REFRESH_SECONDS)
+
+    async def _follow_log(self) -> None:
+        text, offset = LogText(), TAIL_BYTES
+        self._log = []
+        self._show_log("")
+        while True:
+            request = LogRequest(job=self.job, stream=self._stream, offset=offset, wait=True)
+            try:
+                chunk = await self.app.backend.logs(request)
+            except CockpitError as error:
+                self.app.notify(str(error), severity="warning", markup=False)
+                return
+            self._show_log(text.feed(chunk.data))
+            offset = chunk.offset + len(chunk.data)
+            if chunk.ended:
+                return
+
+    def _show_log(self, more: str) -> None:
+        """Add text; what came without a line's end is continued."""
+        pieces = more.split("\n")
+        if self._log and pieces[0]:
+            last: Any = self._log.pop()
+            pieces[0] = last[0].text + pieces[0]
+        elif self._log:
+            pieces = pieces[1:] if pieces == [""] else pieces
+        self._log += [line(piece.rsplit("\r", 1)[-1]) for piece in pieces]
+        del self._log[:-KEPT_LINES]
+        empty = not any(each[0].text for each in self._log)
+        shown = [line(Span(f" nothing on {self._stream} yet", MUTED))] if empty else self._log
+        self.query_one(LineView).show(shown)

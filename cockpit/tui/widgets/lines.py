@@ -1,0 +1,105 @@
+"""Lines of spans: a few that are simply shown, or many that are scrolled through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from cockpit.present.spans import Line, fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rich.style import Style
+
+    from cockpit.tui.theme import RoleTheme
+
+
+def strip_of(line: Line, width: int, theme: RoleTheme, ground: Style) -> Strip:
+    """Exactly `width` columns of a line."""
+    segments = [Segment(text, theme.style(role) + ground) for text, role in fitted(line, width)]
+    return Strip(segments, width)
+
+
+class Lines(Widget):
+    """A fixed number of lines; only those that differ are painted again."""
+
+    def __init__(self, theme: Callable[[], RoleTheme], *, ground: str = "panel", id: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self._theme = theme
+        self._ground = ground
+        self._lines: list[Line] = []
+
+    def show(self, lines: Iterable[Line]) -> None:
+        """Show these instead."""
+        before, self._lines = self._lines, list(lines)
+        for number in range(self.size.height):
+            if _at(before, number) != _at(self._lines, number):
+                self.refresh(Region(0, number, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        theme = self._theme()
+        return strip_of(_at(self._lines, y), self.size.width, theme, theme.background(self._ground))
+
+
+class LineView(ScrollView, can_focus=True):
+    """Any number of lines. With `follow` the end stays in sight while lines are added."""
+
+    DEFAULT_CSS = """
+    LineView { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    """
+
+    BINDINGS = [  # noqa: RUF012 - Textual reads it from the class
+        ("j,down", "by(1)", ""),
+        ("k,up", "by(-1)", ""),
+        ("ctrl+d,pagedown", "pages(1)", ""),
+        ("ctrl+u,pageup", "pages(-1)", ""),
+        ("g,home", "top", ""),
+        ("G,end", "bottom", ""),
+    ]
+
+    def __init__(self, theme: Callable[[], RoleTheme], *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self._theme = theme
+        self._lines: list[Line] = []
+        self.follow = False
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show these instead, at the same place or (following) at the end."""
+        self._lines = list(lines)
+        self.virtual_size = Size(self.size.width, len(self._lines))
+        if self.follow:
+            self.action_bottom()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        theme = self._theme()
+        ground = theme.background("background")
+        return strip_of(_at(self._lines, y + self.scroll_offset.y), self.size.width, theme, ground)
+
+    def action_by(self, lines: int) -> None:
+        self.follow = False
+        self.scroll_to(y=self.scroll_offset.y + lines, animate=False)
+
+    def action_pages(self, pages: int) -> None:
+        self.action_by(pages * max(1, self.size.height - 1))
+
+    def action_top(self) -> None:
+        self.follow = False
+        self.scroll_to(y=0, animate=False)
+
+    def action_bottom(self) -> None:
+        self.follow = True
+        self.scroll_to(y=max(0, len(self._lines) - self.size.height), animate=False, force=True)
+
+    def on_resize(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._lines))
+
+
+def _at(lines: Sequence[Line], number: int) -> Line:
+    return lines[number] if 0 <= number < len(lines) else ()

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.containers.house import open_house
+
+IS_ROOT = os.geteuid() == 0
+
+
+def machine_facts(folder: str) -> dict[str, object]:
+    """What containers must leave as it was."""
+    return {
+        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "processes": [line for line in _command_lines() if folder in line],
+        "groups": sorted(str(path) for path in Path("/sys/fs/cgroup").glob("*/cockpit-cluster/*") if path.is_dir()),
+    }
+
+
+def _command_lines() -> list[str]:
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return lines
+
+
+@pytest.fixture
+async def house():
+    """An engine's house; afterwards nothing is left of it: no process, mount or cgroup."""
+    before = machine_facts("cockpit-house-")["mounts"]
+    async with open_house() as opened:
+        yield opened
+    after = machine_facts(str(opened.folder))
+    assert after["mounts"] == before
+    assert after["processes"] == []
+    assert not [path for path in after["groups"] if _is_of(path, opened)]
+
+
+def _is_of(path: str, opened) -> bool:
+    from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.runtime.containers.plan import cgroup_name
+
+    key = cgroup_name(opened.state, ReplicaId(JobId(1), 1, 0)).split(".")[0]
+    return Path(path).name.startswith(key)
+
+
+@pytest.fixture(scope="session")
+def ann():
+    """An ordinary user of this machine, while root runs the tests; the runner itself otherwise."""
+    if not IS_ROOT:
+        yield None
+        return
+    name = f"cockpit-t{os.getpid()}"
+    subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", name], check=True)
+    yield name
+    subprocess.run(["userdel", "--remove", name], check=True, stderr=subprocess.DEVNULL)

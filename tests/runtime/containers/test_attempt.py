@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from cockpit.runtime.containers.shim.attempt import Attempt, identity_of, open_process
+
+
+@pytest.fixture
+def attempt(tmp_path):
+    folder = tmp_path / "state" / "containers" / "7.1.0"
+    folder.mkdir(parents=True)
+    return Attempt(str(folder))
+
+
+def test_a_record_is_read_as_it_was_written(attempt):
+    attempt.write("kept.json", {"cards": "free"})
+    assert attempt.read("kept.json") == {"cards": "free"}
+    assert attempt.read("exit.json") is None
+
+
+def test_half_a_record_is_none(attempt):
+    with open(attempt.file("exit.json"), "w") as stream:
+        stream.write('{"co')
+    assert attempt.read("exit.json") is None
+
+
+def test_the_exit_record_uses_the_room_reserved_for_it(attempt):
+    attempt.reserve_exit()
+    reserved = os.stat(attempt.file(".exit.json.new"))
+    attempt.write_exit({"code": 3})
+    written = os.stat(attempt.file("exit.json"))
+    assert (written.st_ino, written.st_size) == (reserved.st_ino, reserved.st_size)
+    assert attempt.read("exit.json") == {"code": 3}
+
+
+def test_only_one_takes_the_lock_and_asking_does_not(attempt):
+    assert not attempt.is_locked()
+    held = attempt.take_lock()
+    assert attempt.is_locked()
+    assert attempt.take_lock() is None
+    os.close(held)
+    assert not attempt.is_locked()
+    again = attempt.take_lock()
+    assert again is not None
+    os.close(again)
+
+
+def test_a_process_is_known_by_more_than_its_pid():
+    sleeper = subprocess.Popen(["sleep", "60"])
+    identity = identity_of(sleeper.pid)
+    os.close(open_process(identity))
+    assert open_process({**identity, "start_time": identity["start_time"] + 1}) is None
+    assert open_process({**identity, "boot_id": "another"}) is None
+    sleeper.kill()
+    sleeper.wait()
+    assert open_process(identity) is None
+
+
+def test_a_zombie_is_dead():
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert open_process(identity_of(child.pid)) is None
+    child.wait()
+
+
+def test_ringing_without_an_engine_is_fine(attempt):
+    assert attempt.notify()
+    os.mkfifo(os.path.join(attempt.state, "notify"))
+    assert attempt.notify()
+
+
+def test_ringing_a_busy_engine_is_to_be_tried_again(attempt):
+    fifo = os.path.join(attempt.state, "notify")
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+    assert attempt.notify()
+    assert os.read(reader, 100) == b"7.1.0\n"
+    for piece in (b"x" * 4096, b"x"):
+        with contextlib.suppress(BlockingIOError):
+            while os.write(reader, piece):
+                pass
+    assert not attempt.notify()
+    os.close(reader)

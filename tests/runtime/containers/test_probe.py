@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from cockpit.runtime.containers.probe import probe_runtime
+
+pytestmark = pytest.mark.real
+
+
+def test_this_machine_makes_containers_and_keeps_nothing_of_the_trial(tmp_path):
+    found = probe_runtime(tmp_path)
+    assert found.usable
+    assert found.kind == ("root overlay" if os.geteuid() == 0 else "user overlay")
+    assert list((tmp_path / "containers").iterdir()) == []
+
+
+def test_a_machine_that_cannot_says_why(tmp_path):
+    found = probe_runtime(tmp_path, python="/bin/false")
+    assert not found.usable
+    assert str(found).startswith("none: the container's shim failed")

@@ -1,0 +1,178 @@
+"""What a job's command is and leaves behind, in real containers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cockpit.engine.effects import Force, SignalReplica
+from cockpit.model.spec import Algorithm, Volume
+from tests.runtime.containers.conftest import IS_ROOT
+from tests.runtime.containers.house import until
+
+pytestmark = pytest.mark.real
+
+
+@pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 3", 3), ("exit 137", 137), ("no-such-program", 127)])
+async def test_an_exit_code_arrives_as_it_was(house, script, code):
+    status = await house.run(house.job(script))
+    assert (status.code, status.signal, status.lost) == (code, None, "")
+
+
+async def test_a_deadly_signal_is_told_from_an_exit_code(house):
+    status = await house.run(house.job("kill -KILL $$"))
+    assert (status.code, status.signal, status.shell_code) == (None, 9, 137)
+
+
+async def test_output_streams_go_to_their_logs(house):
+    job = house.job("echo out; echo err >&2; echo direct >/dev/stderr")
+    await house.run(job)
+    assert house.out(job) == "out\n"
+    assert "direct\n" in house.err(job)
+
+
+@pytest.mark.req("JT-30")
+async def test_the_workspace_has_exactly_what_the_spec_names(house):
+    for name in ("algo", "scratch"):
+        (house.folder / name).mkdir()
+    (house.folder / "algo" / "t.sh").write_text("here")
+    (house.folder / "scratch").chmod(0o777)
+    job = house.job(
+        "cd /workspace; find . | sort; pwd; cat algorithm/t.sh",
+        algorithm=Algorithm(path=str(house.folder / "algo"), read_only=True),
+        volumes=(Volume(name="v1", path=str(house.folder / "scratch")),),
+    )
+    await house.run(job)
+    assert house.out(job).split() == [
+        *(".", "./algorithm", "./algorithm/t.sh", "./outputs", "./volume", "./volume/v1"),
+        *("/workspace", "here"),
+    ]
+
+
+@pytest.mark.req("JT-30")
+async def test_read_only_refuses_a_write_and_writable_keeps_it(house):
+    (house.folder / "algo").mkdir(mode=0o777)
+    job = house.job(
+        "touch a; echo kept >/workspace/outputs/result; pwd",
+        algorithm=Algorithm(path=str(house.folder / "algo"), read_only=True),
+    )
+    await house.run(job)
+    assert "Read-only file system" in house.err(job)
+    assert not list((house.folder / "algo").iterdir())
+    assert (Path(job.spec.output) / "result").read_text() == "kept\n"
+    assert house.out(job) == "/workspace/algorithm\n"
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="an ordinary user's engine runs only that user's jobs")
+async def test_a_command_is_its_submitter(house, ann):
+    job = house.job("id; touch /workspace/outputs/mine; cat /proc/self/status; echo $HOME; ls -d ~", user=ann)
+    await house.run(job)
+    out = house.out(job)
+    assert f"uid={job.submitter.uid}({ann}) gid={job.submitter.gid}({ann})" in out
+    assert (Path(job.spec.output) / "mine").stat().st_uid == job.submitter.uid
+    assert out.splitlines()[-2:] == [job.submitter.home] * 2
+
+
+async def test_a_command_has_no_privileges_and_can_gain_none(house):
+    job = house.job("grep -E 'Cap|NoNewPrivs' /proc/self/status; id -u; unshare --mount true")
+    status = await house.run(job)
+    *lines, uid = house.out(job).splitlines()
+    assert dict(line.split(":\t") for line in lines) == {
+        **dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), "0" * 16),
+        "NoNewPrivs": "1",
+    }
+    assert int(uid) == os.geteuid()
+    assert status.code != 0
+
+
+async def test_what_a_job_changes_in_the_system_stays_its_own(house):
+    before = sorted(os.listdir("/etc")), sorted(os.listdir("/usr"))
+    job = house.job("echo x >/etc/cockpit-t && echo y >/usr/cockpit-t && rm -rf /etc/cockpit-t2; cat /etc/cockpit-t")
+    assert (await house.run(job)).code == 0
+    assert house.out(job) == "x\n"
+    assert (sorted(os.listdir("/etc")), sorted(os.listdir("/usr"))) == before
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may change the system's own files, inside or outside")
+async def test_root_may_break_its_own_copy_of_the_system(house):
+    passwd = Path("/etc/passwd").read_bytes()
+    job = house.job(
+        "echo evil:x:0:0:::>>/etc/passwd; rm -rf /usr/share/doc /opt; mv /usr/bin/id /usr/bin/idd; tail -1 /etc/passwd"
+    )
+    await house.run(job)
+    assert house.out(job) == "evil:x:0:0:::\n"
+    assert Path("/etc/passwd").read_bytes() == passwd
+    assert Path("/usr/bin/id").exists()
+    assert Path("/usr/share/doc").exists()
+
+
+@pytest.mark.req("JT-40")
+async def test_every_process_is_dead_when_the_end_is_told(house):
+    job = house.job(
+        "for i in 1 2 3; do setsid -f sh -c 'trap \"\" TERM HUP; while :; do touch /workspace/outputs/beat; done'; done"
+        "; until test -e /workspace/outputs/beat; do :; done; exit 3"
+    )
+    assert (await house.run(job)).code == 3
+    beat = Path(job.spec.output) / "beat"
+    beat.unlink()
+    code, processes = await house.shell(job.replica, "ls -d /proc/[0-9]* | wc -l")
+    assert (code, processes) == (0, "5\n"), "the holder, the watcher, and the shell with its pipeline"
+    assert not beat.exists()
+
+
+async def test_term_reaches_the_command_and_leaves_it_its_grace(house):
+    job = house.job("trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 0.01; done")
+    await house.executor.start(job)
+    await until(lambda: house.out(job) == "ready\n")
+    await house.executor.signal(SignalReplica(job.replica, Force.TERM))
+    assert (await house.ended(job.replica)).code == 7
+    assert house.out(job) == "ready\nasked\n"
+
+
+async def test_kill_ends_what_ignores_term(house):
+    job = house.job("trap '' TERM; echo ready; while :; do sleep 60; done")
+    await house.executor.start(job)
+    await until(lambda: house.out(job) == "ready\n")
+    for force in (Force.TERM, Force.KILL):
+        await house.executor.signal(SignalReplica(job.replica, force))
+    assert (await house.ended(job.replica)).signal == 9
+
+
+async def test_a_job_cannot_signal_its_holder(house):
+    job = house.job("for s in $(seq 1 64); do kill -$s 1; done; sleep 0.05; echo alive")
+    assert (await house.run(job)).code == 0
+    assert house.out(job) == "alive\n"
+    assert (await house.shell(job.replica, "echo still")) == (0, "still\n")
+
+
+async def test_a_script_without_interpreter_line_is_run_by_the_shell(house):
+    script = house.folder / "algo" / "t.sh"
+    script.parent.mkdir()
+    script.write_text("echo ran $1\n")
+    script.chmod(0o755)
+    job = house.job("exec ./t.sh arg", algorithm=Algorithm(path=str(script.parent)))
+    await house.run(job)
+    assert house.out(job) == "ran arg\n"
+
+
+async def test_a_folder_that_cannot_be_opened_is_told_in_a_sentence(house):
+    job = house.job("true", algorithm=Algorithm(path=str(house.folder / "absent")))
+    status = await house.run(job)
+    assert status.lost == f"algorithm: {house.folder}/absent: no such file or directory for user {job.submitter.name}"
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
+async def test_folders_are_opened_with_the_submitters_rights(house, ann):
+    private = house.folder / "private"
+    private.mkdir(mode=0o700)
+    for spec in ({"output": str(private / "out")}, {"algorithm": Algorithm(path=str(private))}):
+        status = await house.run(house.job("true", user=ann, **spec))
+        assert status.lost.endswith(f"permission denied for user {ann}")
+    assert not list(private.iterdir())
+
+
+async def test_a_folder_of_the_engine_is_refused(house):
+    job = house.job("true", output=str(house.state / "containers"))
+    assert "lies in the engine's own folder" in (await house.run(job)).lost
