@@ -63,12 +63,14 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
 def _log_file(places: EnginePaths) -> Path:
     try:
         places.state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log = places.state_folder / LOG
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise Unreachable(
             f"The engine cannot be started: {places.state_folder}: {error.strerror}. "
             "Set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER) to a folder that you may write."
         ) from error
-    return places.state_folder / LOG
+    return log
 
 
 def _spawn(log: Path, *, system: bool) -> int:
