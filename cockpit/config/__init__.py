@@ -1,11 +1,5 @@
 """Typed settings and the folders they are read from.
 
-`load_settings` merges flags, `COCKPIT_*`, the user's config.toml and the machine's; `paths` says where an engine keeps
-its socket and its state.
+`loading.load_settings` merges flags, `COCKPIT_*`, the user's config.toml and the machine's; `places.paths` says where
+an engine keeps its socket and its state. They are apart because every command needs the second, and few the first.
 """
-
-from cockpit.config.loading import load_settings
-from cockpit.config.places import EnginePaths, paths, system_paths
-from cockpit.config.settings import SETTINGS, Settings
-
-__all__ = ["SETTINGS", "EnginePaths", "Settings", "load_settings", "paths", "system_paths"]

@@ -74,6 +74,15 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
     return _conflict(f"Job {job.id} is already being ended; `cockpit cancel {job.id} --now` does not wait for it.")
 
 
+def cancel_all(machine: Machine, now: Millis) -> list[EventBody]:
+    """Stop every job; those that are being ended already are left to it."""
+    decided: list[EventBody] = []
+    for job in machine.state.jobs.values():
+        decision = cancel(job, now, None)
+        decided += [] if isinstance(decision, Refusal) else decision
+    return decided
+
+
 def extend_hold(job: Job, seconds: int) -> Decision:
     """Keep a failed container longer."""
     if job.held_until is None:

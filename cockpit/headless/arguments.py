@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
@@ -19,6 +20,9 @@ from cockpit.present.safe import safe
 MINUS_VALUED: Final = frozenset({"--sort", "--filter"})
 """Options whose value may begin with a minus."""
 
+STDOUT = 1
+USUAL_COLUMNS, WIDEST_HELP = 80, 120
+
 
 class Verb(NamedTuple):
     """A command: its options, its act (the exit code is its result), and at least one example of its use."""
@@ -34,6 +38,20 @@ class UsageError(CockpitError):
 
 class TextAsked(Exception):
     """The command line asks for a text instead of an act."""
+
+
+class _Help(RawDescriptionHelpFormatter):
+    """As wide as the terminal. Asking for that itself, argparse would load what a list of jobs has no time for."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=min(_terminal_columns(), WIDEST_HELP))
+
+
+def _terminal_columns() -> int:
+    try:
+        return os.get_terminal_size(STDOUT).columns or USUAL_COLUMNS
+    except OSError:
+        return USUAL_COLUMNS
 
 
 class _Parser(ArgumentParser):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from cockpit.present.columns import Column, Context
-from cockpit.present.width import cut, pad, width
+from cockpit.present.width import aligned, widest
 
 GAP: Final = "  "
 COMFORTABLE: Final = 20
@@ -20,13 +20,13 @@ def grid_lines(
 ) -> list[str]:
     """One line a row. `room` is the terminal's width; None: everything is written in full."""
     cells = [column_cells(column, rows, context, header=header) for column in columns]
-    widths = [max(map(width, texts), default=0) for texts in cells]
+    widths = list(map(widest, cells))
     kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)
     columns, cells, widths = [columns[at] for at in kept], [cells[at] for at in kept], [widths[at] for at in kept]
     if room is not None:
         widths = fitted(widths, [not column.right for column in columns], room)
     shaped = [
-        _shaped(texts, column_width, column.right)
+        aligned(texts, column_width, right=column.right)
         for texts, column_width, column in zip(cells, widths, columns, strict=True)
     ]
     return [GAP.join(line).rstrip() for line in zip(*shaped, strict=True)]
@@ -63,7 +63,3 @@ def fitted(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list
 
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
-
-
-def _shaped(texts: Sequence[str], column_width: int, right: bool) -> list[str]:
-    return [pad(cut(text, column_width), column_width, right=right) for text in texts]

@@ -97,8 +97,8 @@ def _write_grid(
 
     fits = streams.stdout.isatty() and args.output == Form.TABLE
     room = streams.columns if fits else None
-    for line in grid_lines(columns, rows, context, header=not args.no_header, room=room):
-        streams.line(line)
+    lines = grid_lines(columns, rows, context, header=not args.no_header, room=room)
+    streams.text("".join(f"{line}\n" for line in lines))
 
 
 def _write_json(
@@ -106,8 +106,7 @@ def _write_json(
 ) -> None:
     from cockpit.headless.records import json_document
 
-    for piece in json_document(columns, rows, context):
-        streams.write(piece)
+    streams.write_all(json_document(columns, rows, context))
 
 
 def _write_jsonl(
@@ -115,7 +114,7 @@ def _write_jsonl(
 ) -> None:
     from cockpit.headless.records import json_lines
 
-    streams.write(json_lines(columns, rows, context))
+    streams.write_all(json_lines(columns, rows, context))
 
 
 def _write_csv(

@@ -12,38 +12,42 @@ from cockpit.present.columns import Column, Context, Fraction
 from cockpit.present.safe import safe
 
 JSON_VERSION: Final = 1
+PIECE_ROWS: Final = 500
+"""Rows made, encoded and written at a time: memory that is used again is a third faster than new memory."""
 FORMULA_STARTS: Final = ("=", "+", "-", "@")
 
 
 def json_document(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> Iterator[bytes]:
-    """`{"version": 1, "rows": [...]}` in pieces: ten thousand rows are six megabytes, not to be copied."""
-    yield b'{"version": %d, "rows": ' % JSON_VERSION
-    yield encoded(records(columns, rows, context))
-    yield b"}\n"
+    """`{"version": 1, "rows": [...]}` with a row a line, in pieces."""
+    yield b'{"version": %d, "rows": [' % JSON_VERSION
+    comma = b"\n"
+    for lines in json_lines(columns, rows, context):
+        yield comma + lines.removesuffix(b"\n").replace(b"\n", b",\n")
+        comma = b",\n"
+    yield b"\n]}\n"
 
 
-def json_lines(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> bytes:
-    """One object a line, its keys the columns' ids."""
-    return encoded_lines(records(columns, rows, context))
+def json_lines(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> Iterator[bytes]:
+    """One object a line, its keys the columns' ids, in pieces."""
+    record = record_type(columns)
+    for start in range(0, len(rows), PIECE_ROWS):
+        yield encoded_lines(records(record, columns, rows[start : start + PIECE_ROWS], context))
 
 
-def records(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> list[Any]:
-    """One struct a row: they encode four times as fast as dicts."""
-    record = msgspec.defstruct("Record", [column.id for column in columns])
+def record_type(columns: Sequence[Column]) -> type[msgspec.Struct]:
+    """What `records` makes: structs encode four times as fast as dicts."""
+    return msgspec.defstruct("Record", [column.id for column in columns])
+
+
+def records(
+    record: type[msgspec.Struct], columns: Sequence[Column], rows: Sequence[Any], context: Context
+) -> list[Any]:
+    """One record a row."""
     return list(map(record, *(column.json(rows, context) for column in columns)))
 
 
-def encoded(values: Sequence[Any]) -> bytes:
-    """A JSON array, every character that a terminal might obey as a \\u escape: the same values."""
-    try:
-        data = msgspec.json.encode(values)
-    except UnicodeEncodeError:
-        data = b""
-    return data if _plain(data) else b"[" + encoded_lines(values)[:-1].replace(b"\n", b",") + b"]"
-
-
 def encoded_lines(values: Sequence[Any]) -> bytes:
-    """One JSON value a line, escaped in the same way."""
+    """One JSON value a line, every character that a terminal might obey as a \\u escape: the same value."""
     try:
         lines = msgspec.json.Encoder().encode_lines(values)
     except UnicodeEncodeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from typing import BinaryIO, Literal
 
@@ -56,6 +56,9 @@ class Streams:
 
     def write(self, data: bytes) -> None:
         self.stdout.write(data)
+
+    def write_all(self, pieces: Iterable[bytes]) -> None:
+        self.stdout.writelines(pieces)
 
     def line(self, text: str = "") -> None:
         """One line of output; the text is harmless already."""

@@ -6,7 +6,7 @@ import gc
 from typing import Any
 
 from cockpit.headless.output import chosen_columns, row_filter
-from cockpit.headless.records import JSON_VERSION, encoded_lines, records
+from cockpit.headless.records import JSON_VERSION, encoded_lines, record_type, records
 from cockpit.headless.services import Call
 from cockpit.model.ids import JobId
 from cockpit.model.view import JobRow
@@ -23,13 +23,14 @@ async def watch_jobs(call: Call, context: Context) -> None:
     columns = chosen_columns(JOBS, call.args) if call.args.columns else JOBS.columns
     matches = row_filter(JOBS, call.args)
     shown: set[JobId] = set()
+    record = record_type(columns)
     async for delta in call.backend.watch_jobs():
         now = call.context(user=context.user)
         rows = [row for row in delta.changed if matches(row, now)]
         gone = _gone(shown, delta.changed, rows, delta.removed)
         shown.update(row.id for row in rows)
         changes: list[Any] = [
-            {"version": JSON_VERSION, "change": "row", "row": row} for row in records(columns, rows, now)
+            {"version": JSON_VERSION, "change": "row", "row": row} for row in records(record, columns, rows, now)
         ]
         changes += [{"version": JSON_VERSION, "change": "gone", "id": job} for job in gone]
         call.streams.write(encoded_lines(changes))

@@ -31,18 +31,18 @@ class NodeShortfall(msgspec.Struct, frozen=True):
     """Free and of an acceptable model, in the resource's unit (CPUs, MiB, cards, thousandths of a card)."""
 
 
-class Held(msgspec.Struct, frozen=True, tag="held"):
+class Held(msgspec.Struct, frozen=True, cache_hash=True, tag="held"):
     """A person holds the job back."""
 
     by: str
     since: Millis
 
 
-class NotEvaluated(msgspec.Struct, frozen=True, tag="not_evaluated"):
+class NotEvaluated(msgspec.Struct, frozen=True, cache_hash=True, tag="not_evaluated"):
     """No scheduling cycle has looked at it yet."""
 
 
-class NotEnoughFree(msgspec.Struct, frozen=True, tag="not_enough_free"):
+class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enough_free"):
     """Too few eligible nodes have room right now."""
 
     resource: Resource
@@ -59,7 +59,7 @@ class NotEnoughFree(msgspec.Struct, frozen=True, tag="not_enough_free"):
     """Free whole cards on models that the job does not accept."""
 
 
-class NeverFits(msgspec.Struct, frozen=True, tag="never_fits"):
+class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
     """No eligible node could hold it even when empty, or there are too few such nodes."""
 
     resource: Resource | None
@@ -70,7 +70,7 @@ class NeverFits(msgspec.Struct, frozen=True, tag="never_fits"):
     card_models: tuple[str, ...] = ()
 
 
-class NoEligibleNode(msgspec.Struct, frozen=True, tag="no_eligible_node"):
+class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligible_node"):
     """Nothing matches the pins, pool, driver version or state asked for."""
 
     pins: tuple[NodeName, ...] = ()
@@ -80,7 +80,7 @@ class NoEligibleNode(msgspec.Struct, frozen=True, tag="no_eligible_node"):
     """Nodes that match but are drained or down."""
 
 
-class WouldDelay(msgspec.Struct, frozen=True, tag="would_delay"):
+class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):
     """It fits now, but would delay a job ahead of it that has a reservation."""
 
     ahead: JobId

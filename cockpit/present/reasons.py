@@ -27,8 +27,12 @@ REASON_TYPES: Final = ("held", "not_evaluated", "not_enough_free", "never_fits",
 """Every reason's type, as JSON names it."""
 
 
+@lru_cache(maxsize=4096)
 def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
-    """Why a queued job does not start, in plain words without a full stop. `zone` None: this machine's."""
+    """Why a queued job does not start, in plain words without a full stop. `zone` None: this machine's.
+
+    Ten thousand jobs wait for few reasons, whose hashes are remembered.
+    """
     match reason:
         case NotEnoughFree():
             return _not_enough_free(reason)
@@ -47,7 +51,6 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
             assert_never(reason)
 
 
-@lru_cache(maxsize=4096)
 def _not_enough_free(reason: NotEnoughFree) -> str:
     parts = [_wish(reason)]
     if reason.nodes_wanted > 1:
@@ -78,7 +81,6 @@ def _shortfall(node: NodeShortfall, reason: NotEnoughFree) -> str:
     return f"{safe(node.node)} has {free} free"
 
 
-@lru_cache(maxsize=4096)
 def _never_fits(reason: NeverFits) -> str:
     if reason.resource is None:
         big_enough = "none is" if reason.most == 0 else f"only {reason.most} {_is(reason.most)}"

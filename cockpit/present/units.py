@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from cockpit.model.spec import WHOLE_CARD
@@ -13,6 +14,7 @@ DAY: Final = 86_400
 BAR_STEPS: Final = " ▏▎▍▌▋▊▉▇"
 
 
+@lru_cache(maxsize=4096)
 def duration(seconds: int) -> str:
     """`0:07` minutes and seconds, `3:12:09` hours, `1-02:03:04` days, as Slurm writes elapsed time."""
     days, rest = divmod(max(seconds, 0), DAY)

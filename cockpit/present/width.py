@@ -6,6 +6,8 @@ From Unicode's East Asian Width (UAX #11) through the standard library: rich's t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from cockpit.present.safe import VARIATION_SELECTOR, ZERO_WIDTH_JOINER
@@ -15,9 +17,29 @@ ELLIPSIS: Final = "…"
 
 def width(text: str) -> int:
     """Columns of a text without control characters."""
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else _wide(text)
+
+
+@lru_cache(maxsize=4096)
+def _wide(text: str) -> int:
+    """A screen is full of the same dashes, states and names."""
     return sum(columns for _, columns in clusters(text))
+
+
+def widest(texts: Sequence[str]) -> int:
+    """Columns of the widest one; 0 of none."""
+    return max(map(len if _ascii(texts) else width, texts), default=0)
+
+
+def aligned(texts: Sequence[str], columns: int, *, right: bool = False) -> list[str]:
+    """Each cut and padded to exactly so many columns."""
+    if _ascii(texts) and widest(texts) <= columns:
+        return [text.rjust(columns) for text in texts] if right else [text.ljust(columns) for text in texts]
+    return [pad(cut(text, columns), columns, right=right) for text in texts]
+
+
+def _ascii(texts: Sequence[str]) -> bool:
+    return all(map(str.isascii, texts))
 
 
 def clusters(text: str) -> list[tuple[str, int]]:

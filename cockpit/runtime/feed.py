@@ -6,9 +6,12 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cockpit.engine.access import may_see
 from cockpit.engine.views import job_row
 from cockpit.model.reasons import NotEvaluated
+from cockpit.protocol.frames import raw
 from cockpit.protocol.pages import PAGE_ROWS, JobsChange, JobsPage, changed_columns, page_of
 from cockpit.sched.explain import reason_of
 
@@ -33,6 +36,8 @@ class JobFeed:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._rows: dict[JobId, JobRow] = {}
+        self._live: list[msgspec.Raw] | None = None
+        """Encoded pages of live and held jobs, as long as no row changes."""
         self._plan: Plan | None = None
         self._subscribers: list[Subscription] = []
 
@@ -43,6 +48,16 @@ class JobFeed:
         if actor.admin:
             return list(self._rows.values())
         return [row for job, row in self._rows.items() if may_see(actor, jobs[job])]
+
+    def live_pages(self, actor: Actor) -> list[msgspec.Raw]:
+        """Encoded pages of the live and held jobs that the actor may see; made once for all who see everything."""
+        rows = self.rows(actor)
+        if actor.admin and self._live is not None:
+            return self._live
+        pages = [raw(page) for page in self.pages([row for row in rows if _is_live(row)])]
+        if actor.admin:
+            self._live = pages
+        return pages
 
     def pages(self, rows: list[JobRow], first: int = PAGE_ROWS) -> Iterator[JobsPage]:
         """Rows in pages; the first one is small enough for a screen and has the counts. At least one page."""
@@ -84,6 +99,8 @@ class JobFeed:
         if self._host.plan is not self._plan:
             stale.update(self._waiting_with_new_reason(self._host.plan))
             self._plan = self._host.plan
+        if stale:
+            self._live = None
         self._make_rows(stale)
         for subscription in self._subscribers:
             subscription.dirty |= stale
@@ -132,6 +149,10 @@ class JobFeed:
 
     def _visible(self, subscription: Subscription, job: JobId) -> bool:
         return subscription.actor.admin or may_see(subscription.actor, self._host.machine.state.jobs[job])
+
+
+def _is_live(row: JobRow) -> bool:
+    return row.ended_at is None or row.held_until is not None
 
 
 class Subscription:

@@ -41,6 +41,20 @@ if TYPE_CHECKING:
 HOUR_MS = 3_600_000
 _MOVES_CONTAINERS = (events.JobPlaced, events.JobEnded, events.HoldEnded)
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
+RECONSIDERED_AFTER = (
+    events.JobSubmitted,
+    events.JobHeld,
+    events.JobReleased,
+    events.JobEdited,
+    events.JobEnded,
+    events.HoldExtended,
+    events.HoldEnded,
+    events.NodesChanged,
+)
+"""What lengthens the queue, changes what waits, or frees something. Nothing else lets another job start: a cycle leaves
+nothing that it could have placed."""
+RESTING_TASKS = 4
+"""Of a host at rest: scheduling, timers, and the two that the timers wait for."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +138,11 @@ class Host:
         troubles = (contradiction, *self._ledger.troubles, clock_trouble(self.clock.offset_millis()))
         return tuple(filter(None, troubles))
 
+    @property
+    def resting(self) -> bool:
+        """Started, and nothing under way: what comes next comes from the clock, the executor or a request."""
+        return len(self._tasks) == RESTING_TASKS and not (self._schedule.is_set() or self._rearm.is_set())
+
     async def act(
         self,
         decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
@@ -200,7 +219,6 @@ class Host:
         except Exception as error:  # noqa: BLE001 - whatever it is: the journal has what the state has not, or it is wrong
             traceback.print_exception(error)
             self.given_up = given_up(error)
-        self._schedule.set()
         self._rearm.set()
 
     def _apply(self, records: Sequence[EventRecord]) -> None:
@@ -209,6 +227,8 @@ class Host:
             if self.settings.check_invariants and (broken := violations(self.machine)):
                 raise InvariantBroken("; ".join(broken))
             self.run_effects(effects)
+            if isinstance(record.body, RECONSIDERED_AFTER):
+                self._schedule.set()
 
     async def _tell(self) -> None:
         async with self.changed:

@@ -31,7 +31,7 @@ from cockpit.runtime.logs import log_path, log_tail, read_log
 from cockpit.sched.explain import explain
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventRecord
@@ -51,7 +51,7 @@ class Asked(msgspec.Struct, frozen=True):
     request: str = ""
 
 
-async def status(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> EngineStatus:
+async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> EngineStatus:
     """What runs here."""
     return EngineStatus(
         running=True,
@@ -65,6 +65,7 @@ async def status(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Engin
         jobs=len(engine.host.machine.state.jobs),
         containers=engine.containers,
         trouble=engine.host.trouble,
+        asker=asked.actor.name,
     )
 
 
@@ -74,18 +75,17 @@ async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> O
     return overview(machine, engine.cluster, (job for job in machine.state.jobs.values() if may_see(asked.actor, job)))
 
 
-async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[JobsPage]:
+async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[JobsPage | msgspec.Raw]:
     """Live and held jobs in pages; with `ended` also those that have left the live state."""
-    rows = engine.feed.rows(asked.actor)
-    if not args.ended:
-        rows = [row for row in rows if row.ended_at is None or row.held_until is not None]
-    else:
-        live = engine.host.machine.state.jobs
-        user = None if asked.actor.admin else asked.actor.name
-        ended = await engine.host.journal.ended_jobs(limit=100_000, user=user)
-        rows = [job_row(job, None) for job in reversed(ended) if job.id not in live] + rows
-    for page in engine.feed.pages(rows):
+    for page in await _all_pages(engine, asked.actor) if args.ended else engine.feed.live_pages(asked.actor):
         yield page
+
+
+async def _all_pages(engine: Engine, actor: Actor) -> Iterable[JobsPage]:
+    live = engine.host.machine.state.jobs
+    ended = await engine.host.journal.ended_jobs(limit=100_000, user=None if actor.admin else actor.name)
+    rows = [job_row(job, None) for job in reversed(ended) if job.id not in live]
+    return engine.feed.pages(rows + engine.feed.rows(actor))
 
 
 async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) -> AsyncIterator[Update]:
@@ -238,15 +238,11 @@ async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
 
 
 async def _stop_all_jobs(engine: Engine, asked: Asked) -> None:
-    machine = engine.host.machine
-    for job_id in [found.id for found in machine.state.jobs.values() if not found.ended]:
-        try:
-            await cancel(engine, Asked(asked.actor), messages.CancelArgs(job_id))
-        except RequestRefused as error:
-            if error.refusal.kind is not RefusalKind.CONFLICT:  # it is ending already
-                raise
+    """In one act, so that none of those that wait is started in the place of those that end."""
+    await _act(engine, Asked(asked.actor), decide.cancel_all)
+    jobs = engine.host.machine.state.jobs
     async with engine.host.changed:
-        await engine.host.changed.wait_for(lambda: all(found.ended for found in machine.state.jobs.values()))
+        await engine.host.changed.wait_for(lambda: all(found.ended for found in jobs.values()))
 
 
 def _submitted(records: Sequence[EventRecord]) -> bytes:
@@ -316,11 +312,11 @@ async def _sees_event(engine: Engine, actor: Actor, record: EventRecord) -> bool
 
 
 def _tail(engine: Engine, found: Job) -> str:
-    """The last lines of what failed, of its stderr if it wrote any."""
+    """The last lines of the replica that decided the job's end, of its stderr if it wrote any."""
     if found.attempt is None or found.state is JobState.QUEUED:
         return ""
-    failed = [each.rank for each in found.attempt.replicas if each.exit is not None and not each.exit.ok]
-    replica = ReplicaId(found.id, found.attempt.number, failed[0] if failed else 0)
+    decisive = (each.rank for each in found.attempt.replicas if found.exit is not None and each.exit == found.exit)
+    replica = ReplicaId(found.id, found.attempt.number, next(decisive, 0))
     streams = (asking.LogStream.STDERR, asking.LogStream.STDOUT)
     tails = (log_tail(log_path(engine.logs, replica, stream), LOG_TAIL_LINES) for stream in streams)
     return next((tail for tail in tails if tail), "")

@@ -33,6 +33,9 @@ class Tasks:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
+    def __len__(self) -> int:
+        return len(self._tasks)
+
     async def cancel_all(self) -> None:
         """End all of them and wait until they have ended."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.config import SETTINGS, Settings, load_settings
-from cockpit.config.settings import default_text, variable
+from cockpit.config.loading import load_settings
+from cockpit.config.settings import SETTINGS, Settings, default_text, variable
 from cockpit.errors import SpecErrors
 from cockpit.sched.policy import FractionFit
 
@@ -119,7 +119,7 @@ def test_unreadable_files_are_told(tmp_path: Path) -> None:
 def test_no_file_no_toml_reader() -> None:
     """A one-shot command without configuration does not pay for a parser."""
     program = (
-        "import sys; from cockpit.config import load_settings; from pathlib import Path;"
+        "import sys; from cockpit.config.loading import load_settings; from pathlib import Path;"
         "load_settings(env={'COCKPIT_PIDS_LIMIT': '99'}, files=[Path('/nonexistent/config.toml')]);"
         "sys.exit(bool({'tomllib', 'yaml', 'asyncio'} & set(sys.modules)))"
     )

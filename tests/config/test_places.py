@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cockpit.config import paths, system_paths
+from cockpit.config.places import paths, system_paths
 
 
 def test_xdg_folders_are_followed(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.config import SETTINGS, load_settings
-from cockpit.config.settings import default_text
+from cockpit.config.loading import load_settings
+from cockpit.config.settings import SETTINGS, default_text
 from cockpit.formats.clusterfile import cluster_nodes, cluster_schema
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.ids import NodeName

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 COMMAND_SECONDS = 60
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,6 +142,19 @@ class CockpitUser:
         for pid in processes:
             if pid != os.getpid():
                 os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def a_new_user() -> Iterator[CockpitUser]:
+    """Whoever runs the tests, in a folder whose path is short enough for a socket and on a real disk; its engine
+    starts with the first command."""
+    with TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)
+        user = CockpitUser(Path(folder))
+        try:
+            yield user
+        finally:
+            user.leave()
 
 
 def eventually(holds: Callable[[], object], seconds: float = 20) -> None:

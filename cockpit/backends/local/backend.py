@@ -101,10 +101,10 @@ class LocalBackend:
         return self._ask("logs", request, asking.LogChunk, patient=request.wait)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
-        from cockpit.backends.local.shell import LocalShell
+        from cockpit.backends.shell import OpenShell
 
         opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, request_id())
-        return LocalShell(opened, fds)
+        return OpenShell(opened, fds)
 
     async def stop(self, *, jobs: bool) -> None:
         """End the engine; with `jobs`, once all of them have been stopped."""

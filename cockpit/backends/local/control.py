@@ -20,7 +20,7 @@ from cockpit.protocol.frames import MAJOR, MINOR
 
 if TYPE_CHECKING:
     from cockpit.backends.local.channel import Channel
-    from cockpit.config import EnginePaths
+    from cockpit.config.places import EnginePaths
 
 TERM_SECONDS = 15.0
 LOOK_SECONDS = 0.02
@@ -56,7 +56,7 @@ class LocalEngineControl:
         """End it; running jobs go on, or with `jobs` are stopped first. Nothing to do where none runs."""
         if jobs and (channel := connect(self._places, owner=self._owner)) is not None:
             drive(LocalBackend(lambda: channel).stop(jobs=True))
-        elif (pid := self._holder()) is not None:
+        elif (pid := self._running()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._signal(pid, signal.SIGCONT)
                 self._signal(pid, signal.SIGTERM)
@@ -89,6 +89,20 @@ class LocalEngineControl:
             trouble=(trouble,) if trouble else (),
         )
 
+    def _running(self) -> int | None:
+        """The engine's process: who holds the state folder, else (somebody may have removed that) who answers."""
+        return self._holder() or self._answering()
+
+    def _answering(self) -> int | None:
+        try:
+            channel = connect(self._places, owner=self._owner)
+        except CockpitError:
+            return None
+        if channel is None:
+            return None
+        with contextlib.closing(channel):
+            return channel.hello.pid
+
     def _holder(self) -> int | None:
         """The process that holds the state folder; None when nobody does."""
         try:
@@ -114,14 +128,14 @@ class LocalEngineControl:
 
     def _gone_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while self._holder() is not None:
+        while self._running() is not None:
             if time.monotonic() > deadline:
                 return False
             time.sleep(LOOK_SECONDS)
         return True
 
     def _kill(self) -> None:
-        pid = self._holder()
+        pid = self._running()
         if pid is not None:
             self._signal(pid, signal.SIGKILL)
             if not self._gone_within(TERM_SECONDS):

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cockpit.config import load_settings, paths, system_paths
+from cockpit.config.loading import load_settings
+from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError
@@ -32,8 +33,8 @@ from cockpit.store.statefolder import FolderInUse, StateFolder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cockpit.config import EnginePaths
-    from cockpit.config import Settings as UserSettings
+    from cockpit.config.places import EnginePaths
+    from cockpit.config.settings import Settings as UserSettings
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
     from cockpit.model.node import Node

@@ -14,7 +14,7 @@ from cockpit.runtime.socket_folder import trusted_socket_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cockpit.config import EnginePaths
+    from cockpit.config.places import EnginePaths
 
 START_SECONDS = 20.0
 STARTS = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from cockpit.model.ids import Millis
@@ -56,6 +57,7 @@ def node_spec(row: JobRow, _: Context) -> str:
     return f"{per_node}, {units.cards(row.card_milli // nodes)} {listed(row.card_models, 'or') or 'cards'}"
 
 
+@lru_cache(maxsize=4096)
 def reason_json(reason: Reason) -> Reason | dict[str, object]:
     """The reason with its `type`, its moments in ISO 8601; everything else is its own JSON."""
     if isinstance(reason, Held):

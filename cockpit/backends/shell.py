@@ -1,4 +1,4 @@
-"""An entered container, on the client's side."""
+"""An entered container, on the side of whoever entered it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from cockpit.present.entering import entry_notice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.protocol.messages import ShellOpened
 
 _EXIT = struct.Struct(">i")
 _UNKNOWN = 255
 
 
-class LocalShell:
-    """The descriptors of one shell; they belong to whoever holds this."""
+class OpenShell:
+    """The descriptors of one shell: control, then the terminal or three pipes. They belong to whoever holds this."""
 
-    def __init__(self, opened: ShellOpened, fds: list[int]) -> None:
+    def __init__(self, opened: ShellOpened, fds: Sequence[int]) -> None:
         self.notice = entry_notice(kept=opened.kept, remounted=opened.remounted, cards_freed=opened.cards_freed)
         self.control_fd = fds[0]
         self.terminal_fd = fds[1] if opened.terminal else None

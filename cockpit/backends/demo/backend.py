@@ -1,0 +1,179 @@
+"""The demo: the embedded engine's host over a fixture, on a clock of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.backends.demo.crowd import Crowd, actor_of
+from cockpit.backends.demo.executor import ScriptedExecutor
+from cockpit.backends.demo.fixture import nodes_of, read_fixture
+from cockpit.backends.demo.log_files import LogFiles
+from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
+from cockpit.backends.demo.rooms import Rooms
+from cockpit.backends.demo.scripts import HOUR_MS, Scripts
+from cockpit.backends.inprocess import InProcessBackend
+from cockpit.engine import decide
+from cockpit.engine.machine import Machine
+from cockpit.engine.state import ClusterState
+from cockpit.model.ids import JobId, Millis
+from cockpit.runtime.clock import VirtualClock
+from cockpit.runtime.engine import Engine
+from cockpit.runtime.host import Act, Host, Settings
+from cockpit.runtime.logs import LOOK_SECONDS
+from cockpit.runtime.memory_journal import MemoryJournal
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from cockpit.backends.demo.fixture import Fixture
+    from cockpit.engine.access import Actor
+    from cockpit.engine.ports import Observer
+    from cockpit.model.asking import LogChunk, LogRequest
+    from cockpit.model.view import EngineStatus, JobDetail
+
+DEFAULT_FIXTURE = "campus"
+DEFAULT_SEED = 1
+BADGE = "DEMO"
+CONTAINERS = "demo: jobs only pretend to run"
+SETTINGS = Settings()
+
+
+async def open_demo(
+    fixture: str = DEFAULT_FIXTURE,
+    seed: int = DEFAULT_SEED,
+    folder: Path | None = None,
+    *,
+    speed: float = DEFAULT_SPEED,
+    settings: Settings = SETTINGS,
+) -> DemoCluster:
+    """A demo that has lived its first hours and goes on living in the running event loop, until it is closed.
+
+    `folder`: one that does not exist yet, which is the demo's alone; None: below the machine's temporary folder. It is
+    removed by `close`, or when the interpreter exits. Raises `SpecErrors` for a fixture that is not there or wrong.
+    """
+    demo = DemoCluster(read_fixture(fixture), seed, _own_folder(folder), speed=speed, settings=settings)
+    try:
+        await demo.begin()
+    except BaseException:
+        await demo.close()
+        raise
+    return demo
+
+
+class DemoCluster:
+    """One demo. Nobody else's cluster knows of it: it has its own engine, journal and clock."""
+
+    def __init__(
+        self,
+        fixture: Fixture,
+        seed: int,
+        folder: Path,
+        *,
+        speed: float = DEFAULT_SPEED,
+        settings: Settings = SETTINGS,
+    ) -> None:
+        opening = _moment(fixture)
+        self.name = f"{fixture.name} · {BADGE}"
+        self.person = fixture.person
+        self.folder = folder
+        self._opening = opening
+        self._clock = VirtualClock(Millis(opening - int(fixture.lived_hours * HOUR_MS)))
+        self._tasks = Tasks()
+        scripts = Scripts(fixture, seed)
+        self.host = self._host(scripts, settings)
+        self.pace = DemoPace(self._clock, lambda: self.host.resting, speed=speed)
+        engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
+        logs = LogFiles(engine.logs, scripts, self._clock)
+        self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs)
+        self._nodes = nodes_of(fixture)
+        self._crowd = Crowd(
+            fixture,
+            scripts.chance("crowd"),
+            opening=opening,
+            clock=self._clock,
+            seats={user.name: InProcessBackend(engine, actor_of(fixture, user.name)) for user in fixture.users},
+            queued=lambda: len(self.host.machine.queue),
+            tasks=self._tasks,
+        )
+
+    def now(self) -> Millis:
+        """The demo's time: what its moments are to be compared with."""
+        return self._clock.now()
+
+    async def begin(self, *, going: bool = True) -> None:
+        """Live through the first hours at once; then, if `going`, at the demo's pace."""
+        await self.host.act(
+            lambda machine, _: decide.nodes_changed(machine, self._nodes), Act(actor="engine", origin="engine")
+        )
+        await self.host.start()
+        await self._crowd.begin()
+        await self.pace.reach(self._opening)
+        if going:
+            self._tasks.start(self.pace.run(), "the demo's pace")
+
+    async def close(self) -> None:
+        """Everything of it ends, and its folder is gone."""
+        await self._tasks.cancel_all()
+        await self.host.stop()
+        await self._executor.close()
+        _remove(self.folder)
+
+    def _host(self, scripts: Scripts, settings: Settings) -> Host:
+        def executor_for(observer: Observer) -> ScriptedExecutor:
+            self._executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / "rooms"))
+            return self._executor
+
+        return Host(Machine(ClusterState()), MemoryJournal(), executor_for, self._clock, settings)
+
+
+class DemoBackend(InProcessBackend):
+    """The engine in this process, whose logs are written when somebody looks."""
+
+    def __init__(self, engine: Engine, actor: Actor, logs: LogFiles) -> None:
+        super().__init__(engine, actor)
+        self._logs = logs
+
+    async def status(self) -> EngineStatus:
+        return replace(await super().status(), socket="", containers=CONTAINERS)
+
+    async def job(self, job: JobId) -> JobDetail:
+        await self._bring_up(job)
+        return await super().job(job)
+
+    async def logs(self, request: LogRequest) -> LogChunk:
+        while True:
+            await self._bring_up(JobId(request.job))
+            chunk = await super().logs(replace(request, wait=False))
+            if chunk.data or chunk.ended or not request.wait:
+                return chunk
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _bring_up(self, job: JobId) -> None:
+        host = self._engine.host
+        found = host.machine.state.jobs.get(job) or await host.ended_job(job)
+        if found is not None:
+            self._logs.bring_up(found)
+
+
+def _moment(fixture: Fixture) -> Millis:
+    return Millis(int(fixture.opens_at.astimezone().timestamp() * 1000))
+
+
+def _own_folder(folder: Path | None) -> Path:
+    if folder is None:
+        own = Path(tempfile.mkdtemp(prefix="cockpit-demo-"))
+    else:
+        own = folder
+        own.mkdir(mode=0o700)
+    atexit.register(_remove, own)
+    return own
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

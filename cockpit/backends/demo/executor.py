@@ -1,0 +1,108 @@
+"""Runs jobs as their scripts say: starts and ends come at virtual moments, and no process is ever made for one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from cockpit.engine.effects import Force
+from cockpit.errors import RequestRefused
+from cockpit.model.ids import Millis
+from cockpit.model.job import ExitStatus
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from cockpit.backends.demo.rooms import Rooms
+    from cockpit.backends.demo.scripts import Script, Scripts
+    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.ports import Observer
+    from cockpit.model.ids import ReplicaId
+    from cockpit.runtime.clock import Timekeeper
+    from cockpit.runtime.containers.entering import EnteredShell, Terminal
+
+LIMITS = "none, this is a demo"
+TERMINATED, KILLED = ExitStatus(signal=15), ExitStatus(signal=9)
+
+
+class ScriptedExecutor:
+    """Implements `runtime.host.ContainerRuntime`. `rooms` are what one enters."""
+
+    def __init__(self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Rooms) -> None:
+        self._observer = observer
+        self._clock = clock
+        self._scripts = scripts
+        self._rooms = rooms
+        self._tasks = Tasks()
+        self._made: dict[ReplicaId, StartReplica] = {}
+        """Containers, as it were: running and kept ones."""
+        self._running: dict[ReplicaId, tuple[Script, asyncio.Task[None]]] = {}
+
+    async def start(self, effect: StartReplica) -> None:
+        if effect.replica not in self._made:
+            self._made[effect.replica] = effect
+            script = self._scripts.of(effect.spec)
+            self._follow(effect.replica, script, self._run(effect.replica, script))
+
+    async def signal(self, effect: SignalReplica) -> None:
+        if effect.replica not in self._running:
+            return
+        script, task = self._running[effect.replica]
+        if effect.force is Force.KILL:
+            task.cancel()
+            self._end(effect.replica, KILLED)
+        elif script.winds_down_ms is not None:
+            task.cancel()
+            self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
+
+    async def keep(self, effect: KeepContainer) -> None:
+        """What is kept is made when somebody enters."""
+
+    async def remove(self, effect: RemoveContainer) -> None:
+        if self._made.pop(effect.replica, None) is not None:
+            self._rooms.remove(effect.replica)
+
+    async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
+        """Nothing outlives a demo: this is for engines that begin again."""
+        del kept
+        for effect in expected:
+            await self.start(effect)
+
+    async def enter(
+        self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
+    ) -> EnteredShell:
+        if replica not in self._made:
+            raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
+        kept = replica not in self._running
+        return self._rooms.enter(self._made[replica], command, terminal=terminal, label=label, kept=kept)
+
+    async def close(self) -> None:
+        """Nothing is reported any more, and every shell ends."""
+        await self._tasks.cancel_all()
+        self._rooms.close()
+
+    def _follow(self, replica: ReplicaId, script: Script, course: Coroutine[Any, Any, None]) -> None:
+        self._running[replica] = (script, self._tasks.start(course, str(replica)))
+
+    async def _run(self, replica: ReplicaId, script: Script) -> None:
+        await self._pass(script.begins_ms)
+        self._observer.replica_started(replica, LIMITS)
+        runs_ms = script.runs_of(replica.rank)
+        if runs_ms is None:
+            await asyncio.get_running_loop().create_future()
+        else:
+            await self._pass(runs_ms)
+            self._end(replica, script.exit)
+
+    async def _wind_down(self, replica: ReplicaId, milliseconds: int) -> None:
+        await self._pass(milliseconds)
+        self._end(replica, TERMINATED)
+
+    def _end(self, replica: ReplicaId, status: ExitStatus) -> None:
+        del self._running[replica]
+        self._observer.replica_ended(replica, status)
+
+    async def _pass(self, milliseconds: int) -> None:
+        await self._clock.wait_until(Millis(self._clock.now() + milliseconds))

@@ -1,0 +1,228 @@
+"""What a fixture holds: nodes, users, arrivals, run times and outcomes. Every start and reason is computed.
+
+Weights are relative to each other. Times of day are those of the machine that shows the demo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import msgspec
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.tomltext import parse_toml
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Card, CardVendor, Node, NodeState
+from cockpit.resources import fixture as shipped
+
+GIB = 1024
+HOURS = 24
+FOLDER = "clusters"
+
+
+class Outcome(StrEnum):
+    """How a job ends when nobody interferes."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    """Exit 1 with a traceback."""
+    BAD_INPUT = "bad_input"
+    """Exit 3: the program looked at its input and said no."""
+    OOM = "oom"
+    LOST = "lost"
+    TIMEOUT = "timeout"
+    """Runs until its time limit ends it."""
+
+
+class Printing(StrEnum):
+    """What its log looks like."""
+
+    TRAINING = "training"
+    PROGRESS = "progress"
+    EVALUATION = "evaluation"
+    SHARDS = "shards"
+    NOTEBOOK = "notebook"
+
+
+class CardGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    model: str
+    count: int
+    memory_gib: int
+    mig_slices: int = 0
+    """Cut by the hardware into so many equal slices."""
+
+
+class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`count` nodes that are alike: `<prefix>01` and so on."""
+
+    prefix: str
+    count: int
+    first: int = 1
+    cpus: int
+    memory_gib: int
+    pool: str = ""
+    driver_version: str = ""
+    cards: tuple[CardGroup, ...] = ()
+    drained: str = ""
+    """Why they are out of service; empty: they are not."""
+
+
+class Weighted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One size that a job may have."""
+
+    weight: float
+    nodes: int = 1
+    cards: float = 0
+    """Per node: whole, or a share below 1."""
+    cpus: int = 4
+    memory_gib: int = 16
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A kind of job."""
+
+    name: str
+    command: str
+    printing: Printing
+    sizes: tuple[Weighted, ...]
+    card_models: tuple[str, ...] = ()
+    pool: str | None = None
+    terminal: bool = False
+    keeps_cards: bool = False
+    limits_hours: tuple[float, ...]
+    """Time limits that people give it."""
+    uses: tuple[float, float] = (0.2, 0.95)
+    """The share of its limit that it really runs, where it succeeds: from, to."""
+    at_once: tuple[int, int] = (1, 1)
+    """How many are submitted together: from, to."""
+    outcomes: dict[Outcome, float]
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A person with habits."""
+
+    name: str
+    uid: int
+    group: str
+    weight: float
+    templates: dict[str, float]
+    stops: float = 0.05
+    """The share of their jobs that they stop before the end."""
+    holds: float = 0.0
+    """The share that they submit held, to release later."""
+
+
+class Arrivals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When people submit."""
+
+    per_hour: float
+    """Submissions in a working hour while the queue is empty."""
+    by_hour: tuple[float, ...]
+    """24 factors of it, from midnight."""
+    weekend: float
+    """Another factor, on Saturdays and Sundays."""
+    patience: int
+    """People look before they submit: at so many queued jobs nobody submits any more."""
+    backlog: int
+    """Submissions that stand in the queue when the story begins."""
+
+
+class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cluster."""
+
+    name: str
+    opens_at: datetime
+    """What its clock says when it opens; without a zone, in that of the machine that shows it."""
+    lived_hours: float
+    """Simulated before it opens."""
+    person: str
+    """The user who looks at it, and its administrator."""
+    nodes: tuple[NodeGroup, ...]
+    users: tuple[User, ...]
+    templates: tuple[Template, ...]
+    arrivals: Arrivals
+
+    def template_of(self, job_name: str) -> Template | None:
+        """The template that a job of this name was made from: `<template>-<number>`."""
+        stem = job_name.rpartition("-")[0]
+        return next((each for each in self.templates if each.name == stem), None)
+
+
+def read_fixture(name: str) -> Fixture:
+    """A fixture that ships, by its name, or a file of one's own by its path. Raises `SpecErrors`."""
+    source = Path(name) if name.endswith(".toml") else _shipped_file(name)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecErrors([f"{name}: cannot be read: {error.strerror}"]) from error
+    try:
+        found = msgspec.convert(parse_toml(text, name), Fixture)
+    except msgspec.ValidationError as error:
+        raise SpecErrors([f"{name}: {error}"]) from error
+    if errors := list(_dangling(found)):
+        raise SpecErrors([f"{name}: {error}" for error in errors])
+    return found
+
+
+def fixture_names() -> list[str]:
+    """Those that ship."""
+    return sorted(file.name.removesuffix(".toml") for file in shipped(FOLDER).iterdir() if file.name.endswith(".toml"))
+
+
+def nodes_of(fixture: Fixture) -> tuple[Node, ...]:
+    """Every node, in the fixture's order."""
+    return tuple(
+        _node(group, number) for group in fixture.nodes for number in range(group.first, group.first + group.count)
+    )
+
+
+def _shipped_file(name: str) -> Traversable:
+    try:
+        return shipped(f"{FOLDER}/{name}.toml")
+    except FileNotFoundError:
+        raise SpecErrors([f"There is no demo {name!r}. There are: {', '.join(fixture_names())}."]) from None
+
+
+def _node(group: NodeGroup, number: int) -> Node:
+    name = f"{group.prefix}{number:02}"
+    rows = [row for row in group.cards for _ in range(row.count)]
+    return Node(
+        name=NodeName(name),
+        cpus=group.cpus,
+        memory_mib=group.memory_gib * GIB,
+        cards=tuple(_card(row, name, index) for index, row in enumerate(rows)),
+        pool=group.pool,
+        os="Rocky Linux 9.5 (Blue Onyx)",
+        kernel="5.14.0-503.el9.x86_64",
+        driver_version=group.driver_version,
+        state=NodeState.DRAINED if group.drained else NodeState.UP,
+        state_reason=group.drained,
+    )
+
+
+def _card(row: CardGroup, node: str, index: int) -> Card:
+    return Card(
+        index=index,
+        model=row.model,
+        vendor=CardVendor.NVIDIA,
+        memory_mib=row.memory_gib * GIB,
+        uuid=f"GPU-{node}-{index}",
+        slices=row.mig_slices,
+        slice_uuids=tuple(f"MIG-{node}-{index}-{slot}" for slot in range(row.mig_slices)),
+    )
+
+
+def _dangling(fixture: Fixture) -> Iterator[str]:
+    """Names that lead nowhere."""
+    templates = {template.name for template in fixture.templates}
+    for user in fixture.users:
+        for unknown in user.templates.keys() - templates:
+            yield f"users: {user.name} has the template {unknown}, which is not there"
+    if fixture.person not in {user.name for user in fixture.users}:
+        yield f"person: {fixture.person} is none of the users"
+    if len(fixture.arrivals.by_hour) != HOURS:
+        yield f"arrivals.by_hour: has {len(fixture.arrivals.by_hour)} factors; give {HOURS}"

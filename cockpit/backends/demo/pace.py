@@ -1,0 +1,107 @@
+"""How fast a demo lives: virtual time follows real time × speed, moment by moment, or stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.model.ids import Millis
+from cockpit.runtime.clock import NANOS_PER_MILLI, boot_nanos
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from cockpit.runtime.clock import VirtualClock
+
+SPEEDS = (1.0, 10.0, 60.0, 600.0)
+DEFAULT_SPEED = 10.0
+"""On the shipped clusters something happens every few seconds."""
+TICK_SECONDS = 0.05
+LONGEST_TICK_NANOS = 250_000_000
+"""Real time beyond this between two ticks does not count: nobody saw it, and catching up would stall the screen."""
+
+
+class DemoPace:
+    """Moves `clock`. `resting` tells that what the last moment brought has all happened; `real` reads nanoseconds."""
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        resting: Callable[[], bool],
+        *,
+        speed: float = DEFAULT_SPEED,
+        real: Callable[[], int] = boot_nanos,
+    ) -> None:
+        self.paused = False
+        self._clock = clock
+        self._resting = resting
+        self._speed = _checked(speed)
+        self._real = real
+        self._seen = real()
+        self._owed_nanos = 0
+        """Virtual time that has passed but is no whole millisecond yet."""
+
+    @property
+    def speed(self) -> float:
+        """Virtual seconds in a real one."""
+        return self._speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        self._speed = _checked(speed)
+
+    def faster(self) -> None:
+        """The next of `SPEEDS`, if there is one."""
+        self._speed = min((each for each in SPEEDS if each > self._speed), default=self._speed)
+
+    def slower(self) -> None:
+        self._speed = max((each for each in SPEEDS if each < self._speed), default=self._speed)
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+
+    async def step(self) -> None:
+        """To the next moment at which something is due, also while paused."""
+        at = self._clock.next_wait()
+        if at is not None:
+            await self.reach(at)
+
+    async def run(self) -> NoReturn:
+        """Follow real time for ever."""
+        self._seen = self._real()
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            await self.tick()
+
+    async def tick(self) -> None:
+        """Catch up with the real time that passed since the last tick."""
+        read = self._real()
+        passed, self._seen = min(read - self._seen, LONGEST_TICK_NANOS), read
+        if not self.paused:
+            milliseconds, self._owed_nanos = divmod(self._owed_nanos + int(passed * self._speed), NANOS_PER_MILLI)
+            await self.reach(Millis(self._clock.now() + milliseconds))
+
+    async def reach(self, target: Millis) -> None:
+        """Go there as fast as possible; everybody who waits on the way wakes at their own moment."""
+        await self._settle()
+        while (at := self._clock.next_wait()) is not None and at <= target:
+            self._clock.advance(max(0, at - self._clock.now()))
+            await self._settle()
+        self._clock.advance(max(0, target - self._clock.now()))
+
+    async def _settle(self) -> None:
+        """Until one look after another finds rest: who was woken by the first one's turn shows in the second."""
+        quiet = 0
+        while quiet < 2:
+            await asyncio.sleep(0)
+            quiet = quiet + 1 if self._resting() else 0
+
+
+def _checked(speed: float) -> float:
+    if not 0 < speed <= 100_000:
+        raise ValueError(f"a speed of {speed:g} is not between 0 and 100000")
+    return speed

@@ -1,0 +1,140 @@
+"""What jobs print, as a function of their script and of how long they have run: longer runs only add to it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cockpit.backends.demo.fixture import Printing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from random import Random
+
+    from cockpit.model.job import ExitStatus
+
+LINES = 240
+"""In the whole of a run, however long it is; a short one has a line every `LEAST_MS`."""
+LEAST_MS = 2_000
+BAR = 20
+
+
+def printed(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) -> str:
+    """Standard output after so long; `total_ms` is the length of the whole run."""
+    lines = max(1, min(LINES, total_ms // LEAST_MS))
+    done = int(lines * min(1.0, elapsed_ms / max(1, total_ms)))
+    text = _HEADERS[printing] + "".join(_BODIES[printing](done, lines, chance))
+    return text if done < lines else text + _ENDS[printing]
+
+
+def complained(status: ExitStatus, chance: Random) -> str:
+    """Standard error of a replica that has ended."""
+    if status.signal == 15:
+        return "received SIGTERM, leaving\n"
+    if status.code == 3:
+        return _BAD_INPUT.format(row=chance.randrange(100, 90_000))
+    return chance.choice(_TRACEBACKS) if status.code else ""
+
+
+def _training(done: int, lines: int, chance: Random) -> Iterator[str]:
+    for at in range(1, done + 1):
+        share = at / lines
+        loss = 0.9 + 1.9 * math.exp(-3.2 * share) + chance.gauss(0, 0.03)
+        rate = 2e-5 * min(1.0, share * 20) * (1 - share * 0.9)
+        speed = chance.gauss(14.2, 0.2)
+        yield (
+            f"step {at * 25:>5}/{lines * 25}  epoch {3 * share:4.2f}  loss {loss:6.4f}  lr {rate:.2e}"
+            f"  grad {abs(chance.gauss(0.8, 0.15)):4.2f}  {speed:4.1f}k tok/s\n"
+        )
+        if at % 40 == 0:
+            yield f"saved /workspace/outputs/checkpoint-{at * 25}\n"
+
+
+def _progress(done: int, lines: int, chance: Random) -> Iterator[str]:
+    """A tqdm bar that redraws itself with carriage returns; ten epochs."""
+    epoch_lines = max(1, lines // 10)
+    for at in range(1, done + 1):
+        epoch, within = divmod(at - 1, epoch_lines)
+        share = (within + 1) / epoch_lines
+        full = round(share * BAR)
+        loss = 0.31 * math.exp(-2 * at / lines) + abs(chance.gauss(0, 0.004))
+        bar = "█" * full + " " * (BAR - full)
+        end = "\n" if within + 1 == epoch_lines else ""
+        yield f"\rEpoch {epoch + 1:>2}/10: {share:4.0%}|{bar}| {round(share * 1000):>4}/1000 [loss={loss:.4f}]{end}"
+
+
+def _evaluation(done: int, lines: int, chance: Random) -> Iterator[str]:
+    right = 0.0
+    for at in range(1, done + 1):
+        right += chance.gauss(0.842, 0.02)
+        yield f"batch {at:>4}/{lines}  accuracy {min(1.0, right / at):.4f}  {chance.gauss(212, 9):5.1f} ms\n"
+
+
+def _shards(done: int, lines: int, chance: Random) -> Iterator[str]:
+    for at in range(1, done + 1):
+        dropped = max(0, int(chance.gauss(3, 4)))
+        yield f"shard {at:04}/{lines:04}: {chance.randrange(17_000, 21_000)} documents, {dropped} dropped\n"
+
+
+def _notebook(done: int, _lines: int, chance: Random) -> Iterator[str]:
+    for _ in range(done):
+        page = chance.choice(("/api/contents/explore.ipynb", "/api/kernels", "/api/sessions", "/lab/api/settings"))
+        yield f"[I ServerApp] 200 GET {page} (10.1.0.{chance.randrange(2, 90)}) {abs(chance.gauss(4, 2)):.2f}ms\n"
+
+
+_HEADERS = {
+    Printing.TRAINING: "torch 2.6.0+cu124, nccl 2.23.4\nreading /workspace/algorithm/config.yaml\n",
+    Printing.PROGRESS: "found 1 281 167 images in 1 000 classes\n",
+    Printing.EVALUATION: "loading best.pt (1.34 GB)\n",
+    Printing.SHARDS: "reading /workspace/algorithm/manifest.txt\n",
+    Printing.NOTEBOOK: "[I ServerApp] Serving notebooks from local directory: /workspace/algorithm\n"
+    "[I ServerApp] Jupyter Server 2.15.0 is running at http://0.0.0.0:8888/lab\n",
+}
+_BODIES: dict[Printing, Callable[[int, int, Random], Iterator[str]]] = {
+    Printing.TRAINING: _training,
+    Printing.PROGRESS: _progress,
+    Printing.EVALUATION: _evaluation,
+    Printing.SHARDS: _shards,
+    Printing.NOTEBOOK: _notebook,
+}
+_ENDS = {
+    Printing.TRAINING: "saved /workspace/outputs/final\ndone\n",
+    Printing.PROGRESS: "\nsaved /workspace/outputs/model.safetensors\n",
+    Printing.EVALUATION: "wrote /workspace/outputs/results.json\n",
+    Printing.SHARDS: "all shards written\n",
+    Printing.NOTEBOOK: "[I ServerApp] Shutting down 1 kernel\n",
+}
+_BAD_INPUT = """\
+checking the input …
+error: manifest.txt, line {row}: the file it names is empty
+nothing was written; repair the manifest and start again
+"""
+_TRACEBACKS = (
+    """\
+Traceback (most recent call last):
+  File "/workspace/algorithm/train.py", line 214, in <module>
+    main()
+  File "/workspace/algorithm/train.py", line 187, in main
+    loss = step(model, batch)
+  File "/workspace/algorithm/train.py", line 96, in step
+    logits = model(batch["tokens"].cuda(non_blocking=True))
+RuntimeError: CUDA error: device-side assert triggered
+""",
+    """\
+Traceback (most recent call last):
+  File "/workspace/algorithm/train.py", line 214, in <module>
+    main()
+  File "/workspace/algorithm/train.py", line 171, in main
+    state = torch.load(args.resume, map_location="cpu")
+FileNotFoundError: [Errno 2] No such file or directory: '/workspace/outputs/checkpoint-1000/state.pt'
+""",
+    """\
+Traceback (most recent call last):
+  File "/workspace/algorithm/train.py", line 214, in <module>
+    main()
+  File "/workspace/algorithm/train.py", line 189, in main
+    loss.backward()
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of
+which 1.21 GiB is free.
+""",
+)

@@ -1,0 +1,88 @@
+"""What one enters in the demo: a real shell in a sandbox, among files such as the job would have had."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from cockpit.backends.demo.sandbox import Shell, View, enter
+from cockpit.errors import RequestRefused
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import HoldCards
+from cockpit.runtime.containers.entering import EnteredShell, EntryFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cockpit.engine.effects import StartReplica
+    from cockpit.model.ids import ReplicaId
+    from cockpit.runtime.containers.entering import Terminal
+
+NEEDED = ("bwrap", "setsid")
+PROGRAM = """\
+# A file of the demo: no job has run it.
+import json
+
+config = json.load(open("/workspace/algorithm/config.json"))
+for step in range(config["steps"]):
+    print("step", step)
+"""
+CONFIG = '{"steps": 6000, "batch": 64, "lr": 2e-05, "seed": 17}\n'
+
+
+class Rooms:
+    """Below `folder`, one per entered replica; made on entering, so that jobs nobody looks into cost nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shells: list[Shell] = []
+
+    def enter(
+        self, effect: StartReplica, command: Sequence[str], *, terminal: Terminal | None, label: str, kept: bool
+    ) -> EnteredShell:
+        """Raises `RequestRefused` where this machine lacks what a sandbox needs."""
+        missing = [program for program in NEEDED if shutil.which(program) is None]
+        if missing:
+            raise RequestRefused(
+                Refusal(
+                    RefusalKind.UNAVAILABLE,
+                    f"The demo's terminals need {' and '.join(missing)}, which this machine does not have: "
+                    "install bubblewrap and util-linux.",
+                )
+            )
+        view = View(self._furnished(effect), effect.submitter, label)
+        shell = enter(view, command, terminal)
+        self._shells = [each for each in self._shells if each.alive] + [shell]
+        freed = kept and effect.spec.debug_hold.cards is not HoldCards.KEEP and bool(effect.allocation.slices)
+        return EnteredShell(
+            terminal_fd=shell.terminal_fd,
+            pipe_fds=shell.pipe_fds,
+            control_fd=shell.control_fd,
+            facts=EntryFacts(kept=kept, cards_freed=freed),
+        )
+
+    def remove(self, replica: ReplicaId) -> None:
+        """The room is cleared; whoever is inside stands in an empty one, as in a container that is removed."""
+        shutil.rmtree(self._folder / replica.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """End every shell."""
+        for shell in self._shells:
+            shell.end()
+
+    def _furnished(self, effect: StartReplica) -> Path:
+        room = self._folder / effect.replica.folder
+        if not room.exists():
+            for folder in (
+                "algorithm",
+                "outputs/checkpoint-1000",
+                *(f"volume/{each.name}" for each in effect.spec.volumes),
+            ):
+                (room / folder).mkdir(parents=True)
+            programs = [word for word in effect.spec.command.split() if word.endswith(".py") and "/" not in word]
+            for program in programs or ["train.py"]:
+                (room / "algorithm" / program).write_text(PROGRAM)
+            (room / "algorithm/config.json").write_text(CONFIG)
+            (room / "outputs/checkpoint-1000/state.json").write_text('{"step": 1000, "loss": 1.4127}\n')
+        return room

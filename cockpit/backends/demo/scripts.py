@@ -1,0 +1,94 @@
+"""What becomes of a job when it runs: how long, how it ends. A function of the fixture, the seed and the job alone."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.backends.demo.fixture import Outcome, Printing
+from cockpit.model.job import ExitStatus
+
+if TYPE_CHECKING:
+    from cockpit.backends.demo.fixture import Fixture, Template
+    from cockpit.model.spec import JobSpec
+
+HOUR_MS = 3_600_000
+FAILS_WITHIN = (0.01, 0.35)
+"""Of its limit: most failures come early."""
+OWN_RUN_SECONDS = (120, 900)
+"""How long a job runs that the fixture knows nothing of."""
+
+_EXITS = {
+    Outcome.SUCCESS: ExitStatus(code=0),
+    Outcome.ERROR: ExitStatus(code=1),
+    Outcome.BAD_INPUT: ExitStatus(code=3),
+    Outcome.OOM: ExitStatus(signal=9, oom=True),
+    Outcome.LOST: ExitStatus(lost="its container was killed from outside: the holder process is gone"),
+    Outcome.TIMEOUT: ExitStatus(code=0),
+}
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. All replicas of a job follow the same script."""
+
+    printing: Printing
+    begins_ms: int
+    """Until the command runs: making the container."""
+    runs_ms: int | None
+    """From there to the end; None: until somebody ends it."""
+    exit: ExitStatus
+    decisive_rank: int = 0
+    """The replica that fails; the others wait for it, as in a collective."""
+    winds_down_ms: int | None = 2_000
+    """From the request to end to the end; None: it has to be killed."""
+
+    def runs_of(self, rank: int) -> int | None:
+        """How long one replica runs by itself."""
+        return self.runs_ms if self.exit.ok or rank == self.decisive_rank else None
+
+
+class Scripts:
+    """Finds the script of any job: a fixture's by the template in its name, a person's own by its command."""
+
+    def __init__(self, fixture: Fixture, seed: int) -> None:
+        self._fixture = fixture
+        self._seed = seed
+
+    def chance(self, *about: object) -> Random:
+        """Chance that is the same for the same seed and subject, whatever else was drawn before."""
+        return Random("/".join(map(str, (self._seed, *about))))  # noqa: S311 - a story, no secret
+
+    def of(self, spec: JobSpec) -> Script:
+        chance = self.chance("run", spec.name)
+        template = self._fixture.template_of(spec.name)
+        return _own(spec, chance) if template is None else _drawn(template, spec, chance)
+
+
+def _drawn(template: Template, spec: JobSpec, chance: Random) -> Script:
+    (outcome,) = chance.choices(list(template.outcomes), list(template.outcomes.values()))
+    share = chance.uniform(*(template.uses if outcome is Outcome.SUCCESS else FAILS_WITHIN))
+    return Script(
+        printing=template.printing,
+        begins_ms=chance.randrange(1_500, 9_000) + 2_000 * spec.nodes,
+        runs_ms=None if outcome is Outcome.TIMEOUT else int(share * spec.time_limit_seconds * 1000),
+        exit=_EXITS[outcome],
+        decisive_rank=chance.randrange(spec.nodes),
+        winds_down_ms=None if chance.random() < 0.2 else chance.randrange(500, 20_000),
+    )
+
+
+def _own(spec: JobSpec, chance: Random) -> Script:
+    """`sleep 60`, `exit 3`, `false`: taken at their word. Anything else runs some minutes and succeeds."""
+    slept = re.search(r"\bsleep\s+(\d+)", spec.command)
+    left = re.search(r"\bexit\s+(\d+)", spec.command)
+    fails = 1 if re.search(r"(^|[;&|]\s*)false\b", spec.command) else 0
+    seconds = int(slept[1]) if slept else 5 if left or fails else chance.randint(*OWN_RUN_SECONDS)
+    return Script(
+        printing=Printing.TRAINING,
+        begins_ms=2_000,
+        runs_ms=seconds * 1000,
+        exit=ExitStatus(code=int(left[1]) & 255 if left else fails),
+    )

@@ -1,0 +1,134 @@
+"""An engine in this process as a backend: the operations that the socket serves, called without a socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from cockpit.backends.base import JobsDelta
+from cockpit.backends.shell import OpenShell
+from cockpit.model.ids import JobId, Millis
+from cockpit.protocol import messages
+from cockpit.protocol.pages import JobsPage, rows_of
+from cockpit.runtime import operations
+from cockpit.runtime.operations import Asked
+from cockpit.runtime.shells import open_shell
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from cockpit.backends.base import ShellSession
+    from cockpit.engine.access import Actor
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.events import EventRecord
+    from cockpit.model.job import Job
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.runtime.engine import Engine
+    from cockpit.runtime.feed import Subscription
+
+T = TypeVar("T")
+
+_NOTHING = messages.NoArgs()
+
+
+class InProcessBackend:
+    """`engine` as `actor` may see and change it. For the engine's own event loop, where it never blocks."""
+
+    def __init__(self, engine: Engine, actor: Actor) -> None:
+        self._engine = engine
+        self._asked = Asked(actor)
+
+    async def status(self) -> EngineStatus:
+        return await operations.status(self._engine, self._asked, _NOTHING)
+
+    async def overview(self) -> Overview:
+        return await operations.overview_of(self._engine, self._asked, _NOTHING)
+
+    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+        pages = operations.jobs(self._engine, self._asked, messages.JobsArgs(ended))
+        return [row async for page in pages for row in rows_of(_page(page))]
+
+    async def job(self, job: JobId) -> JobDetail:
+        return await operations.job(self._engine, self._asked, messages.JobArgs(job))
+
+    async def nodes(self) -> list[NodeRow]:
+        return await operations.nodes(self._engine, self._asked, _NOTHING)
+
+    async def holds(self) -> list[HoldRow]:
+        return await operations.holds(self._engine, self._asked, _NOTHING)
+
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        return await operations.list_events(self._engine, self._asked, messages.EventsArgs(job, after, limit))
+
+    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+        """Never ends by itself: a subscription that fell too far behind is begun anew."""
+        feed, known = self._engine.feed, set[JobId]()
+        while True:
+            subscription = feed.subscribe(self._asked.actor)
+            try:
+                yield self._everything(subscription, known)
+                async for change in feed.changes(subscription):
+                    if not change.resync:
+                        changed = (subscription.sent[JobId(job)] for job, _, _ in change.changed)
+                        yield JobsDelta((*rows_of(change.new), *changed), _ids(change.removed), change.version)
+                known = set(subscription.sent)
+            finally:
+                feed.unsubscribe(subscription)
+
+    async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
+        encoded = await operations.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
+        return list(_ids(_decoded(encoded, messages.Submitted).ids))
+
+    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
+        await operations.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds))
+
+    async def hold(self, job: JobId) -> None:
+        await operations.hold(self._engine, self._asked, messages.JobArgs(job))
+
+    async def release(self, job: JobId) -> None:
+        await operations.release(self._engine, self._asked, messages.JobArgs(job))
+
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        await operations.edit(self._engine, self._asked, messages.EditArgs(job, spec))
+
+    async def delete(self, job: JobId) -> None:
+        await operations.delete(self._engine, self._asked, messages.JobArgs(job))
+
+    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
+        return await operations.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))
+
+    async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
+        encoded = await operations.extend_hold(self._engine, self._asked, messages.ExtendArgs(job, seconds))
+        return Millis(_decoded(encoded, messages.HeldUntil).held_until)
+
+    async def end_hold(self, job: JobId) -> None:
+        await operations.end_hold(self._engine, self._asked, messages.JobArgs(job))
+
+    async def logs(self, request: LogRequest) -> LogChunk:
+        return await operations.logs(self._engine, self._asked, request)
+
+    async def open_shell(self, request: ShellRequest) -> ShellSession:
+        opened = await open_shell(self._engine, self._asked, request)
+        return OpenShell(opened.answer, opened.fds)
+
+    async def close(self) -> None:
+        """The engine is not this backend's to end."""
+
+    def _everything(self, subscription: Subscription, known: set[JobId]) -> JobsDelta:
+        gone = tuple(sorted(known - subscription.sent.keys()))
+        return JobsDelta(tuple(subscription.sent.values()), gone, self._engine.host.machine.state.seq)
+
+
+def _decoded(encoded: bytes, answer: type[T]) -> T:
+    return msgspec.msgpack.decode(encoded, type=answer)
+
+
+def _ids(numbers: Sequence[int]) -> tuple[JobId, ...]:
+    return tuple(map(JobId, numbers))
+
+
+def _page(page: JobsPage | msgspec.Raw) -> JobsPage:
+    """The engine keeps pages as it sends them."""
+    return page if isinstance(page, JobsPage) else msgspec.msgpack.decode(page, type=JobsPage)

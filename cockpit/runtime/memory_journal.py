@@ -1,0 +1,110 @@
+"""A journal that lives as long as its process: of the demo and of replays. History is bounded, state is whole."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine.apply import apply
+from cockpit.engine.state import ClusterState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cockpit.model.events import EventRecord
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.job import Job
+
+EVENTS_KEPT = 30_000
+"""More than a host writes between two snapshots."""
+ENDED_KEPT = 5_000
+ANSWERS_KEPT = 1_000
+
+
+class MemoryJournal:
+    """Implements `engine.ports.Journal`. The oldest events, ended jobs and answers are forgotten."""
+
+    def __init__(
+        self, *, events_kept: int = EVENTS_KEPT, ended_kept: int = ENDED_KEPT, answers_kept: int = ANSWERS_KEPT
+    ) -> None:
+        self._events: deque[EventRecord] = deque()
+        self._events_kept = events_kept
+        self._ended: dict[JobId, Job] = {}
+        self._ended_kept = ended_kept
+        self._answers: dict[str, bytes] = {}
+        self._answers_kept = answers_kept
+        self._snapshot = msgspec.msgpack.encode(ClusterState())
+        self._snapshot_seq = 0
+
+    async def load(self) -> tuple[ClusterState, int]:
+        state = msgspec.msgpack.decode(self._snapshot, type=ClusterState)
+        for record in self._after(self._snapshot_seq):
+            apply(state, record)
+        return state, state.seq
+
+    async def append(
+        self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None = None
+    ) -> None:
+        """`durable` asks for more than memory can give; whoever chose this journal knows."""
+        del durable
+        self._events.extend(records)
+        self._forget_events()
+        if answer is not None:
+            self._answers[answer[0]] = answer[1]
+            _forget_first(self._answers, self._answers_kept)
+
+    async def archive(self, before: Millis) -> int:
+        """There are no files to move anything to: the oldest events are forgotten as new ones come."""
+        del before
+        return 0
+
+    async def probe(self) -> None:
+        """Memory takes what it is given."""
+
+    async def answer(self, request: str) -> bytes | None:
+        return self._answers.get(request)
+
+    async def snapshot(self, state: ClusterState, seq: int) -> None:
+        self._snapshot, self._snapshot_seq = msgspec.msgpack.encode(state), seq
+        self._forget_events()
+
+    async def record_ended(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self._ended.pop(job.id, None)
+            self._ended[job.id] = job
+        _forget_first(self._ended, self._ended_kept)
+
+    async def ended_job(self, job: JobId) -> Job | None:
+        return self._ended.get(job)
+
+    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
+        newest = (job for job in reversed(self._ended.values()) if user is None or job.submitter.name == user)
+        return list(islice(newest, limit))
+
+    async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
+        if after >= 0:
+            return list(islice((each for each in self._after(after) if _concerns(each, job)), limit))
+        newest = list(islice((each for each in reversed(self._events) if _concerns(each, job)), limit))
+        return newest[::-1]
+
+    def _after(self, seq: int) -> Iterator[EventRecord]:
+        first = self._events[0].seq if self._events else 0
+        return islice(self._events, max(0, seq + 1 - first), None)
+
+    def _forget_events(self) -> None:
+        """What no snapshot holds yet is kept, however much it is."""
+        while len(self._events) > self._events_kept and self._events[0].seq <= self._snapshot_seq:
+            self._events.popleft()
+
+
+def _concerns(record: EventRecord, job: JobId | None) -> bool:
+    return job is None or getattr(record.body, "job", None) == job
+
+
+def _forget_first(kept: dict[str, bytes] | dict[JobId, Job], most: int) -> None:
+    """The oldest entries, until so many are left."""
+    for key in list(islice(kept, max(0, len(kept) - most))):
+        del kept[key]  # type: ignore[arg-type] # its own key, whichever of the two it is
