@@ -66,9 +66,8 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         engine = _engine(Machine(state), journal, folder.path, places, settings, system=system)
         listener = listen(places.socket, system=system)
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(_look_at_containers(engine))
+            group.create_task(_look_at_containers(engine))
             await serve(engine, listener, await asyncio.to_thread(_nodes, places.cluster_file))
-            looking.cancel()
         places.socket.unlink(missing_ok=True)
     finally:
         await journal.close()
@@ -76,7 +75,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
 
 
 async def _look_at_containers(engine: Engine) -> None:
-    """Beside everything else: on a machine that is ill it takes its time."""
+    """Beside everything else: on a machine that is ill it takes its time. No engine ends in the middle of it."""
     engine.containers = str(await asyncio.to_thread(probe_runtime, engine.state_folder))
 
 
