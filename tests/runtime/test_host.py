@@ -291,7 +291,6 @@ async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, mon
 
 
 async def test_an_event_that_cannot_be_applied_ends_all_deciding_too(world: World, capfd) -> None:
-    await world.run(a_spec())
     await world.host.act(lambda *_: [events.JobReleased(JobId(99))], BY_ANN)
     assert isinstance(await world.submit(a_spec("more")), Refusal)
     assert "KeyError" in capfd.readouterr().err

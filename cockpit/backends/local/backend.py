@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cockpit.backends.base import JobsDelta
-from cockpit.errors import Unreachable
+from cockpit.backends.local.channel import ConnectionLost
 from cockpit.model import asking
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
@@ -31,8 +31,8 @@ _DONE = type(None)
 
 
 class LocalBackend:
-    """Asks through a channel that `connect` makes; an acting request whose connection breaks is repeated once, with the
-    same id, so that it happens once whatever became of the first try.
+    """Asks through a channel that `connect` makes. A question whose connection breaks is asked once more, through a new
+    one; an acting request with the same id, so that it happens once whatever became of the first try.
     """
 
     def __init__(self, connect: Callable[[], Channel]) -> None:
@@ -89,7 +89,7 @@ class LocalBackend:
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         args = messages.WaitArgs(job, timeout_seconds)
-        return self._open().ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
+        return self._ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
 
     async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
         return Millis(self._act("extend_hold", messages.ExtendArgs(job, seconds), messages.HeldUntil).held_until)
@@ -98,7 +98,7 @@ class LocalBackend:
         self._act("end_hold", messages.JobArgs(job), _DONE)
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
-        return self._open().ask("logs", request, asking.LogChunk, patient=request.wait)
+        return self._ask("logs", request, asking.LogChunk, patient=request.wait)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.shell import OpenShell
@@ -120,16 +120,15 @@ class LocalBackend:
             self._channel = self._connect()
         return self._channel
 
-    def _ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        return self._open().ask(op, args, answer)
-
     def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        request = request_id()
+        return self._ask(op, args, answer, request=request_id())
+
+    def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
         try:
-            return self._open().ask(op, args, answer, request=request)
-        except Unreachable:
+            return self._open().ask(op, args, answer, request=request, patient=patient)
+        except ConnectionLost:
             self._channel = None
-            return self._open().ask(op, args, answer, request=request)
+            return self._open().ask(op, args, answer, request=request, patient=patient)
 
 
 class WatchedJobs:

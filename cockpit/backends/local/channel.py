@@ -22,6 +22,10 @@ ANSWER_SECONDS = 15.0
 _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 
 
+class ConnectionLost(Unreachable):
+    """The engine ended or was killed before it answered."""
+
+
 class Channel:
     """Asks one thing after another; `Unreachable`: the engine is gone or silent, `RequestRefused`: it said no."""
 
@@ -33,7 +37,8 @@ class Channel:
 
     @classmethod
     def connect(cls, path: Path) -> Channel:
-        """Raises `FileNotFoundError` or `ConnectionRefusedError` where no engine listens."""
+        """Raises `FileNotFoundError` or `ConnectionRefusedError` where no engine listens, `ConnectionResetError` where
+        one is just ending."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(ANSWER_SECONDS)
         try:
@@ -87,7 +92,12 @@ class Channel:
         return answer
 
     def _greeting(self) -> Hello:
-        body = self._frame()
+        try:
+            body = self._body()
+        except ConnectionResetError:
+            raise
+        except (OSError, ValueError) as error:
+            raise self._gone(error) from error
         try:
             hello = msgspec.msgpack.decode(body, type=Hello)
         except msgspec.ValidationError:
@@ -101,9 +111,12 @@ class Channel:
 
     def _frame(self) -> bytes:
         try:
-            return self._exactly(body_length(self._exactly(HEADER.size)))
+            return self._body()
         except (OSError, ValueError) as error:
             raise self._gone(error) from error
+
+    def _body(self) -> bytes:
+        return self._exactly(body_length(self._exactly(HEADER.size)))
 
     def _exactly(self, size: int) -> bytes:
         buffer = bytearray(size)
@@ -122,4 +135,4 @@ class Channel:
                 f"The engine does not answer on {self._where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or "
                 "very busy: `cockpit engine restart` starts it anew without ending jobs."
             )
-        return Unreachable(f"The connection to the engine was lost ({error}); run the command again.")
+        return ConnectionLost(f"The connection to the engine was lost ({error}); run the command again.")

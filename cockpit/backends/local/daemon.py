@@ -64,13 +64,19 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
     try:
         state, _ = await journal.load()
         engine = _engine(Machine(state), journal, folder.path, places, settings, system=system)
-        engine.containers = str(await asyncio.to_thread(probe_runtime, folder.path))
         listener = listen(places.socket, system=system)
-        await serve(engine, listener, await asyncio.to_thread(_nodes, places.cluster_file))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_look_at_containers(engine))
+            await serve(engine, listener, await asyncio.to_thread(_nodes, places.cluster_file))
         places.socket.unlink(missing_ok=True)
     finally:
         await journal.close()
         folder.release()
+
+
+async def _look_at_containers(engine: Engine) -> None:
+    """Beside everything else: on a machine that is ill it takes its time. No engine ends in the middle of it."""
+    engine.containers = str(await asyncio.to_thread(probe_runtime, engine.state_folder))
 
 
 def _engine(
