@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from cockpit.headless.drive import drive
 
 from cockpit.backends.drive import drive
 from cockpit.errors import CockpitError, ProtocolMismatch, RuntimeMissing, SpecErrors, StoreError, Unreachable
