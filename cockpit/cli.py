@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 OWN, SYSTEM = "local", "system"
 """Names of the embedded clusters: this user's engine, and the machine-wide one."""
+DEMO = "demo"
+"""Name of a cluster that is made up anew for each command."""
 
 
 def command() -> NoReturn:
@@ -34,14 +36,28 @@ def command() -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """`cockpit …`: the exit code is the process's."""
     _import_msgspec()
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if _opens_the_cockpit(words):
+        return _open_the_cockpit(words)
     from cockpit.headless.main import run
     from cockpit.headless.services import Services
     from cockpit.headless.streams import Streams
     from cockpit.runtime.clock import SystemClock
 
-    services = Services(connect=connect, engine=Engines, findings=findings, read_jobs=read_jobs)
     streams = Streams.of_process(SystemClock().now)
-    return run(sys.argv[1:] if arguments is None else list(arguments), services, streams)
+
+    def connect_any(cluster: str | None) -> Backend:
+        """The demo has a time of its own, in which its moments are told."""
+        if _cluster_name(cluster) != DEMO:
+            return connect(cluster)
+        from cockpit.backends.demo.blocking import BlockingDemo
+
+        demo = BlockingDemo.open()
+        streams.now = demo.now
+        return demo
+
+    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs)
+    return run(words, services, streams)
 
 
 def connect(cluster: str | None) -> Backend:
@@ -49,6 +65,71 @@ def connect(cluster: str | None) -> Backend:
     from cockpit.backends.local.backend import LocalBackend
 
     return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[_cluster_name(cluster)])
+
+
+def _opens_the_cockpit(words: Sequence[str]) -> bool:
+    """Without a verb, or for the demo, where a person sits in front of a terminal."""
+    from_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    verb = [word for word in words if not word.startswith("-")][:1]
+    quiet = {"-h", "--help", "-V", "--version", "--headless"} & set(words)
+    return from_terminal and not quiet and (verb == ["demo"] or _only_chooses_a_cluster(words))
+
+
+def _only_chooses_a_cluster(words: Sequence[str]) -> bool:
+    return not words or (words[0] in {"-c", "--cluster"} and len(words) == 2)
+
+
+def _open_the_cockpit(words: Sequence[str]) -> int:
+    from cockpit.errors import CockpitError
+
+    try:
+        if "demo" in words[:1]:
+            return _open_the_demo(words)
+        name = _cluster_name(words[1] if words else None)
+        return _open_the_demo(["demo"]) if name == DEMO else _open_a_cluster(name)
+    except CockpitError as error:
+        print(f"cockpit: {error}", file=sys.stderr)  # noqa: T201 - the one place above all faces
+        return 1
+
+
+def _open_a_cluster(name: str) -> int:
+    import pwd
+
+    from cockpit.runtime.clock import SystemClock
+    from cockpit.tui.opening import Session, run_cockpit
+
+    try:
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        user = str(os.geteuid())
+
+    async def session() -> Session:
+        backend = live(name)
+        return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
+
+    return run_cockpit(session, os.environ)
+
+
+def _open_the_demo(words: Sequence[str]) -> int:
+    from cockpit.headless.arguments import parse
+    from cockpit.tui.opening import Session, run_cockpit
+
+    _, options = parse(words)
+
+    async def session() -> Session:
+        from cockpit.backends.demo.backend import open_demo
+
+        demo = await open_demo(options.fixture, options.seed, speed=options.speed)
+        return Session(
+            backend=demo.backend,
+            now=demo.now,
+            user=demo.person,
+            read_jobs=read_jobs,
+            close=demo.close,
+            pace=demo.pace,
+        )
+
+    return run_cockpit(session, os.environ)
 
 
 def live(cluster: str | None) -> LiveBackend:

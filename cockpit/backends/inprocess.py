@@ -10,7 +10,7 @@ from cockpit.backends.base import JobsDelta
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
 from cockpit.protocol import messages
-from cockpit.protocol.pages import rows_of
+from cockpit.protocol.pages import JobsPage, rows_of
 from cockpit.runtime import operations
 from cockpit.runtime.operations import Asked
 from cockpit.runtime.shells import open_shell
@@ -48,7 +48,7 @@ class InProcessBackend:
 
     async def jobs(self, *, ended: bool = False) -> list[JobRow]:
         pages = operations.jobs(self._engine, self._asked, messages.JobsArgs(ended))
-        return [row async for page in pages for row in rows_of(page)]
+        return [row async for page in pages for row in rows_of(_page(page))]
 
     async def job(self, job: JobId) -> JobDetail:
         return await operations.job(self._engine, self._asked, messages.JobArgs(job))
@@ -127,3 +127,8 @@ def _decoded(encoded: bytes, answer: type[T]) -> T:
 
 def _ids(numbers: Sequence[int]) -> tuple[JobId, ...]:
     return tuple(map(JobId, numbers))
+
+
+def _page(page: JobsPage | msgspec.Raw) -> JobsPage:
+    """The engine keeps pages as it sends them."""
+    return page if isinstance(page, JobsPage) else msgspec.msgpack.decode(page, type=JobsPage)

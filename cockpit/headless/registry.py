@@ -26,6 +26,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "engine stop": ("engine", "STOP", "Stop the embedded engine; jobs go on"),
     "engine restart": ("engine", "RESTART", "Restart the embedded engine; jobs go on"),
     "schema": ("schema", "SCHEMA", "Print the JSON Schema of a list's JSON"),
+    "demo": ("demo", "DEMO", "Open a living cluster of which nothing is real"),
     "doctor": ("doctor", "DOCTOR", "Say what this machine has, lacks, and what to do about it"),
 }
 """Two words where a noun has verbs of its own."""

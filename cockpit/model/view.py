@@ -137,3 +137,5 @@ class EngineStatus(msgspec.Struct, frozen=True):
     """How containers are made: `root overlay`, `user overlay`, or the fallback and what it lacks."""
     trouble: tuple[str, ...] = ()
     """What is wrong just now (disk full, runtime missing …), one sentence each."""
+    asker: str = ""
+    """Who asked, as the engine knows them; empty where nobody was asked."""

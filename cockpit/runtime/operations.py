@@ -51,7 +51,7 @@ class Asked(msgspec.Struct, frozen=True):
     request: str = ""
 
 
-async def status(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> EngineStatus:
+async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> EngineStatus:
     """What runs here."""
     return EngineStatus(
         running=True,
@@ -65,6 +65,7 @@ async def status(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Engin
         jobs=len(engine.host.machine.state.jobs),
         containers=engine.containers,
         trouble=engine.host.trouble,
+        asker=asked.actor.name,
     )
 
 
@@ -311,11 +312,11 @@ async def _sees_event(engine: Engine, actor: Actor, record: EventRecord) -> bool
 
 
 def _tail(engine: Engine, found: Job) -> str:
-    """The last lines of what failed, of its stderr if it wrote any."""
+    """The last lines of the replica that decided the job's end, of its stderr if it wrote any."""
     if found.attempt is None or found.state is JobState.QUEUED:
         return ""
-    failed = [each.rank for each in found.attempt.replicas if each.exit is not None and not each.exit.ok]
-    replica = ReplicaId(found.id, found.attempt.number, failed[0] if failed else 0)
+    decisive = (each.rank for each in found.attempt.replicas if found.exit is not None and each.exit == found.exit)
+    replica = ReplicaId(found.id, found.attempt.number, next(decisive, 0))
     streams = (asking.LogStream.STDERR, asking.LogStream.STDOUT)
     tails = (log_tail(log_path(engine.logs, replica, stream), LOG_TAIL_LINES) for stream in streams)
     return next((tail for tail in tails if tail), "")

@@ -28,6 +28,7 @@ class Situation(NamedTuple):
     """The marked jobs, else the one under the cursor."""
     read_only: str
     """Why nothing may be changed; empty when it may."""
+    demo: bool = False
 
 
 class Action(NamedTuple):
@@ -78,6 +79,11 @@ _enterable = _each(
     lambda row: row.held_until is not None or row.state is JobState.RUNNING,
     "Job {id} is {state}: there is a container to enter only while it runs or is kept.",
 )
+
+
+def _only_in_demo(situation: Situation) -> str:
+    return "" if situation.demo else "Only a demo's time can be changed."
+
 
 ACTIONS = (
     Action("help", "help", ("question_mark", "f1"), "What every key does here", deeds.show_help),
@@ -168,6 +174,33 @@ ACTIONS = (
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, ON_JOBS, _needs_job, in_row=False),
     Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, in_row=False),
     Action("nodes", "nodes", ("2",), "The nodes and what is used of them", deeds.show_nodes, in_row=False),
+    Action(
+        "pause",
+        "pause",
+        ("f6",),
+        "Let a demo's time stand still, or go on",
+        deeds.pause,
+        why_not=_only_in_demo,
+        in_row=False,
+    ),
+    Action(
+        "faster",
+        "faster",
+        ("right_parenthesis",),
+        "Let a demo's time pass faster",
+        deeds.faster,
+        why_not=_only_in_demo,
+        in_row=False,
+    ),
+    Action(
+        "slower",
+        "slower",
+        ("left_parenthesis",),
+        "Let a demo's time pass slower",
+        deeds.slower,
+        why_not=_only_in_demo,
+        in_row=False,
+    ),
     Action("theme", "theme", (), "The next colour theme", deeds.next_theme, in_row=False),
     Action("back", "back", ("escape",), "Back; never quits", deeds.back, in_row=False),
     Action("quit", "quit", ("q", "ctrl+c"), "Leave the cockpit; jobs go on", deeds.leave, in_row=False),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
     from cockpit.present.spans import Line
     from cockpit.tui.actions import Action
-    from cockpit.tui.face import MainView
+    from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
 TICK_SECONDS = 1.0
@@ -59,6 +59,8 @@ class Outside:
     read_only: str = ""
     """Why nothing may be changed; empty when it may."""
     badge: Callable[[], str] = lambda: ""
+    pace: Pace | None = None
+    """Of a demo."""
     ascii_only: bool = False
 
 
@@ -123,7 +125,7 @@ class CockpitApp(Face):
 
     def situation(self) -> Situation:
         """What actions are judged by."""
-        return Situation(self.view_name, self.chosen_rows(), self.outside.read_only)
+        return Situation(self.view_name, self.chosen_rows(), self.outside.read_only, demo=self.pace is not None)
 
     @property
     def view_name(self) -> str:
@@ -168,6 +170,10 @@ class CockpitApp(Face):
     @property
     def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
         return self.outside.read_jobs
+
+    @property
+    def pace(self) -> Pace | None:
+        return self.outside.pace
 
     @property
     def main_view(self) -> MainView:

@@ -159,6 +159,24 @@ async def show_nodes(app: Face) -> None:
     app.main_view.show_view("nodes")
 
 
+async def pause(app: Face) -> None:
+    """The demo's time stands still, or goes on."""
+    if app.pace is not None:
+        (app.pace.resume if app.pace.paused else app.pace.pause)()
+
+
+async def faster(app: Face) -> None:
+    """The demo's time passes faster."""
+    if app.pace is not None:
+        app.pace.faster()
+
+
+async def slower(app: Face) -> None:
+    """The demo's time passes slower."""
+    if app.pace is not None:
+        app.pace.slower()
+
+
 async def next_theme(app: Face) -> None:
     """The next theme in order of name."""
     names = sorted(app.themes)

@@ -50,6 +50,19 @@ class MainView(Protocol):
     def step_back(self) -> None: ...
 
 
+class Pace(Protocol):
+    """How fast a demo lives."""
+
+    paused: bool
+
+    @property
+    def speed(self) -> float: ...
+    def faster(self) -> None: ...
+    def slower(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
 class Face(App[int]):
     """The application as its parts see it."""
 
@@ -120,6 +133,11 @@ class Face(App[int]):
     @abstractmethod
     def node_lines(self, row: NodeRow) -> Iterable[Line]:
         """The panel about a node."""
+
+    @property
+    @abstractmethod
+    def pace(self) -> Pace | None:
+        """Of a demo; None on a real cluster."""
 
     @property
     @abstractmethod

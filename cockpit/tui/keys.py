@@ -11,6 +11,8 @@ _SHOWN = {
     "greater_than_sign": ">",
     "less_than_sign": "<",
     "equals_sign": "=",
+    "left_parenthesis": "(",
+    "right_parenthesis": ")",
     "escape": "Esc",
     "enter": "Enter",
     "space": "Space",

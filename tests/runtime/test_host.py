@@ -13,6 +13,8 @@ import pytest
 from cockpit.engine import decide
 from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica
 from cockpit.errors import StoreError
+from cockpit.model import events
+from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import host as host_module
 from cockpit.runtime import ledger
@@ -289,8 +291,8 @@ async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, mon
 
 
 async def test_an_event_that_cannot_be_applied_ends_all_deciding_too(world: World, capfd) -> None:
-    job = await world.run(a_spec())
-    await world.host.act(lambda *_: decide.release(msgspec.structs.replace(world.job(job), id=99, held_by="x")), BY_ANN)
+    await world.run(a_spec())
+    await world.host.act(lambda *_: [events.JobReleased(JobId(99))], BY_ANN)
     assert isinstance(await world.submit(a_spec("more")), Refusal)
     assert "KeyError" in capfd.readouterr().err
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
 
-LIMITS = "none: the demo only pretends"
+LIMITS = "none, this is a demo"
 TERMINATED, KILLED = ExitStatus(signal=15), ExitStatus(signal=9)
 
 

@@ -15,20 +15,21 @@ import struct
 import subprocess
 import termios
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.names import dns_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from cockpit.model.job import Submitter
     from cockpit.runtime.containers.entering import Terminal
 
 _EXIT = struct.Struct("!i")
-_MACHINE = ("/usr", "/etc/alternatives", "/etc/ld.so.cache", "/etc/terminfo", "/lib/terminfo", "/etc/vim")
-_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_MACHINE = ("/usr", "/etc/alternatives", "/etc/ld.so.cache", "/etc/terminfo", "/etc/vim")
+_PROGRAMS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Links into /usr on today's distributions, folders of their own on others."""
 
 
 class View(NamedTuple):
@@ -115,7 +116,7 @@ def _arguments(view: View, command: Sequence[str], terminal: Terminal | None) ->
         *("--unshare-all", "--die-with-parent", "--hostname", dns_name(view.label)),
         *("--uid", str(view.who.uid), "--gid", str(view.who.gid)),
         *(word for path in _MACHINE for word in ("--ro-bind-try", path, path)),
-        *(word for link in _LINKS for word in ("--symlink", f"usr/{link}", f"/{link}")),
+        *(word for path in _PROGRAMS for word in _as_here(Path(path))),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
         *("--tmpfs", view.who.home, "--bind", str(view.room), "/workspace", "--chdir", "/workspace/algorithm"),
         *("--ro-bind", str(_names(view)), "/etc/passwd"),
@@ -123,6 +124,12 @@ def _arguments(view: View, command: Sequence[str], terminal: Terminal | None) ->
         *(word for name, value in _environment(view, terminal).items() for word in ("--setenv", name, value)),
         *("--", *(command or ("/bin/bash", "-i"))),
     ]
+
+
+def _as_here(path: Path) -> tuple[str, ...]:
+    if path.is_symlink():
+        return "--symlink", str(path.readlink()), str(path)
+    return "--ro-bind-try", str(path), str(path)
 
 
 def _environment(view: View, terminal: Terminal | None) -> dict[str, str]:

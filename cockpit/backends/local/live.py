@@ -124,6 +124,12 @@ class LiveBackend:
     async def release(self, job: JobId) -> None:
         await self._act("release", messages.JobArgs(job), _DONE)
 
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        await self._act("edit", messages.EditArgs(job, spec), _DONE)
+
+    async def delete(self, job: JobId) -> None:
+        await self._act("delete", messages.JobArgs(job), _DONE)
+
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         answer = await self._own("wait", messages.WaitArgs(job, timeout_seconds))
         return msgspec.msgpack.decode(answer, type=Job | None)

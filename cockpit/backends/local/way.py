@@ -9,7 +9,7 @@ from cockpit.errors import Unreachable
 
 if TYPE_CHECKING:
     from cockpit.backends.local.channel import Channel
-    from cockpit.config import EnginePaths
+    from cockpit.config.places import EnginePaths
 
 
 class Way:

@@ -18,21 +18,24 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    context = call.context(user=asker(call))
+    user = await asker(call)
     if call.args.watch:
         from cockpit.headless.watch import watch_jobs
 
-        await watch_jobs(call, context)
+        await watch_jobs(call, call.context(user=user))
     else:
         rows = await call.backend.jobs(ended=call.args.all)
-        write_rows(TABLE, rows, call.args, context, call.streams)
+        write_rows(TABLE, rows, call.args, call.context(user=user), call.streams)
     return ExitCode.OK
 
 
-def asker(call: Call) -> str:
-    """Who `user:me` is; asked of the system only where a filter says so, for a directory service may be slow."""
+async def asker(call: Call) -> str:
+    """Who `user:me` is, as the engine says or else this system; asked only where a filter needs it, for a directory
+    service may be slow."""
     if "me" not in (call.args.filter or ""):
         return ""
+    if known := (await call.backend.status()).asker:
+        return known
     import os
     import pwd
 

@@ -24,11 +24,11 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    context = call.context(chosen=chosen_spec(call.args))
+    chosen = chosen_spec(call.args)
     rows = await call.backend.nodes()
     if not call.args.all:
         rows = [row for row in rows if row.node.state is NodeState.UP]
-    write_rows(TABLE, rows, call.args, context, call.streams)
+    write_rows(TABLE, rows, call.args, call.context(chosen=chosen), call.streams)
     return ExitCode.OK
 
 

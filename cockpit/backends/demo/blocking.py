@@ -1,0 +1,124 @@
+"""The demo for one-shot commands, whose awaits never suspend (see `backends.drive`): it lives while it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from typing import TYPE_CHECKING, TypeVar
+
+from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED, open_demo
+from cockpit.backends.demo.pace import DEFAULT_SPEED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from types import FrameType
+    from typing import Any
+
+    from cockpit.backends.base import JobsDelta, ShellSession
+    from cockpit.backends.demo.backend import DemoCluster
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.events import EventRecord
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.job import Job
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+
+T = TypeVar("T")
+
+
+class BlockingDemo:
+    """Implements `Backend` on an event loop of its own."""
+
+    def __init__(self, runner: asyncio.Runner, demo: DemoCluster) -> None:
+        self._runner = runner
+        self._demo = demo
+        self._backend = demo.backend
+        self.now = demo.now
+
+    @classmethod
+    def open(
+        cls, fixture: str = DEFAULT_FIXTURE, seed: int = DEFAULT_SEED, speed: float = DEFAULT_SPEED
+    ) -> BlockingDemo:
+        """As `open_demo`. A closed terminal or a polite kill removes its folder too."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _leave)
+        runner = asyncio.Runner()
+        demo = runner.run(open_demo(fixture, seed, speed=speed))
+        gc.enable()  # commands switch it off because they end soon; this one may follow a log for hours
+        return cls(runner, demo)
+
+    async def status(self) -> EngineStatus:
+        return self._run(self._backend.status())
+
+    async def overview(self) -> Overview:
+        return self._run(self._backend.overview())
+
+    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+        return self._run(self._backend.jobs(ended=ended))
+
+    async def job(self, job: JobId) -> JobDetail:
+        return self._run(self._backend.job(job))
+
+    async def nodes(self) -> list[NodeRow]:
+        return self._run(self._backend.nodes())
+
+    async def holds(self) -> list[HoldRow]:
+        return self._run(self._backend.holds())
+
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        return self._run(self._backend.events(job=job, after=after, limit=limit))
+
+    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+        deltas = self._backend.watch_jobs()
+        while True:
+            yield self._run(_next(deltas))
+
+    async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
+        return self._run(self._backend.submit(specs))
+
+    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
+        self._run(self._backend.cancel(job, grace_seconds=grace_seconds))
+
+    async def hold(self, job: JobId) -> None:
+        self._run(self._backend.hold(job))
+
+    async def release(self, job: JobId) -> None:
+        self._run(self._backend.release(job))
+
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        self._run(self._backend.edit(job, spec))
+
+    async def delete(self, job: JobId) -> None:
+        self._run(self._backend.delete(job))
+
+    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
+        return self._run(self._backend.wait(job, timeout_seconds=timeout_seconds))
+
+    async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
+        return self._run(self._backend.extend_hold(job, seconds=seconds))
+
+    async def end_hold(self, job: JobId) -> None:
+        self._run(self._backend.end_hold(job))
+
+    async def logs(self, request: LogRequest) -> LogChunk:
+        return self._run(self._backend.logs(request))
+
+    async def open_shell(self, request: ShellRequest) -> ShellSession:
+        return self._run(self._backend.open_shell(request))
+
+    async def close(self) -> None:
+        self._run(self._demo.close())
+        self._runner.close()
+
+    def _run(self, question: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(question)
+
+
+async def _next(deltas: AsyncIterator[JobsDelta]) -> JobsDelta:
+    return await anext(deltas)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
