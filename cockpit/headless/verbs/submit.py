@@ -19,8 +19,8 @@ from cockpit.present.safe import safe
 from cockpit.present.units import counted
 
 STDIN = "-"
-JOB_OF_REQUEST = re.compile(r"jobs\[(\d+)\]\.")
-"""Leads a path where a request holds several jobs."""
+FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
+"""The path that leads an error; it names the job where the request holds several."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -70,8 +70,8 @@ def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
         return refusal
 
     def led(line: str) -> str:
-        found = JOB_OF_REQUEST.match(line)
-        return f"{places[int(found[1])]}: {line[found.end() :]}" if found else f"{places[0]}: {line}"
+        found = FIELD_OF_REQUEST.match(line)
+        return line if found is None else f"{places[int(found['job'] or 0)]}: {line[found.start('field') :]}"
 
     lines = [led(line) for line in refusal.message.splitlines()]
     return Refusal(refusal.kind, "\n".join(lines), tuple((led(path), reason) for path, reason in refusal.reasons))
