@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -26,9 +27,10 @@ DEMO = "demo"
 
 
 def command() -> NoReturn:
-    """The installed command. It ends at once: everything is written, and taking ten thousand rows apart takes longer
-    than leaving them to the kernel."""
+    """The installed command. Once all is written and put away it ends at once: taking ten thousand rows apart takes
+    longer than leaving them to the kernel."""
     code = main()
+    atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does before the same end; nothing public does it
     sys.stderr.flush()
     os._exit(code)
 

@@ -37,7 +37,7 @@ Decision = list[EventBody] | Refusal
 def hold(job: Job, actor: str) -> Decision:
     """A person keeps a queued job from starting."""
     if job.state is not JobState.QUEUED:
-        return _conflict(f"Job {job.id} is {job.state}; only a queued job can be held.")
+        return _conflict(f"Job {job.id} {_stands(job)}; only a queued job can be held.")
     if job.held_by:
         return _conflict(f"Job {job.id} is already held by {job.held_by}.")
     return [events.JobHeld(job.id, actor)]
@@ -46,7 +46,7 @@ def hold(job: Job, actor: str) -> Decision:
 def release(job: Job) -> Decision:
     """The opposite of `hold`."""
     if job.state is not JobState.QUEUED or not job.held_by:
-        return _conflict(f"Job {job.id} is not held; it is {job.state}.")
+        return _conflict(f"Job {job.id} is not held; it {_stands(job)}.")
     return [events.JobReleased(job.id)]
 
 
@@ -103,7 +103,7 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...]) -> Decision:
     """Enter a replica's container, running or kept."""
     attempt = job.attempt
     if attempt is None or (job.ended and not job.kept):
-        return _conflict(f"Job {job.id} is {job.state}; there is no container to enter.{_why_not_kept(job)}")
+        return _conflict(f"Job {job.id} {_stands(job)}; there is no container to enter.{_why_not_kept(job)}")
     if not 0 <= rank < len(attempt.replicas):
         return Refusal(
             RefusalKind.NOT_FOUND, f"Job {job.id} has replicas 0 to {len(attempt.replicas) - 1}; there is no {rank}."
@@ -227,12 +227,17 @@ def only_in_accounting(job_id: int) -> Refusal:
     return _conflict(f"Job {job_id} ended some time ago; only its record is left.")
 
 
+def _stands(job: Job) -> str:
+    """`is queued`, `has ended (succeeded)`."""
+    return f"has ended ({job.state})" if job.ended else f"is {job.state}"
+
+
 def _conflict(message: str) -> Refusal:
     return Refusal(RefusalKind.CONFLICT, message)
 
 
 def _not_kept(job: Job) -> Refusal:
-    return _conflict(f"Job {job.id} is {job.state} and has no kept container.{_why_not_kept(job)}")
+    return _conflict(f"Job {job.id} {_stands(job)} and has no kept container.{_why_not_kept(job)}")
 
 
 def _why_not_kept(job: Job) -> str:

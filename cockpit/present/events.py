@@ -117,11 +117,8 @@ def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
 
 
 def exit_sentence(status: ExitStatus) -> str:
-    """`exit 3`, `exit 137, killed by SIGKILL: it used more memory than it asked for`."""
-    if status.lost:
-        return safe(status.lost)
-    memory = ": it used more memory than it asked for" if status.oom else ""
-    return exit_words(status.shell_code) + memory
+    """`exit 3`, `exit 137: it used more memory than it asked for`, or why it is unknown."""
+    return safe(status.lost) or exit_words(status.shell_code, oom=status.oom)
 
 
 def _placement(placement: Placement) -> str:

@@ -16,10 +16,11 @@ PAGE_ROWS = 5_000
 
 
 def _columns_type() -> type[msgspec.Struct]:
-    fields = [
-        (field.name, list[int | None] if field.name == "reason" else list[field.type])  # type: ignore[name-defined] # read at run time
-        for field in msgspec.structs.fields(JobRow)
-    ]
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(JobRow):
+        kind = list[int | None] if field.name == "reason" else list[field.type]  # type: ignore[name-defined] # read at run time
+        required = field.default is msgspec.NODEFAULT
+        fields.append((field.name, kind) if required else (field.name, kind, msgspec.field(default_factory=list)))
     return msgspec.defstruct("JobColumns", fields, array_like=True, frozen=True)
 
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     JobColumns = msgspec.Struct
 else:
     JobColumns = _columns_type()
-"""One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`."""
+"""One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`. The last ones may be
+missing: an older engine does not know them.
+"""
 
 
 class JobsPage(msgspec.Struct, frozen=True, tag="page"):
@@ -62,6 +65,7 @@ _astuple = msgspec.structs.astuple
 _FIELDS = JobRow.__struct_fields__
 _TYPES = [field.type for field in msgspec.structs.fields(JobRow)]
 _REASON = _FIELDS.index("reason")
+_DEFAULTS = dict(zip(range(len(_FIELDS))[-len(JobRow.__struct_defaults__) :], JobRow.__struct_defaults__, strict=True))
 
 
 def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> JobsPage:
@@ -76,6 +80,8 @@ def rows_of(page: JobsPage) -> list[JobRow]:
     """Columns turned back into rows."""
     columns = list(_astuple(page.columns))
     columns[_REASON] = [None if place is None else page.reasons[place] for place in columns[_REASON]]
+    for at, default in _DEFAULTS.items():
+        columns[at] = columns[at] or [default] * len(columns[0])
     return [JobRow(*values) for values in zip(*columns, strict=True)]
 
 

@@ -112,6 +112,16 @@ class CockpitUser:
         """Submit a script; its id."""
         return self.ok("submit", str(self.job(script, **fields))).split()[-1]
 
+    def until(self, job: str, state: str) -> None:
+        """Follow the changes until the job is in that state."""
+        watching = self.start("jobs", "--watch", "--filter", f"id:{job}", "--columns", "state", stdout=subprocess.PIPE)
+        assert watching.stdout is not None
+        for line in watching.stdout:
+            if json.loads(line).get("row") == {"state": state}:
+                break
+        watching.kill()
+        watching.communicate()
+
     def wait(self, job: str, timeout: int = 30) -> int:
         return self.run("wait", job, "--timeout", str(timeout)).returncode
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.cockpit_user import CockpitUser, a_new_user
+from tests.e2e.cockpit_user import CockpitUser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +24,11 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def user() -> Iterator[CockpitUser]:
-    """Whoever runs the tests."""
-    with a_new_user() as somebody:
-        yield somebody
+def user(folder: Path) -> Iterator[CockpitUser]:
+    """Whoever runs the tests, with an engine that starts with the first command."""
+    somebody = CockpitUser(folder)
+    yield somebody
+    somebody.leave()
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(code=3)), "replica 1 ended: exit 3"),
     (
         events.ReplicaEnded(JOB, 1, 1, ExitStatus(signal=9, oom=True)),
-        "replica 1 ended: exit 137, killed by SIGKILL: it used more memory than it asked for",
+        "replica 1 ended: exit 137: it used more memory than it asked for",
     ),
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(lost="the machine rebooted")), "replica 1 ended: the machine rebooted"),
     (
