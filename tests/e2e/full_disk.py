@@ -23,7 +23,8 @@ def story(user: CockpitUser) -> dict[str, object]:
     listed = user.rows("jobs")
     trouble = user.row("engine", "status")
     (user.work / "running/out/go").touch()
-    eventually((user.folder / f"state/cockpit-cluster/containers/{running}.1.0/exit.json").exists)
+    record = user.folder / f"state/cockpit-cluster/containers/{running}.1.0/exit.json"
+    eventually(lambda: record.exists() or user.row("job", running)["state"] == "error")
     filler.unlink()
     later = user.submit("exit 0", name="later")
     codes = [user.wait(running), user.wait(later)]
