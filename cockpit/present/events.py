@@ -25,7 +25,7 @@ def event_kind(body: events.EventBody) -> str:
 def event_job(body: events.EventBody) -> JobId | None:
     """The job that it is about; None for events of the cluster."""
     match body:
-        case events.NodesChanged() | events.EngineStarted() | events.EngineStopped():
+        case events.NodesChanged() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
             return None
         case _:
             return body.job
@@ -39,6 +39,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             return f"the cluster has {units.counted(len(body.nodes), 'node')}: {listed(n.name for n in body.nodes)}"
         case events.EngineStarted():
             return f"the engine {safe(body.version)} started as process {body.pid}"
+        case events.EngineStopAsked():
+            return "the engine was asked to stop" + (", with every job" if body.jobs else "")
         case events.EngineStopped():
             return f"the engine {safe(body.version)} stopped"
         case _:

@@ -8,11 +8,14 @@ import msgspec
 
 from cockpit.model.reasons import Reason
 from cockpit.model.view import JobRow
+from cockpit.protocol.frames import MAX_FRAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 PAGE_ROWS = 5_000
+PIECE_BYTES = 1 << 20
+"""Of encoded records in one frame, except where one record alone is larger."""
 
 
 def _columns_type() -> type[msgspec.Struct]:
@@ -76,6 +79,27 @@ def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> Job
     return JobsPage(JobColumns(*columns), tuple(places), counts or {})
 
 
+def encoded_pages(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> Iterator[msgspec.Raw]:
+    """Rows in one page, or in several where one would not fit into a frame; the first has the counts."""
+    page = msgspec.Raw(msgspec.msgpack.encode(page_of(rows, counts)))
+    if fits(page) or len(rows) < 2:
+        yield page
+        return
+    middle = len(rows) // 2
+    yield from encoded_pages(rows[:middle], counts)
+    yield from encoded_pages(rows[middle:])
+
+
+def start_over(version: int) -> JobsChange:
+    """What a subscriber is told who cannot be told the changes."""
+    return JobsChange(version, page_of([]), resync=True)
+
+
+def fits(encoded: msgspec.Raw) -> bool:
+    """Whether a frame holds it, with room for what stands around it."""
+    return memoryview(encoded).nbytes <= MAX_FRAME - 1024
+
+
 def rows_of(page: JobsPage) -> list[JobRow]:
     """Columns turned back into rows."""
     columns = list(_astuple(page.columns))
@@ -83,6 +107,20 @@ def rows_of(page: JobsPage) -> list[JobRow]:
     for at, default in _DEFAULTS.items():
         columns[at] = columns[at] or [default] * len(columns[0])
     return [JobRow(*values) for values in zip(*columns, strict=True)]
+
+
+def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
+    """Records, encoded, in lists that fit into a frame. At least one list."""
+    piece: list[msgspec.Raw] = []
+    size = 0
+    for record in records:
+        encoded = msgspec.msgpack.encode(record)
+        if piece and size + len(encoded) > PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(msgspec.Raw(encoded))
+        size += len(encoded)
+    yield piece
 
 
 def changed_columns(before: JobRow, after: JobRow) -> dict[int, Any]:

@@ -47,7 +47,7 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
         refused = refuse_unseen(asked.actor, job, request.job)
         if job is None or refused is not None:
             return refused or decide.only_in_accounting(request.job)
-        return decide.open_shell(job, request.rank, request.command)
+        return decide.open_shell(job, request.rank, request.command, request.term if request.terminal else "")
 
     await _started(engine, JobId(request.job))
     outcome = await engine.host.act(decision, Act(actor=asked.actor.name, origin="socket", request=asked.request))

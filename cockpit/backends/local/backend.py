@@ -59,14 +59,16 @@ class LocalBackend:
         return self._ask("holds", _NOTHING, list[HoldRow])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return self._ask("events", messages.EventsArgs(job, after, limit), list[EventRecord])
+        pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
+        return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         watched = WatchedJobs()
-        for encoded in self._open().stream("subscribe", messages.SubscribeArgs()):
-            delta = watched.take(msgspec.msgpack.decode(encoded, type=Update))
-            if delta is not None:
-                yield delta
+        while True:  # until the engine is gone; told to start over, it does
+            for encoded in self._open().stream("subscribe", messages.SubscribeArgs()):
+                delta = watched.take(msgspec.msgpack.decode(encoded, type=Update))
+                if delta is not None:
+                    yield delta
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         answer = self._act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)
@@ -132,20 +134,24 @@ class LocalBackend:
 
 
 class WatchedJobs:
-    """Rows of a subscription, brought up to date by what it is told."""
+    """Rows of subscriptions, brought up to date by what they are told."""
 
     def __init__(self) -> None:
         self._rows: dict[JobId, JobRow] = {}
-        self._loaded = False
+        self._before: set[JobId] = set()
+        """What was known when the engine asked to start over."""
 
     def take(self, update: Update) -> JobsDelta | None:
-        """What changed by this update; the first delta has everything and comes when all pages have."""
+        """What changed by this update. A subscription's first delta has everything and comes when all pages have."""
         match update:
             case JobsPage():
                 self._rows |= {row.id: row for row in rows_of(update)}
                 return None
             case AllLoaded():
-                return JobsDelta(tuple(self._rows.values()), (), 0)
+                return JobsDelta(tuple(self._rows.values()), tuple(self._before - self._rows.keys()), 0)
+            case JobsChange(resync=True):
+                self._before, self._rows = set(self._rows), {}
+                return None
             case JobsChange():
                 changed = tuple(self._changed(update))
                 for gone in update.removed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -18,6 +19,9 @@ T = TypeVar("T")
 
 ANSWER_SECONDS = 15.0
 """An engine that is alive answers far sooner; one that is stopped never does."""
+
+_PATIENCE = struct.pack("@ll", int(ANSWER_SECONDS), 0)
+"""struct timeval"""
 
 _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 
@@ -40,10 +44,14 @@ class Channel:
         """Raises `FileNotFoundError` or `ConnectionRefusedError` where no engine listens, `ConnectionResetError` where
         one is just ending."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(ANSWER_SECONDS)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _PATIENCE)  # how long connect waits its turn
         try:
             connection.connect(str(path))
+            connection.settimeout(ANSWER_SECONDS)
             return cls(connection, path)
+        except BlockingIOError:
+            connection.close()
+            raise _silent(path) from None
         except BaseException:
             connection.close()
             raise
@@ -131,8 +139,12 @@ class Channel:
 
     def _gone(self, error: Exception) -> Unreachable:
         if isinstance(error, TimeoutError):
-            return Unreachable(
-                f"The engine does not answer on {self._where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or "
-                "very busy: `cockpit engine restart` starts it anew without ending jobs."
-            )
+            return _silent(self._where)
         return ConnectionLost(f"The connection to the engine was lost ({error}); run the command again.")
+
+
+def _silent(where: Path) -> Unreachable:
+    return Unreachable(
+        f"The engine does not answer on {where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or very busy: "
+        "`cockpit engine restart` starts it anew without ending jobs."
+    )

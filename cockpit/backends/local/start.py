@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cockpit.backends.local.channel import Channel
-from cockpit.errors import Unreachable
+from cockpit.errors import ProtocolMismatch, Unreachable
 from cockpit.runtime.socket_folder import trusted_socket_folder
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ LAST_WORDS = 4000
 _NOBODY = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 
 
-def connect(places: EnginePaths, *, owner: int) -> Channel | None:
-    """A connection to the engine at `places`; None where none runs. `owner`: whose folder the socket must be in."""
-    if not trusted_socket_folder(places.socket, owner, create=False, shared=owner == 0 != os.geteuid()):
+def connect(places: EnginePaths, *, system: bool = False) -> Channel | None:
+    """A connection to the engine at `places`, this user's own or the machine-wide one; None where none runs."""
+    owner = 0 if system else os.geteuid()
+    if not trusted_socket_folder(places.socket, owner, create=False, shared=system):
         return None
     try:
         return Channel.connect(places.socket)
@@ -48,7 +49,7 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
         status = None
         while status is None and time.monotonic() < deadline:
             ended, found = os.waitpid(pid, os.WNOHANG)
-            channel = connect(places, owner=os.geteuid())
+            channel = _answering(places, system=system)
             if channel is not None:
                 return channel
             status = found if ended else None
@@ -58,6 +59,16 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
         if not os.WIFSIGNALED(status):
             break
     raise Unreachable(_last_words(log, began))
+
+
+def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
+    """None also where the engine ends while it greets: its last words say why."""
+    try:
+        return connect(places, system=system)
+    except ProtocolMismatch:
+        raise
+    except Unreachable:
+        return None
 
 
 def _log_file(places: EnginePaths) -> Path:

@@ -87,6 +87,7 @@ def _plan(folder: Path, state: Path) -> ContainerPlan:
         cgroup=folder.name,
         rootless=uid != 0,
         state=str(state),
+        socket=str(state),
         stdout=str(folder / "stdout"),
         stderr=str(folder / "stderr"),
     )

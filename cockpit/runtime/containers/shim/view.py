@@ -16,6 +16,8 @@ from cockpit.runtime.containers.shim.sources import Sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cockpit.runtime.containers.shim.attempt import Attempt, PlanDict
 
 VIEW_FD = 100
@@ -53,6 +55,7 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
     sources.add_home()
     for mount in plan["mounts"]:
         sources.add_mount(mount)
+    _make_parents(attempt.file("root"), [target for _, target, _ in sources.binds])
     state = os.path.realpath(attempt.state)
     view = bubblewrap.View(
         root=attempt.file("root"),
@@ -77,6 +80,12 @@ def _make_own(stage: str, plan: PlanDict) -> list[tuple[str, str, bool]]:
         if not plan["rootless"]:
             os.chown(folder, plan["uid"], plan["gid"])
     return [(os.path.join(stage, "own", name), f"/{name}", True) for name, _ in _OWN]
+
+
+def _make_parents(root: str, targets: Iterable[str]) -> None:
+    """bubblewrap would make them for root's eyes only, and the submitter need not be root."""
+    for target in targets:
+        os.makedirs(root + os.path.dirname(target), exist_ok=True)
 
 
 def _resolver() -> list[tuple[str, str, bool]]:
