@@ -3,32 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from cockpit.present.columns import Column, Context, Fraction
+from cockpit.present.columns import Column, Context, Fraction, Kind
 
 Row = TypeVar("Row")
+SortKey = tuple[Column, bool]
+"""A column and whether it descends; the most important key comes first."""
+SAMPLE: Final = 256
+"""Values from which it is told whether a column repeats itself."""
+
+_PLAIN: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.SECONDS, Kind.MIB, Kind.MOMENT})
+_FRACTIONS: Final = frozenset({Kind.FRACTION, Kind.MEMORY_FRACTION})
+_MIRRORED: Final = bytes(range(255, -1, -1))
+_LAST: Final = b"\xff"
 
 
-def sorted_rows(rows: Sequence[Row], keys: Sequence[tuple[Column, bool]], context: Context) -> list[Row]:
-    """`keys` are columns with whether they descend, the most important first. Stable."""
-    ordered = list(rows)
+def sorted_rows(rows: Sequence[Row], keys: Sequence[SortKey], context: Context) -> list[Row]:
+    """The rows in the order of the keys. Stable."""
+    return [rows[place] for place in sorted_places(rows, keys, context)]
+
+
+def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context) -> list[int]:
+    """The same as places in `rows`."""
+    places = list(range(len(rows)))
     for column, descending in reversed(keys):
-        facts = column.facts(ordered, context)
-        order = sorted(
-            range(len(ordered)),
-            key=lambda index, facts=facts: _comparable(facts[index]),  # type: ignore[misc]  # mypy cannot infer a lambda's default
-            reverse=descending,
-        )
-        present = [index for index in order if facts[index] is not None]
-        absent = [index for index, fact in enumerate(facts) if fact is None]
-        ordered = [ordered[index] for index in present + absent]
-    return ordered
+        values = comparables(column, column.facts(rows, context))
+        often = len(set(values[:SAMPLE])) <= SAMPLE // 4
+        places = (_by_bucket if often else _one_by_one)(places, values, descending)
+    return places
 
 
-def _comparable(fact: Any) -> tuple[int, Any]:  # noqa: ANN401 - a fact of any kind
-    if isinstance(fact, bool | int | float):
-        return 0, fact
-    if isinstance(fact, Fraction):
-        return 0, fact.used
-    return (1, "") if fact is None else (1, str(fact).casefold())
+def _by_bucket(places: Sequence[int], values: Sequence[Any], descending: bool) -> list[int]:
+    """Where values repeat: each is sorted once."""
+    buckets: dict[Any, list[int]] = {value: [] for value in set(values)}
+    for place in places:
+        buckets[values[place]].append(place)
+    absent = buckets.pop(None, [])
+    return [place for value in sorted(buckets, reverse=descending) for place in buckets[value]] + absent
+
+
+def _one_by_one(places: Sequence[int], values: Sequence[Any], descending: bool) -> list[int]:
+    if None not in values:
+        return sorted(places, key=values.__getitem__, reverse=descending)
+    present = [place for place in places if values[place] is not None]
+    absent = [place for place in places if values[place] is None]
+    return sorted(present, key=values.__getitem__, reverse=descending) + absent
+
+
+def comparables(column: Column, facts: Sequence[Any]) -> list[Any]:
+    """What is compared for each fact of a column; None where there is nothing."""
+    if column.kind in _PLAIN:
+        return list(facts)
+    if column.kind is Kind.TEXT:
+        return [None if fact is None else fact.casefold() for fact in facts]
+    if column.kind in _FRACTIONS:
+        return [fact.used if isinstance(fact, Fraction) else fact for fact in facts]
+    return [None if fact is None else str(fact).casefold() for fact in facts]
+
+
+def key_parts(column: Column, facts: Sequence[Any], *, descending: bool) -> tuple[list[bool], list[Any]]:
+    """Two parts of each row's key, which compare upward in the order of `sorted_rows` whichever way that goes: whether
+    there is no fact, and what to compare."""
+    values = comparables(column, facts)
+    absent = [value is None for value in values]
+    if any(absent):
+        values = [0 if value is None else value for value in values]
+    return absent, list(map(_mirrored, values)) if descending else values
+
+
+def _mirrored(value: Any) -> Any:  # noqa: ANN401 - whatever compares
+    """What compares the other way round. UTF-8 compares as its characters do."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass").translate(_MIRRORED) + _LAST
+    return -value

@@ -203,10 +203,7 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
     try:
         async with asyncio.timeout(args.timeout_seconds):
             while not (found := await _job(engine, asked.actor, args.job)).ended:
-                async with engine.host.changed:
-                    await engine.host.changed.wait_for(lambda: _has_moved(engine, found) or engine.host.given_up)
-                if engine.host.given_up is not None:
-                    raise RequestRefused(engine.host.given_up)
+                await _moved(engine, found)
             return found
     except TimeoutError:
         return None
@@ -215,6 +212,9 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
 async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> asking.LogChunk:
     """A piece of a replica's log."""
     found = await _job(engine, asked.actor, request.job)
+    while request.wait and found.attempt is None and not found.ended:
+        await _moved(engine, found)
+        found = await _job(engine, asked.actor, request.job)
     if found.attempt is None:
         return asking.LogChunk(b"", 0, ended=found.ended)
     replica = ReplicaId(found.id, request.attempt or found.attempt.number, request.rank)
@@ -308,8 +308,13 @@ async def _job(engine: Engine, actor: Actor, job_id: int) -> Job:
     return found
 
 
-def _has_moved(engine: Engine, known: Job) -> bool:
-    return engine.host.machine.state.jobs.get(known.id) is not known
+async def _moved(engine: Engine, known: Job) -> None:
+    """Wait until something has happened to the job; refused where nothing ever will."""
+    host = engine.host
+    async with host.changed:
+        await host.changed.wait_for(lambda: host.machine.state.jobs.get(known.id) is not known or host.given_up)
+    if host.given_up is not None:
+        raise RequestRefused(host.given_up)
 
 
 def _tail(engine: Engine, found: Job) -> str:
