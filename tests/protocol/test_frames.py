@@ -29,7 +29,7 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
-from cockpit.protocol.pages import JobsPage, Update, page_of
+from cockpit.protocol.pages import JobsPage, Update, page_of, rows_of
 from cockpit.runtime.connection import SHELL
 from cockpit.runtime.operations import OPERATIONS
 from cockpit.runtime.shells import SHELL_ARGS
@@ -72,7 +72,9 @@ def understood(name: str, encoded: bytes) -> Any:
         request = msgspec.msgpack.decode(body, type=Request)
         return request.id, request.op, request.request, msgspec.msgpack.decode(request.args, type=ARGUMENTS[operation])
     answer = msgspec.msgpack.decode(body, type=Answer)
-    value = msgspec.msgpack.decode(answer.ok, type=ANSWERS.get(operation, type(None)))
+    value: Any = msgspec.msgpack.decode(answer.ok, type=ANSWERS.get(operation, type(None)))
+    if isinstance(value, JobsPage):
+        value = (rows_of(value), value.counts)
     return answer.id, answer.no, answer.last, answer.fds, value
 
 
