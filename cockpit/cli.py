@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
     from cockpit.runtime.findings import Finding
+    from cockpit.tui.opening import Look
+    from cockpit.tui.options import Options
 
 OWN, SYSTEM = "local", "system"
 """Names of the embedded clusters: this user's engine, and the machine-wide one."""
@@ -39,8 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """`cockpit …`: the exit code is the process's."""
     _import_msgspec()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if _opens_the_cockpit(words):
-        return _open_the_cockpit(words)
+    options = _to_open(words)
+    if options is not None:
+        return _open_the_cockpit(options)
     from cockpit.headless.main import run
     from cockpit.headless.services import Services
     from cockpit.headless.streams import Streams
@@ -69,32 +72,29 @@ def connect(cluster: str | None) -> Backend:
     return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[_cluster_name(cluster)])
 
 
-def _opens_the_cockpit(words: Sequence[str]) -> bool:
+def _to_open(words: list[str]) -> Options | None:
     """Without a verb, or for the demo, where a person sits in front of a terminal."""
-    from_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    verb = [word for word in words if not word.startswith("-")][:1]
-    quiet = {"-h", "--help", "-V", "--version", "--headless"} & set(words)
-    return from_terminal and not quiet and (verb == ["demo"] or _only_chooses_a_cluster(words))
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    from cockpit.tui.options import face_options
+
+    return face_options(words)
 
 
-def _only_chooses_a_cluster(words: Sequence[str]) -> bool:
-    return not words or (words[0] in {"-c", "--cluster"} and len(words) == 2)
-
-
-def _open_the_cockpit(words: Sequence[str]) -> int:
+def _open_the_cockpit(options: Options) -> int:
     from cockpit.errors import CockpitError
 
     try:
-        if "demo" in words[:1]:
-            return _open_the_demo(words)
-        name = _cluster_name(words[1] if words else None)
-        return _open_the_demo(["demo"]) if name == DEMO else _open_a_cluster(name)
+        name = DEMO if options.demo else _cluster_name(str(options.flags.get("cluster") or ""))
+        if name == DEMO:
+            return _open_the_demo(options)
+        return _open_a_cluster(name, options)
     except CockpitError as error:
         print(f"cockpit: {error}", file=sys.stderr)  # noqa: T201 - the one place above all faces
         return 1
 
 
-def _open_a_cluster(name: str) -> int:
+def _open_a_cluster(name: str, options: Options) -> int:
     import pwd
 
     from cockpit.runtime.clock import SystemClock
@@ -109,20 +109,20 @@ def _open_a_cluster(name: str) -> int:
         backend = live(name)
         return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
 
-    return run_cockpit(session, os.environ)
+    return run_cockpit(session, os.environ, _look(options))
 
 
-def _open_the_demo(words: Sequence[str]) -> int:
+def _open_the_demo(options: Options) -> int:
     from cockpit.headless.arguments import parse
     from cockpit.tui.opening import Session, run_cockpit
 
-    _, options = parse(words)
+    _, chosen = parse(options.demo or [DEMO])
 
     async def session() -> Session:
         from cockpit.backends.demo.backend import leave_tidily, open_demo
 
         leave_tidily()
-        demo = await open_demo(options.fixture, options.seed, speed=options.speed)
+        demo = await open_demo(chosen.fixture, chosen.seed, speed=chosen.speed)
         return Session(
             backend=demo.backend,
             now=demo.now,
@@ -132,7 +132,16 @@ def _open_the_demo(words: Sequence[str]) -> int:
             pace=demo.pace,
         )
 
-    return run_cockpit(session, os.environ)
+    return run_cockpit(session, os.environ, _look(options))
+
+
+def _look(options: Options) -> Look:
+    from cockpit.config.loading import load_settings
+    from cockpit.tui.opening import Look
+
+    places = _own_places()
+    settings = load_settings(flags=options.flags, env=os.environ, files=places.config_files)
+    return Look(settings=settings, folder=places.config)
 
 
 def live(cluster: str | None) -> LiveBackend:
@@ -200,9 +209,8 @@ def _cluster_name(cluster: str | None) -> str:
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster()
     if name not in {OWN, SYSTEM, DEMO, ""}:
-        raise CockpitError(
-            f"There is no cluster {name!r}. This cockpit knows {OWN!r}, {SYSTEM!r} and {DEMO!r}; see -c."
-        )
+        known = f"{OWN!r}, {SYSTEM!r} and {DEMO!r}"
+        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
     return name
 
 
