@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cockpit.backends.base import Backend
     from cockpit.backends.local.channel import Channel
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from cockpit.backends.local.live import LiveBackend
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
+    from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
     from cockpit.runtime.findings import Finding
+    from cockpit.tui.opening import Session
 
 OWN, SYSTEM = "local", "system"
 """Names of the embedded clusters: this user's engine, and the machine-wide one."""
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.now = demo.now
         return demo
 
-    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs)
+    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs, play=play)
     return run(words, services, streams)
 
 
@@ -95,43 +98,66 @@ def _open_the_cockpit(words: Sequence[str]) -> int:
 
 
 def _open_a_cluster(name: str) -> int:
+    from cockpit.tui.opening import run_cockpit
+
+    return run_cockpit(lambda: _session_on(name), os.environ)
+
+
+async def _session_on(name: str) -> Session:
     import pwd
 
     from cockpit.runtime.clock import SystemClock
-    from cockpit.tui.opening import Session, run_cockpit
+    from cockpit.tui.opening import Session
 
     try:
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         user = str(os.geteuid())
-
-    async def session() -> Session:
-        backend = live(name)
-        return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
-
-    return run_cockpit(session, os.environ)
+    backend = live(name)
+    return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
 
 
 def _open_the_demo(words: Sequence[str]) -> int:
     from cockpit.headless.arguments import parse
-    from cockpit.tui.opening import Session, run_cockpit
+    from cockpit.tui.opening import run_cockpit
 
     _, options = parse(words)
+    return run_cockpit(lambda: _demo_session(options.fixture, options.seed, speed=options.speed), os.environ)
 
-    async def session() -> Session:
-        from cockpit.backends.demo.backend import open_demo
 
-        demo = await open_demo(options.fixture, options.seed, speed=options.speed)
-        return Session(
-            backend=demo.backend,
-            now=demo.now,
-            user=demo.person,
-            read_jobs=read_jobs,
-            close=demo.close,
-            pace=demo.pace,
-        )
+async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = True) -> Session:
+    """With `going` False its time passes only while somebody waits for it."""
+    import asyncio
 
-    return run_cockpit(session, os.environ)
+    from cockpit.backends.demo.backend import open_demo
+    from cockpit.tui.opening import Session
+
+    demo = await open_demo(fixture, seed, speed=speed, going=going)
+    return Session(
+        backend=demo.backend,
+        now=demo.now,
+        user=demo.person,
+        read_jobs=read_jobs,
+        close=demo.close,
+        pace=demo.pace,
+        elapse=asyncio.sleep if going else demo.elapse,
+    )
+
+
+def play(script: Script, folder: Path) -> None:
+    """Run the cockpit by this script. Raises `Unmet` where the screen is not as it says."""
+    from cockpit.tui.play import play as perform
+
+    cluster = script.cluster
+    name = _cluster_name(cluster.name if cluster is not None else None)
+    if name != DEMO:
+        perform(lambda: _session_on(name), script, folder)
+        return
+    from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED
+    from cockpit.backends.demo.pace import DEFAULT_SPEED
+
+    fixture, seed = (cluster.fixture, cluster.seed) if cluster is not None else (DEFAULT_FIXTURE, DEFAULT_SEED)
+    perform(lambda: _demo_session(fixture, seed, speed=DEFAULT_SPEED, going=False), script, folder)
 
 
 def live(cluster: str | None) -> LiveBackend:
@@ -198,8 +224,9 @@ def _cluster_name(cluster: str | None) -> str:
     from cockpit.errors import CockpitError
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster()
-    if name not in {OWN, SYSTEM, ""}:
-        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {OWN!r} and {SYSTEM!r}; see -c.")
+    if name not in {OWN, SYSTEM, DEMO, ""}:
+        known = f"{OWN!r}, {SYSTEM!r} and {DEMO!r}"
+        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
     return name
 
 

@@ -19,6 +19,18 @@ _SHOWN = {
 }
 
 
+_WRITTEN = {"esc": "escape", "del": "delete", "ins": "insert", "pgup": "pageup", "pgdn": "pagedown"}
+
+
+def textual_key(written: str) -> str:
+    """The other way round, for one key of a script: `Ctrl-d`, `Esc`, `PageDown`, `?`."""
+    if len(written) == 1:
+        return written
+    *modifiers, key = written.replace("+", "-").split("-")
+    name = _WRITTEN.get(key.lower(), key if len(key) == 1 else key.lower())
+    return "+".join([*(each.lower() for each in modifiers), name])
+
+
 def key_name(key: str) -> str:
     """`Ctrl-c`, `?`, `F1`, `n`."""
     if key in _SHOWN:

@@ -6,6 +6,8 @@ import contextlib
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from cockpit.backends.demo.fixture import GIB, HOURS, User, Weighted
 from cockpit.backends.demo.scripts import HOUR_MS
 from cockpit.engine.access import Actor
@@ -98,11 +100,11 @@ class Crowd:
         template = self._templates[name]
         specs = [self._spec(user, template) for _ in range(self._chance.randint(*template.at_once))]
         held = self._chance.random() < user.holds
+        specs = [replace(spec, hold=held) for spec in specs]
         if not self._may_act(user):
             return
         for job, spec in zip(await self._seats[user.name].submit(specs), specs, strict=True):
             if held:
-                await self._seats[user.name].hold(job)
                 self._later(self._chance.uniform(*RELEASES_WITHIN_HOURS), user, job, self._seats[user.name].release)
             if self._chance.random() < user.stops:
                 hours = spec.time_limit_seconds / 3600 * self._chance.uniform(*STOPS_WITHIN)
