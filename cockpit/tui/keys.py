@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 _SHOWN = {
     "question_mark": "?",
     "slash": "/",
@@ -29,6 +31,17 @@ def textual_key(written: str) -> str:
     *modifiers, key = written.replace("+", "-").split("-")
     name = _WRITTEN.get(key.lower(), key if len(key) == 1 else key.lower())
     return "+".join([*(each.lower() for each in modifiers), name])
+
+
+def key_of(letter: str) -> str:
+    """Textual's name of the key that types this letter."""
+    if letter.isalnum():
+        return letter
+    return next((key for key, shown in _SHOWN.items() if shown == letter), _unicode_name(letter))
+
+
+def _unicode_name(letter: str) -> str:
+    return unicodedata.name(letter, "control").lower().replace("-", "_").replace(" ", "_")
 
 
 def key_name(key: str) -> str:
