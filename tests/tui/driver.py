@@ -93,9 +93,7 @@ def column(screen: str, title: str) -> list[str]:
 
 
 @asynccontextmanager
-async def at_the_cockpit(
-    session: Session, size: tuple[int, int] = (120, 40), **outside: Any
-) -> AsyncIterator[Cockpit]:
+async def at_the_cockpit(session: Session, size: tuple[int, int] = (120, 40), **outside: Any) -> AsyncIterator[Cockpit]:
     """`outside`: what the app is given besides the session, such as `read_only` or `keys`."""
     try:
         app = story_app(session, **outside)

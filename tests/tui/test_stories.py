@@ -21,7 +21,12 @@ async def test_every_job_with_its_state_in_a_word_and_the_cluster_in_figures() -
     async with the_lab() as lab:
         screen = await lab.cockpit.sees("3 queued", "2 running", "1 kept", "8/8", "alice")
         assert names(screen) == NAMES
-        for name, state in (("train", "● running"), ("broken", "✗ error"), ("done", "✓ succeeded"), ("wide", "◌ queued")):
+        for name, state in (
+            ("train", "● running"),
+            ("broken", "✗ error"),
+            ("done", "✓ succeeded"),
+            ("wide", "◌ queued"),
+        ):
             assert any(name in line and state in line for line in screen.splitlines()), (name, screen)
 
 
@@ -36,7 +41,17 @@ async def test_the_panel_answers_for_the_job_under_the_cursor() -> None:
 async def test_the_filter_works_as_one_types_and_owns_the_keyboard() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("/").type("tu").misses("broken").sees("tune").press("Backspace").sees("wide").type("un").misses("wide").sees("tune")
+        await (
+            cockpit.press("/")
+            .type("tu")
+            .misses("broken")
+            .sees("tune")
+            .press("Backspace")
+            .sees("wide")
+            .type("un")
+            .misses("wide")
+            .sees("tune")
+        )
         screen = await cockpit.press("Enter").sees("tune")
         assert names(screen) == ["tune"]
         assert names(await cockpit.press("Esc").sees("broken")) == NAMES
@@ -58,7 +73,9 @@ async def test_the_filter_knows_columns_and_says_what_is_wrong_with_it() -> None
 @pytest.mark.req("UI-22")
 async def test_nothing_matches_says_so_and_how_to_go_on() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.press("/").type("nobody").press("Enter").sees("No job matches", "Esc").press("Esc").sees("tune")
+        await (
+            lab.cockpit.press("/").type("nobody").press("Enter").sees("No job matches", "Esc").press("Esc").sees("tune")
+        )
 
 
 @pytest.mark.req("UI-01")
