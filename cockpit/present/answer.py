@@ -70,7 +70,10 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     yield from _way_out(row, around)
     if explanation is not None:
         yield line(
-            Span(f"{INDENT}place ", MUTED), f"{explanation.position}", Span(" in the queue", MUTED), *_ahead(detail, around)
+            Span(f"{INDENT}place ", MUTED),
+            f"{explanation.position}",
+            Span(" in the queue", MUTED),
+            *_ahead(detail, around),
         )
     waited = units.spoken(wait_seconds(row, context) // 60 * 60)
     since = clock(row.submitted_at, context.now, context.zone)

@@ -239,6 +239,14 @@ class CockpitApp(Face):
         """Ask again now: another row or view is looked at."""
         self._wanted.set()
 
+    async def catch_up(self) -> None:
+        """Ask for all that is looked at, and show it: for who does not wait for the next tick."""
+        await self._ask()
+        self._is_fresh()
+        self._tick()
+        if isinstance(self.screen, JobPage):
+            await self.screen.catch_up()
+
     def _tick(self) -> None:
         if self.screen is self.main_screen:
             self.main_screen.table.tick()

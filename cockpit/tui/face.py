@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from textual.app import App
 
+from cockpit.errors import CockpitError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -55,9 +57,9 @@ class Pace(Protocol):
     """How fast a demo lives."""
 
     paused: bool
+    speed: float
+    """Virtual seconds in a real one."""
 
-    @property
-    def speed(self) -> float: ...
     def faster(self) -> None: ...
     def slower(self) -> None: ...
     def pause(self) -> None: ...
@@ -74,6 +76,11 @@ class Face(App[int]):
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
+
+    def check_terminal(self) -> None:
+        """Raises `CockpitError` where there is no terminal to hand over: in a browser, or played by a script."""
+        if self.is_headless or self.is_web:
+            raise CockpitError("There is no terminal here that could be handed over.")
 
     @property
     @abstractmethod

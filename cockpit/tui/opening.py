@@ -36,6 +36,8 @@ class Session:
     close: Callable[[], Awaitable[None]]
     pace: Pace | None = None
     """Of a demo."""
+    elapse: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """So many seconds pass for who looks at the screen. A demo's that nothing else moves pass at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
