@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.streams import Streams
 from cockpit.present.columns import Column, Context, Table
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.present.filters import Filter
 
 
 class Form(StrEnum):
@@ -70,8 +73,7 @@ def named_column(table: Table, name: str) -> Column:
 def chosen_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Context) -> Sequence[Any]:
     """Filtered and sorted."""
     if getattr(args, "filter", None):
-        matches = row_filter(table, args)
-        rows = [row for row in rows if matches(row, context)]
+        rows = row_filter(table, args).passing(rows, context)
     if getattr(args, "sort", None):
         from cockpit.present.sorting import sorted_rows
 
@@ -83,7 +85,7 @@ def chosen_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Con
     return rows
 
 
-def row_filter(table: Table, args: Namespace) -> Callable[[Any, Context], bool]:
+def row_filter(table: Table, args: Namespace) -> Filter:
     """The filter that was asked for. Raises `FilterError`."""
     from cockpit.present.filters import compile_filter
 

@@ -76,6 +76,8 @@ class Column(msgspec.Struct, frozen=True):
     derive: Callable[[Any, Context], Any] | None = None
     words: Callable[[Any, Context], str] | None = None
     """Text of a row's cell where it says more than its own fact; must be harmless."""
+    words_from: tuple[str, ...] = ()
+    """The attributes that `words` reads: rows that are equal in them have equal words."""
     record_json: Callable[[Any], Any] | None = None
     """JSON of a record that is not its own JSON."""
     schema: dict[str, Any] | None = None

@@ -8,18 +8,20 @@ before a term negates it, quotes keep spaces together. A bare word is searched i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from typing import Any, Final, TypeVar
 
 from cockpit.errors import CockpitError
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.masks import Mask, any_of, containing, fact_is, negated
 from cockpit.present.nearest import nearest
 from cockpit.present.operands import Operand, read_operand
 from cockpit.present.safe import safe
+from cockpit.present.searching import SearchMemory, anywhere
 from cockpit.present.states import STATE_ALIASES
 
-Matches = Callable[[Any, Context], bool]
-"""Whether a row passes."""
+Row = TypeVar("Row")
 
 TERM: Final = re.compile(
     r"""\s*(?P<not>!)?(?:(?P<key>[A-Za-z_]\w*)(?P<op>>=|<=|!=|[:=~<>]))?(?P<value>(?:"(?:[^"\\]|\\.)*"|[^\s"])*)(?P<junk>")?""",
@@ -33,10 +35,30 @@ class FilterError(CockpitError):
     """A filter that cannot be read: what, and what is near it."""
 
 
-def compile_filter(text: str, table: Table) -> Matches:
-    """What the text asks for, as a function. Raises `FilterError`."""
-    terms = [_term(found, table) for found in _split(text)]
-    return lambda row, context: all(term(row, context) for term in terms)
+class Filter:
+    """What a text asks for."""
+
+    def __init__(self, terms: Sequence[Mask]) -> None:
+        self._terms = terms
+
+    def __call__(self, row: object, context: Context) -> bool:
+        """Whether a row passes."""
+        return bool(self.passing((row,), context))
+
+    def passing(self, rows: Iterable[Row], context: Context) -> list[Row]:
+        """The rows that pass, in their order."""
+        left = list(rows)
+        for term in self._terms:
+            left = list(compress(left, term(left, context)))
+        return left
+
+
+def compile_filter(text: str, table: Table, memory: SearchMemory | None = None) -> Filter:
+    """The filter that the text asks for. `memory` makes bare words quick for who searches again and again.
+
+    Raises `FilterError`.
+    """
+    return Filter([_term(found, table, memory) for found in _split(text)])
 
 
 def _split(text: str) -> list[re.Match[str]]:
@@ -51,19 +73,13 @@ def _split(text: str) -> list[re.Match[str]]:
     return found
 
 
-def _term(found: re.Match[str], table: Table) -> Matches:
+def _term(found: re.Match[str], table: Table, memory: SearchMemory | None) -> Mask:
     value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), found["value"])
-    matches = _anywhere(value, table) if found["key"] is None else _keyed(found["key"], found["op"], value, table)
-    negated = (found["not"] is not None) != (found["op"] == "!=")
-    return (lambda row, context: not matches(row, context)) if negated else matches
+    mask = anywhere(table, value, memory) if found["key"] is None else _keyed(found["key"], found["op"], value, table)
+    return negated(mask) if (found["not"] is not None) != (found["op"] == "!=") else mask
 
 
-def _anywhere(word: str, table: Table) -> Matches:
-    wanted = word.casefold()
-    return lambda row, context: any(wanted in _text(column, row, context) for column in table.columns)
-
-
-def _keyed(key: str, op: str, value: str, table: Table) -> Matches:
+def _keyed(key: str, op: str, value: str, table: Table) -> Mask:
     column = table.find(key)
     if column is None:
         hint = nearest(key, table.names())
@@ -73,63 +89,46 @@ def _keyed(key: str, op: str, value: str, table: Table) -> Matches:
             + f" Columns: {', '.join(column.id for column in table.columns + table.keys)}."
         )
     if op == "~":
-        wanted = value.casefold()
-        return lambda row, context: wanted in _text(column, row, context)
+        return containing(column, value)
     if op in {":", "=", "!="}:
-        return _any_of([_equal(column, part) for part in value.split(",")])
+        return any_of([_equal(column, table, part) for part in value.split(",")])
     return _compared(column, op, value)
 
 
-def _any_of(alternatives: list[Matches]) -> Matches:
-    if len(alternatives) == 1:
-        return alternatives[0]
-    return lambda row, context: any(matches(row, context) for matches in alternatives)
-
-
-def _equal(column: Column, value: str) -> Matches:
+def _equal(column: Column, table: Table, value: str) -> Mask:
     if value.casefold() == NONE_WORD:
-        return lambda row, context: column.fact(row, context) in {None, "", ()}
-    if column.id == "state" and value.casefold() == "held":
-        return lambda row, _: row.held_until is not None
-    if column.kind in {Kind.TEXT, Kind.WORDS, Kind.RECORD}:
+        return fact_is(column, lambda fact, _: fact in {None, "", ()})
+    if column.id == "state" and value.casefold() == "held" and (kept := table.find("held_until")) is not None:
+        return fact_is(kept, lambda fact, _: fact is not None)
+    if column.kind is Kind.RECORD:
+        wanted = value.casefold()
+        return lambda rows, context: [wanted in text.casefold().split(", ") for text in column.texts(rows, context)]
+    if column.kind in {Kind.TEXT, Kind.WORDS}:
         return _same_word(column, value)
     operand = _operand(column, value)
-    return lambda row, context: operand.number(column.fact(row, context)) == operand.wanted
+    return fact_is(column, lambda fact, _: operand.number(fact) == operand.wanted)
 
 
-def _same_word(column: Column, value: str) -> Matches:
+def _same_word(column: Column, value: str) -> Mask:
     wanted = str(STATE_ALIASES.get(value.casefold(), value)).casefold() if column.id == "state" else value.casefold()
 
-    def matches(row: Any, context: Context) -> bool:  # noqa: ANN401 - a row of any table
+    def same(fact: Any, context: Context) -> bool:  # noqa: ANN401 - a fact of any kind
         sought = context.user.casefold() if wanted == ME and column.id == "user" else wanted
-        return sought in _words(column, row, context)
+        words = fact if isinstance(fact, tuple) else (fact,)
+        return any(word is not None and str(word).casefold() == sought for word in words)
 
-    return matches
-
-
-def _words(column: Column, row: object, context: Context) -> set[str]:
-    if column.kind is Kind.RECORD:
-        return set(_text(column, row, context).split(", "))
-    fact = column.fact(row, context)
-    return {str(word).casefold() for word in (fact if isinstance(fact, tuple) else (fact,)) if word is not None}
+    return fact_is(column, same)
 
 
-def _text(column: Column, row: object, context: Context) -> str:
-    """What is searched in: the cell as shown, and the fact where the cell shows less."""
-    fact = column.fact(row, context)
-    shown = column.texts((row,), context)[0]
-    return f"{shown}\n{fact}".casefold() if column.kind is Kind.TEXT and fact is not None else shown.casefold()
-
-
-def _compared(column: Column, op: str, value: str) -> Matches:
+def _compared(column: Column, op: str, value: str) -> Mask:
     operand = _operand(column, value)
     compare = _COMPARISONS[op]
 
-    def matches(row: Any, context: Context) -> bool:  # noqa: ANN401 - a row of any table
-        number = operand.number(column.fact(row, context))
+    def holds(fact: Any, _: Context) -> bool:  # noqa: ANN401 - a fact of any kind
+        number = operand.number(fact)
         return number is not None and compare(number, operand.wanted)
 
-    return matches
+    return fact_is(column, holds)
 
 
 def _operand(column: Column, value: str) -> Operand:

@@ -1,102 +1,167 @@
-"""The model behind the Jobs view: rows by id, and which of them are shown in what order."""
+"""The model behind the Jobs view: rows by id, and which of them are shown in what order.
+
+A hundred thousand rows, of which a thousand change each second: what changes is moved, nothing is sorted again.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections import Counter
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cockpit.present.filters import compile_filter
+from cockpit.present.ordered import Ordered
+from cockpit.present.searching import SearchMemory
+from cockpit.present.sorting import key_parts, sorted_rows
 from cockpit.present.tables.jobs import JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from cockpit.model.ids import JobId
     from cockpit.model.view import JobRow
-    from cockpit.present.columns import Context
+    from cockpit.present.columns import Column, Context
+
+_id: Final = attrgetter("id")
+_ONE_WORD: Final = re.compile(r'[^\s!:=<>~"]+')
 
 
 class Changes(NamedTuple):
     """What a delta did to what is shown."""
 
     changed: list[JobId]
+    """Shown rows whose cells may differ."""
     order_changed: bool
 
 
 class JobList:
-    """`context` gives the moment that filters and derived columns are judged at."""
+    """`context` gives the moment that filters and derived columns are judged at; `renew` judges again.
+
+    A row is as it was as long as `row` gives the same object. Rows without another order stand in that of submission.
+    """
 
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
+        self._judged = context
         self._rows: dict[JobId, JobRow] = {}
-        self._places: dict[JobId, int] = {}
-        self._filter = ""
-        self.order: list[JobId] = []
+        self._counts: Counter[str] = Counter()
+        self._memory = SearchMemory(JOBS)
+        self._text = ""
+        self._filter = compile_filter("", JOBS)
+        self._order: list[JobId] = []
+        self._ordered: Ordered[JobId] | None = Ordered([], [])
+        """`_order` with its keys; None until somebody needs those."""
         self.sort_column = ""
         self.descending = False
         self.mine = False
 
-    def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
-        """Take over rows that are new or different, and forget those that are gone."""
-        touched = []
-        for row in changed:
-            self._rows[row.id] = row
-            touched.append(row.id)
-        for job in removed:
-            self._rows.pop(job, None)
-        return Changes(touched, self._arrange())
+    @property
+    def order(self) -> Sequence[JobId]:
+        """The ids that are shown."""
+        return self._order
 
-    def replace_all(self, rows: Iterable[JobRow]) -> Changes:
-        """Start over with these."""
-        self._rows = {row.id: row for row in rows}
-        return Changes(list(self._rows), self._arrange())
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Of all jobs, shown or not, by state."""
+        return +self._counts
 
     def row(self, job: JobId) -> JobRow | None:
         return self._rows.get(job)
 
-    def rows(self) -> Iterable[JobRow]:
+    def rows(self) -> Collection[JobRow]:
         """All of them, shown or not."""
         return self._rows.values()
 
     def place(self, job: JobId) -> int | None:
         """Where it is shown; None when it is not."""
-        return self._places.get(job)
+        row = self._rows.get(job)
+        return None if row is None else self._keyed().place(self._keys([row])[0])
+
+    def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
+        """Take over rows that are new or different, and forget those that are gone."""
+        now = {row.id: row for row in changed}
+        ordered = self._keyed()
+        before = [row for job in (*now, *removed) if (row := self._rows.get(job)) is not None]
+        old = {
+            row.id: key for row, key in zip(before, self._keys(before), strict=True) if ordered.place(key) is not None
+        }
+        self._take(before, now)
+        passing = self._passing(now.values())
+        new = {row.id: key for row, key in zip(passing, self._keys(passing), strict=True)}
+        gone = [key for job, key in old.items() if new.get(job) != key]
+        come = [(key, job) for job, key in new.items() if old.get(job) != key]
+        if gone or come:
+            ordered.move(gone, come)
+            self._order = ordered.ids
+        return Changes(list(new), bool(gone or come))
+
+    def replace_all(self, rows: Iterable[JobRow]) -> Changes:
+        """Start over with these."""
+        self._rows = {}
+        self._counts.clear()
+        self._memory.clear()
+        self._take((), {row.id: row for row in rows})
+        return Changes(list(self._rows), self.renew())
 
     def filter_by(self, text: str) -> None:
         """Show what matches. Raises `FilterError`, and then nothing has changed."""
-        compile_filter(text, JOBS)
-        self._filter = text
-        self._arrange()
+        self._filter = compile_filter(text, JOBS, self._memory)
+        longer = _ONE_WORD.fullmatch(self._text) is not None and _ONE_WORD.fullmatch(text) is not None
+        narrower = longer and text.startswith(self._text)
+        self._text = text
+        self._arrange([self._rows[job] for job in self._order] if narrower else self._rows.values())
 
     def show_mine(self, mine: bool) -> None:
         self.mine = mine
-        self._arrange()
+        self.renew()
 
     def sort_by(self, column: str, *, descending: bool) -> None:
+        """By the column of this name; empty: in order of submission."""
         self.sort_column, self.descending = column, descending
-        self._arrange()
+        self.renew()
 
-    def _arrange(self) -> bool:
-        before = self.order
-        rows = list(self._matching())
-        column = JOBS.find(self.sort_column) if self.sort_column else None
-        if column is not None:
-            facts = dict(zip((row.id for row in rows), column.facts(rows, self._context()), strict=True))
-            rows.sort(key=lambda row: _key(facts[row.id]), reverse=self.descending)
-        self.order = [row.id for row in rows]
-        self._places = {job: place for place, job in enumerate(self.order)}
-        return self.order != before
+    def renew(self) -> bool:
+        """Judge everything as of now, and whether that shows other rows or another order: times go on by themselves."""
+        before = self._order
+        self._arrange(self._rows.values())
+        return self._order != before
 
-    def _matching(self) -> Iterable[JobRow]:
+    def _take(self, before: Iterable[JobRow], now: Mapping[JobId, JobRow]) -> None:
+        for row in before:
+            self._counts[row.state] -= 1
+            self._memory.forget(row.id)
+            if row.id not in now:
+                del self._rows[row.id]
+        self._counts.update(row.state for row in now.values())
+        self._rows |= now
+
+    def _arrange(self, rows: Iterable[JobRow]) -> None:
         context = self._context()
-        rows: Iterable[JobRow] = self._rows.values()
+        self._judged = lambda: context
+        ordered = sorted_rows(sorted(self._passing(rows), key=_id), self._sorting(), context)
+        self._order = list(map(_id, ordered))
+        self._ordered = None
+
+    def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:
+        context = self._context()
         if self.mine:
             rows = [row for row in rows if row.user == context.user]
-        if self._filter:
-            matches = compile_filter(self._filter, JOBS)
-            rows = [row for row in rows if matches(row, context)]
-        return rows
+        return self._filter.passing(rows, context)
 
+    def _sorting(self) -> list[tuple[Column, bool]]:
+        column = JOBS.find(self.sort_column)
+        return [] if column is None else [(column, self.descending)]
 
-def _key(fact: object) -> tuple[bool, object]:
-    """What is not known stands last."""
-    return (fact is None, "" if fact is None else fact)
+    def _keyed(self) -> Ordered[JobId]:
+        if self._ordered is None:
+            rows = [self._rows[job] for job in self._order]
+            self._ordered = Ordered(self._keys(rows), list(self._order))
+        return self._ordered
+
+    def _keys(self, rows: Sequence[JobRow]) -> list[Any]:
+        """What the rows are ordered by: the sorted column as of the moment it was sorted, then the id."""
+        parts: list[list[Any]] = [list(map(_id, rows))]
+        for column, descending in self._sorting():
+            parts[:0] = key_parts(column, column.facts(rows, self._judged()), descending=descending)
+        return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))

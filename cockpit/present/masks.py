@@ -1,0 +1,120 @@
+"""Tests of many rows at once, column by column: a hundred thousand of them in the time of a frame.
+
+Cells repeat, so each distinct fact is looked at once; a column whose cells cannot hold a word is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import attrgetter, not_, or_
+from typing import Any, Final
+
+from cockpit.present.columns import Column, Context, Kind, fact_text
+from cockpit.present.safe import safe
+
+Mask = Callable[[Sequence[Any], Context], list[bool]]
+"""Which of the rows pass."""
+
+SAMPLE: Final = 256
+"""Values from which it is told whether a column repeats itself."""
+
+_FIGURES: Final = frozenset("0123456789.-–+e")
+_ALPHABETS: Final = {
+    Kind.INTEGER: _FIGURES,
+    Kind.NUMBER: _FIGURES,
+    Kind.FRACTION: _FIGURES | {"/"},
+    Kind.SECONDS: _FIGURES | {":"},
+    Kind.MOMENT: _FIGURES | set(": "),
+    Kind.MIB: _FIGURES | set("kmgt"),
+}
+"""Every character of a cell of this kind that its column does not put into words of its own."""
+
+
+def none(rows: Sequence[Any]) -> list[bool]:
+    return [False] * len(rows)
+
+
+def negated(mask: Mask) -> Mask:
+    return lambda rows, context: list(map(not_, mask(rows, context)))
+
+
+def any_of(masks: Iterable[Mask]) -> Mask:
+    """Rows that pass at least one."""
+    first, *others = masks
+    if not others:
+        return first
+
+    def either(rows: Sequence[Any], context: Context) -> list[bool]:
+        found = first(rows, context)
+        for mask in others:
+            more = mask(rows, context)
+            if any(more):
+                found = list(map(or_, found, more))
+        return found
+
+    return either
+
+
+def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
+    """Rows whose fact in this column passes."""
+    return lambda rows, context: _by_value(column.facts(rows, context), lambda fact: test(fact, context))
+
+
+def containing(column: Column, word: str) -> Mask:
+    """Rows in whose cell of this column the word stands, in whatever case."""
+    wanted = word.casefold()
+    alphabet = _ALPHABETS.get(column.kind)
+    if column.words is None and alphabet is not None and not alphabet.issuperset(wanted):
+        return lambda rows, _: none(rows)
+    if column.words is not None:
+        return lambda rows, context: _shown(column, wanted, rows, context)
+
+    def found(rows: Sequence[Any], context: Context) -> list[bool]:
+        facts = column.facts(rows, context)
+        if column.kind is Kind.TEXT and _hardly_repeats(facts):
+            return _in_texts(wanted, facts)
+        return _by_value(facts, lambda fact: wanted in _searched(column, fact, context))
+
+    return found
+
+
+def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
+    """For a column whose cell says more than its fact."""
+
+    def found(row: object) -> bool:
+        (text,) = column.texts((row,), context)
+        return wanted in text.casefold() or (
+            column.kind is Kind.TEXT and wanted in f"{column.fact(row, context)}".casefold()
+        )
+
+    if not column.words_from:
+        return list(map(found, rows))
+    keys = list(map(attrgetter(*column.words_from), rows))
+    passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if found(row)}
+    return [key in passing for key in keys] if passing else none(rows)
+
+
+def _searched(column: Column, fact: object, context: Context) -> str:
+    """What is searched in: the cell as shown, and the fact where the cell shows less."""
+    shown = fact_text(column.kind, fact, context)
+    return shown.casefold() if fact is None or shown == fact else f"{shown}\n{fact}".casefold()
+
+
+def _hardly_repeats(values: list[Any]) -> bool:
+    return len(set(values[:SAMPLE])) > SAMPLE // 2
+
+
+def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
+    found = [text is not None and wanted in text.casefold() for text in texts]
+    for place, text in enumerate(texts):
+        if text is not None and not found[place] and not (text.isascii() and text.isprintable()):
+            found[place] = wanted in safe(text).casefold()
+    return found
+
+
+def _by_value(values: list[Any], test: Callable[[Any], bool]) -> list[bool]:
+    try:
+        passing: set[Hashable] = {value for value in set(values) if test(value)}
+    except TypeError:
+        return [test(value) for value in values]
+    return [value in passing for value in values] if passing else none(values)
