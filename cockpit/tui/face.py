@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
-from textual.app import App
+from cockpit.tui.painting import TightPainting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Pace(Protocol):
     def resume(self) -> None: ...
 
 
-class Face(App[int]):
+class Face(TightPainting):
     """The application as its parts see it."""
 
     backend: Backend
