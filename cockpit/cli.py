@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -26,9 +27,10 @@ DEMO = "demo"
 
 
 def command() -> NoReturn:
-    """The installed command. It ends at once: everything is written, and taking ten thousand rows apart takes longer
-    than leaving them to the kernel."""
+    """The installed command. Once all is written and put away it ends at once: taking ten thousand rows apart takes
+    longer than leaving them to the kernel."""
     code = main()
+    atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does before the same end; nothing public does it
     sys.stderr.flush()
     os._exit(code)
 
@@ -143,9 +145,9 @@ def live(cluster: str | None) -> LiveBackend:
 
     name = _cluster_name(cluster)
     if name == SYSTEM or (not name and _system_runs()):
-        way = Way(system_paths(), owner=0, starts=False)
+        way = Way(system_paths(), system=True)
     else:
-        way = Way(_configured(_own_places()), owner=os.geteuid(), starts=True)
+        way = Way(_configured(_own_places()))
     return LiveBackend(way, SystemClock().now, Random())  # noqa: S311 - spreads retries over time
 
 
@@ -216,7 +218,7 @@ def _to_own() -> Channel:
     from cockpit.backends.local.start import start
 
     places = _own_places()
-    return connect_to(places, owner=os.geteuid()) or start(_configured(places))
+    return connect_to(places) or start(_configured(places))
 
 
 def _to_system() -> Channel:
@@ -232,7 +234,7 @@ def _to_system_if_it_runs() -> Channel | None:
     from cockpit.backends.local.start import connect as connect_to
     from cockpit.config.places import system_paths
 
-    return connect_to(system_paths(), owner=0)
+    return connect_to(system_paths(), system=True)
 
 
 def _system_runs() -> bool:

@@ -48,7 +48,7 @@ class InProcessBackend:
 
     async def jobs(self, *, ended: bool = False) -> list[JobRow]:
         pages = operations.jobs(self._engine, self._asked, messages.JobsArgs(ended))
-        return [row async for page in pages for row in rows_of(_page(page))]
+        return [row async for page in pages for row in rows_of(_decoded(page, JobsPage))]
 
     async def job(self, job: JobId) -> JobDetail:
         return await operations.job(self._engine, self._asked, messages.JobArgs(job))
@@ -60,7 +60,7 @@ class InProcessBackend:
         return await operations.holds(self._engine, self._asked, _NOTHING)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return await operations.list_events(self._engine, self._asked, messages.EventsArgs(job, after, limit))
+        return list(await operations.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""
@@ -121,14 +121,9 @@ class InProcessBackend:
         return JobsDelta(tuple(subscription.sent.values()), gone, self._engine.host.machine.state.seq)
 
 
-def _decoded(encoded: bytes, answer: type[T]) -> T:
+def _decoded(encoded: bytes | msgspec.Raw, answer: type[T]) -> T:
     return msgspec.msgpack.decode(encoded, type=answer)
 
 
 def _ids(numbers: Sequence[int]) -> tuple[JobId, ...]:
     return tuple(map(JobId, numbers))
-
-
-def _page(page: JobsPage | msgspec.Raw) -> JobsPage:
-    """The engine keeps pages as it sends them."""
-    return page if isinstance(page, JobsPage) else msgspec.msgpack.decode(page, type=JobsPage)

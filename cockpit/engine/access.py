@@ -9,11 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
+from cockpit.model.ids import JobId
+from cockpit.model.reasons import WouldDelay
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cockpit.model.job import Job, Submitter
+    from cockpit.model.reasons import Explanation, Reason
+
+HIDDEN_JOB = JobId(0)
+"""Stands for a job that the asker may not see."""
 
 
 class Actor(msgspec.Struct, frozen=True):
@@ -37,3 +46,24 @@ def refuse_unseen(actor: Actor, job: Job | None, job_id: int) -> Refusal | None:
     if job is None or not may_see(actor, job):
         return Refusal(RefusalKind.NOT_FOUND, f"There is no job {job_id}. `cockpit jobs --all` lists yours.")
     return None
+
+
+def shown_reason(actor: Actor, reason: Reason | None, jobs: Mapping[JobId, Job]) -> Reason | None:
+    """A reason without the job that it names, where the actor may not see that."""
+    if actor.admin or not isinstance(reason, WouldDelay) or _sees(actor, reason.ahead, jobs):
+        return reason
+    return replace(reason, ahead=HIDDEN_JOB)
+
+
+def shown_explanation(actor: Actor, explanation: Explanation, jobs: Mapping[JobId, Job]) -> Explanation:
+    """An explanation that names only jobs which the actor may see; the place in the queue counts all."""
+    return replace(
+        explanation,
+        reason=shown_reason(actor, explanation.reason, jobs),
+        ahead=tuple(job for job in explanation.ahead if _sees(actor, job, jobs)),
+    )
+
+
+def _sees(actor: Actor, job: JobId, jobs: Mapping[JobId, Job]) -> bool:
+    found = jobs.get(job)
+    return actor.admin or (found is not None and may_see(actor, found))

@@ -158,6 +158,7 @@ def _(body: events.NodesChanged, state: ClusterState, _record: events.EventRecor
 
 @_apply.register(events.ShellOpened)
 @_apply.register(events.EngineStarted)
+@_apply.register(events.EngineStopAsked)
 @_apply.register(events.EngineStopped)
 def _(_body: object, _state: ClusterState, _record: events.EventRecord) -> None:
     """Facts for the time line; the state does not depend on them."""

@@ -17,6 +17,8 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS, text_error
+from cockpit.model.spec import DAY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +39,7 @@ Decision = list[EventBody] | Refusal
 def hold(job: Job, actor: str) -> Decision:
     """A person keeps a queued job from starting."""
     if job.state is not JobState.QUEUED:
-        return _conflict(f"Job {job.id} is {job.state}; only a queued job can be held.")
+        return _conflict(f"Job {job.id} {_stands(job)}; only a queued job can be held.")
     if job.held_by:
         return _conflict(f"Job {job.id} is already held by {job.held_by}.")
     return [events.JobHeld(job.id, actor)]
@@ -46,7 +48,7 @@ def hold(job: Job, actor: str) -> Decision:
 def release(job: Job) -> Decision:
     """The opposite of `hold`."""
     if job.state is not JobState.QUEUED or not job.held_by:
-        return _conflict(f"Job {job.id} is not held; it is {job.state}.")
+        return _conflict(f"Job {job.id} is not held; it {_stands(job)}.")
     return [events.JobReleased(job.id)]
 
 
@@ -62,6 +64,8 @@ def delete(job: Job) -> Decision:
 
 def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
     """Stop a job: a queued one at once, a running one after its grace period (0: at once)."""
+    if grace_seconds is not None and (error := GRACE_SECONDS.error(grace_seconds)):
+        return _invalid(f"grace: {error}.")
     if job.ended:
         return _conflict(f"Job {job.id} has already ended ({job.state}).")
     if job.state is JobState.QUEUED:
@@ -83,13 +87,16 @@ def cancel_all(machine: Machine, now: Millis) -> list[EventBody]:
     return decided
 
 
-def extend_hold(job: Job, seconds: int) -> Decision:
+def extend_hold(job: Job, now: Millis, seconds: int) -> Decision:
     """Keep a failed container longer."""
     if job.held_until is None:
         return _not_kept(job)
     if seconds <= 0:
-        return Refusal(RefusalKind.INVALID, "by: a hold is extended by a positive time, such as 2h.")
-    return [events.HoldExtended(job.id, Millis(job.held_until + seconds * 1000))]
+        return _invalid("by: a hold is extended by a positive time, such as 2h.")
+    until = Millis(job.held_until + seconds * 1000)
+    if until > now + WINDOW_SECONDS.high * 1000:
+        return _invalid(f"by: a container is kept for at most {WINDOW_SECONDS.high // DAY_SECONDS} days from now.")
+    return [events.HoldExtended(job.id, until)]
 
 
 def end_hold(job: Job) -> Decision:
@@ -99,11 +106,13 @@ def end_hold(job: Job) -> Decision:
     return [events.HoldEnded(job.id, HoldEndCause.ENDED)]
 
 
-def open_shell(job: Job, rank: int, command: tuple[str, ...]) -> Decision:
-    """Enter a replica's container, running or kept."""
+def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") -> Decision:
+    """Enter a replica's container, running or kept. `term`: the terminal's kind, where there is one."""
+    if error := _entry_error(command, term):
+        return _invalid(error)
     attempt = job.attempt
     if attempt is None or (job.ended and not job.kept):
-        return _conflict(f"Job {job.id} is {job.state}; there is no container to enter.{_why_not_kept(job)}")
+        return _conflict(f"Job {job.id} {_stands(job)}; there is no container to enter.{_why_not_kept(job)}")
     if not 0 <= rank < len(attempt.replicas):
         return Refusal(
             RefusalKind.NOT_FOUND, f"Job {job.id} has replicas 0 to {len(attempt.replicas) - 1}; there is no {rank}."
@@ -227,12 +236,28 @@ def only_in_accounting(job_id: int) -> Refusal:
     return _conflict(f"Job {job_id} ended some time ago; only its record is left.")
 
 
+def _stands(job: Job) -> str:
+    """`is queued`, `has ended (succeeded)`."""
+    return f"has ended ({job.state})" if job.ended else f"is {job.state}"
+
+
+def _entry_error(command: tuple[str, ...], term: str) -> str | None:
+    if command and (error := text_error(" ".join(command), COMMAND_BYTES)):
+        return f"command: {error}."
+    error = text_error(term, LABEL_LENGTH, least=0)
+    return f"term: {error}." if error else None
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(RefusalKind.INVALID, message)
+
+
 def _conflict(message: str) -> Refusal:
     return Refusal(RefusalKind.CONFLICT, message)
 
 
 def _not_kept(job: Job) -> Refusal:
-    return _conflict(f"Job {job.id} is {job.state} and has no kept container.{_why_not_kept(job)}")
+    return _conflict(f"Job {job.id} {_stands(job)} and has no kept container.{_why_not_kept(job)}")
 
 
 def _why_not_kept(job: Job) -> str:

@@ -68,7 +68,7 @@ class Machine:
         match record.body:
             case events.NodesChanged():
                 self._nodes_version = record.seq
-            case events.ShellOpened() | events.EngineStarted() | events.EngineStopped():
+            case events.ShellOpened() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
                 pass
             case events.JobArchived(job=job):
                 self._forget(job)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MAX_JOBS = 100_000
 """Live jobs at once; beyond it submissions are refused rather than everything getting slow."""
 
+MOST_ERRORS = 1000
+"""Told of one request: the answer must fit into a frame."""
+
 _FIELD = {
     Resource.CPUS: "cpus",
     Resource.MEMORY: "memory",
@@ -46,13 +49,13 @@ def submit(machine: Machine, specs: Sequence[JobSpec], submitter: Submitter) -> 
     taken: set[tuple[str, str]] = set()
     for index, spec in enumerate(specs):
         prefix = f"jobs[{index}]." if len(specs) > 1 else ""
-        errors = _errors(machine, spec, _project(spec, submitter), taken)
+        errors = _errors(machine, spec, submitter, taken)
         lines += [prefix + error for error in errors]
         if not errors and (reason := never_fits(spec, machine.state.nodes)) is not None:
             reasons.append((prefix + _field(spec, reason), reason))
         taken.add((_project(spec, submitter), spec.name))
     if lines or reasons:
-        return Refusal(RefusalKind.INVALID, "\n".join(lines), tuple(reasons))
+        return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
     return _events(machine, specs, submitter)
 
 
@@ -62,8 +65,8 @@ def edit(machine: Machine, job: Job, spec: JobSpec) -> list[EventBody] | Refusal
         return Refusal(RefusalKind.CONFLICT, f"Job {job.id} is {job.state}; only a queued job can be edited.")
     other = machine.live_job_named(job.project, spec.name)
     errors = submission_errors(spec)
-    if other not in {None, job.id}:
-        errors.append(f"name: job {other} of project {job.project} already has this name; choose another")
+    if other is not None and other != job.id:
+        errors.append(_taken(machine, other, job.submitter))
     reason = None if errors else never_fits(spec, machine.state.nodes)
     if errors or reason is not None:
         reasons = ((_field(spec, reason), reason),) if reason is not None else ()
@@ -71,18 +74,32 @@ def edit(machine: Machine, job: Job, spec: JobSpec) -> list[EventBody] | Refusal
     return [events.JobEdited(job.id, spec)]
 
 
+def _bounded(lines: list[str]) -> list[str]:
+    more = len(lines) - MOST_ERRORS
+    return [*lines[:MOST_ERRORS], f"… and {more} more errors"] if more > 0 else lines
+
+
 def _project(spec: JobSpec, submitter: Submitter) -> str:
     return spec.project or submitter.name
 
 
-def _errors(machine: Machine, spec: JobSpec, project: str, taken: set[tuple[str, str]]) -> list[str]:
+def _errors(machine: Machine, spec: JobSpec, submitter: Submitter, taken: set[tuple[str, str]]) -> list[str]:
     errors = submission_errors(spec)
+    project = _project(spec, submitter)
     other = machine.live_job_named(project, spec.name)
     if other is not None:
-        errors.append(f"name: job {other} of project {project} already has this name; choose another or end that job")
+        errors.append(_taken(machine, other, submitter))
     elif (project, spec.name) in taken:
         errors.append(f"name: another job of this submission has the same name in project {project}")
     return errors
+
+
+def _taken(machine: Machine, other: JobId, submitter: Submitter) -> str:
+    """Of another user's job nothing is told but that there is one."""
+    job = machine.state.jobs[other]
+    if job.submitter.uid != submitter.uid:
+        return f"name: another job of project {job.project} already has this name; choose another"
+    return f"name: job {other} of project {job.project} already has this name; choose another or end that job"
 
 
 def _field(spec: JobSpec, reason: Reason) -> str:

@@ -55,6 +55,8 @@ def job_row(job: Job, reason: Reason | None) -> JobRow:
         pool=job.spec.pool or "",
         output=job.spec.output,
         algorithm=job.spec.algorithm.path if job.spec.algorithm is not None else "",
+        oom=job.exit is not None and job.exit.oom,
+        lost=job.exit.lost if job.exit is not None else "",
     )
 
 

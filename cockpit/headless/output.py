@@ -47,6 +47,8 @@ def write_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Cont
     write(columns, shown, args, context, streams)
     if not rows:
         streams.hint(table.empty)
+    elif not shown:
+        streams.hint(f"None of {len(rows)} {table.name} passes the filter.")
 
 
 def chosen_columns(table: Table, args: Namespace) -> tuple[Column, ...]:
@@ -97,9 +99,10 @@ def _write_grid(
 ) -> None:
     from cockpit.headless.grid import grid_lines
 
-    fits = streams.stdout.isatty() and args.output == Form.TABLE
-    room = streams.columns if fits else None
-    lines = grid_lines(columns, rows, context, header=not args.no_header, room=room)
+    person = streams.stdout.isatty()
+    room = streams.columns if person and args.output == Form.TABLE else None
+    header = not args.no_header and bool(rows or not person)
+    lines = grid_lines(columns, rows, context, header=header, room=room)
     streams.text("".join(f"{line}\n" for line in lines))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -35,6 +36,10 @@ class LogChunk(msgspec.Struct, frozen=True):
     """Nothing will be added after `data`."""
 
 
+TerminalSize = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+"""As the kernel keeps it."""
+
+
 class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Enter a replica's container, running or kept."""
 
@@ -44,6 +49,6 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: an interactive shell."""
     terminal: bool = False
     """Give it a pseudo terminal; else three pipes."""
-    rows: int = 24
-    columns: int = 80
+    rows: TerminalSize = 24
+    columns: TerminalSize = 80
     term: str = "xterm-256color"

@@ -143,6 +143,13 @@ class EngineStarted(msgspec.Struct, frozen=True, tag="engine_started"):
     pid: int
 
 
+class EngineStopAsked(msgspec.Struct, frozen=True, tag="engine_stop_asked"):
+    """An administrator wants the engine to end."""
+
+    jobs: bool = False
+    """After stopping every job."""
+
+
 class EngineStopped(msgspec.Struct, frozen=True, tag="engine_stopped"):
     version: str
 
@@ -165,6 +172,7 @@ EventBody = (
     | JobArchived
     | NodesChanged
     | EngineStarted
+    | EngineStopAsked
     | EngineStopped
 )
 

@@ -47,6 +47,10 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     pool: str = ""
     output: str = ""
     algorithm: str = ""
+    oom: bool = False
+    """Its memory limit ended it."""
+    lost: str = ""
+    """Why it is unknown how its command ended: a sentence."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ def event_kind(body: events.EventBody) -> str:
 def event_job(body: events.EventBody) -> JobId | None:
     """The job that it is about; None for events of the cluster."""
     match body:
-        case events.NodesChanged() | events.EngineStarted() | events.EngineStopped():
+        case events.NodesChanged() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
             return None
         case _:
             return body.job
@@ -39,6 +39,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             return f"the cluster has {units.counted(len(body.nodes), 'node')}: {listed(n.name for n in body.nodes)}"
         case events.EngineStarted():
             return f"the engine {safe(body.version)} started as process {body.pid}"
+        case events.EngineStopAsked():
+            return "the engine was asked to stop" + (", with every job" if body.jobs else "")
         case events.EngineStopped():
             return f"the engine {safe(body.version)} stopped"
         case _:
@@ -117,11 +119,8 @@ def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
 
 
 def exit_sentence(status: ExitStatus) -> str:
-    """`exit 3`, `exit 137, killed by SIGKILL: it used more memory than it asked for`."""
-    if status.lost:
-        return safe(status.lost)
-    memory = ": it used more memory than it asked for" if status.oom else ""
-    return exit_words(status.shell_code) + memory
+    """`exit 3`, `exit 137: it used more memory than it asked for`, or why it is unknown."""
+    return safe(status.lost) or exit_words(status.shell_code, oom=status.oom)
 
 
 def _placement(placement: Placement) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from operator import attrgetter
+from itertools import islice
+from operator import attrgetter, gt
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cockpit.present.filters import compile_filter
 from cockpit.present.ordered import Ordered
 from cockpit.present.searching import SearchMemory
-from cockpit.present.sorting import key_parts, sorted_rows
+from cockpit.present.sorting import key_parts, sorted_places
 from cockpit.present.tables.jobs import JOBS
 
 if TYPE_CHECKING:
@@ -139,8 +140,12 @@ class JobList:
     def _arrange(self, rows: Iterable[JobRow]) -> None:
         context = self._context()
         self._judged = lambda: context
-        ordered = sorted_rows(sorted(self._passing(rows), key=_id), self._sorting(), context)
-        self._order = list(map(_id, ordered))
+        passing = self._passing(rows)
+        ids = list(map(_id, passing))
+        if any(map(gt, ids, islice(ids, 1, None))):
+            passing.sort(key=_id)
+            ids.sort()
+        self._order = [ids[place] for place in sorted_places(passing, self._sorting(), context)]
         self._ordered = None
 
     def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:

@@ -46,7 +46,8 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
             return _no_eligible_node(reason)
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
-            return f"would fit now, but would delay {reason.ahead}, which is to start by {start}"
+            ahead = reason.ahead or "another user's job"
+            return f"would fit now, but would delay {ahead}, which is to start by {start}"
         case _:
             assert_never(reason)
 

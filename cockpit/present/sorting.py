@@ -8,6 +8,8 @@ from typing import Any, Final, TypeVar
 from cockpit.present.columns import Column, Context, Fraction, Kind
 
 Row = TypeVar("Row")
+SortKey = tuple[Column, bool]
+"""A column and whether it descends; the most important key comes first."""
 SAMPLE: Final = 256
 """Values from which it is told whether a column repeats itself."""
 
@@ -17,31 +19,35 @@ _MIRRORED: Final = bytes(range(255, -1, -1))
 _LAST: Final = b"\xff"
 
 
-def sorted_rows(rows: Sequence[Row], keys: Sequence[tuple[Column, bool]], context: Context) -> list[Row]:
-    """`keys` are columns with whether they descend, the most important first. Stable."""
-    ordered = list(rows)
+def sorted_rows(rows: Sequence[Row], keys: Sequence[SortKey], context: Context) -> list[Row]:
+    """The rows in the order of the keys. Stable."""
+    return [rows[place] for place in sorted_places(rows, keys, context)]
+
+
+def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context) -> list[int]:
+    """The same as places in `rows`."""
+    places = list(range(len(rows)))
     for column, descending in reversed(keys):
-        values = comparables(column, column.facts(ordered, context))
-        ordered = [ordered[place] for place in _sorted_places(values, descending=descending)]
-    return ordered
+        values = comparables(column, column.facts(rows, context))
+        often = len(set(values[:SAMPLE])) <= SAMPLE // 4
+        places = (_by_bucket if often else _one_by_one)(places, values, descending)
+    return places
 
 
-def _sorted_places(values: Sequence[Any], *, descending: bool) -> list[int]:
-    """Places of the values in their order. Values that repeat are sorted once."""
-    if len(set(values[:SAMPLE])) > SAMPLE // 4:
-        return _sorted_one_by_one(values, descending=descending)
+def _by_bucket(places: Sequence[int], values: Sequence[Any], descending: bool) -> list[int]:
+    """Where values repeat: each is sorted once."""
     buckets: dict[Any, list[int]] = {value: [] for value in set(values)}
-    for place, value in enumerate(values):
-        buckets[value].append(place)
+    for place in places:
+        buckets[values[place]].append(place)
     absent = buckets.pop(None, [])
     return [place for value in sorted(buckets, reverse=descending) for place in buckets[value]] + absent
 
 
-def _sorted_one_by_one(values: Sequence[Any], *, descending: bool) -> list[int]:
+def _one_by_one(places: Sequence[int], values: Sequence[Any], descending: bool) -> list[int]:
     if None not in values:
-        return sorted(range(len(values)), key=values.__getitem__, reverse=descending)
-    present = [place for place, value in enumerate(values) if value is not None]
-    absent = [place for place, value in enumerate(values) if value is None]
+        return sorted(places, key=values.__getitem__, reverse=descending)
+    present = [place for place in places if values[place] is not None]
+    absent = [place for place in places if values[place] is None]
     return sorted(present, key=values.__getitem__, reverse=descending) + absent
 
 

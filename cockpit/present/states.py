@@ -6,7 +6,9 @@ from typing import Final, assert_never
 
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, JobState
+from cockpit.model.view import JobRow
 from cockpit.present import units
+from cockpit.present.safe import safe
 
 GLYPHS: Final = {
     JobState.QUEUED: "◌",
@@ -63,27 +65,30 @@ def ending_sentence(cause: EndCause) -> str:
             assert_never(cause)
 
 
-def end_sentence(cause: EndCause, exit_code: int | None, time_limit_seconds: int) -> str:
+def end_sentence(row: JobRow, cause: EndCause) -> str:
     """How a job ended; empty when it simply succeeded."""
     match cause:
         case EndCause.EXIT:
-            return exit_words(exit_code) if exit_code else ""
+            return exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
         case EndCause.STOP:
             return "stopped by a person"
         case EndCause.TIME_LIMIT:
-            return f"reached its time limit of {units.spoken(time_limit_seconds)}"
+            return f"reached its time limit of {units.spoken(row.time_limit_seconds)}"
         case EndCause.START_FAILED:
-            return "its container could not be made"
+            return safe(row.lost) or "its container could not be made"
         case EndCause.LOST:
-            return "its container was lost"
+            return safe(row.lost) or "its container was lost"
         case _:
             assert_never(cause)
 
 
-def exit_words(code: int | None) -> str:
-    """`exit 3`; `exit 137, killed by SIGKILL`."""
+def exit_words(code: int | None, *, oom: bool = False) -> str:
+    """`exit 3`; `exit 139, killed by SIGSEGV`; `exit 137: it used more memory than it asked for`."""
     signal = _SIGNALS.get((code or 0) - 128)
-    return f"exit {'unknown' if code is None else code}" + (f", killed by {signal}" if signal else "")
+    number = f"exit {'unknown' if code is None else code}"
+    if oom:
+        return f"{number}: it used more memory than it asked for"
+    return number + (f", killed by {signal}" if signal else "")
 
 
 _SIGNALS: Final = {

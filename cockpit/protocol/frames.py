@@ -7,6 +7,7 @@ A frame is a 4-byte big-endian length and that many bytes of msgpack. The engine
 from __future__ import annotations
 
 import struct
+from typing import Annotated
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     op: str
     args: msgspec.Raw = msgspec.Raw(b"\x80")
     """A map; the default is the empty one."""
-    request: str = ""
+    request: Annotated[str, msgspec.Meta(max_length=128)] = ""
     """Client-made id of an acting request: a repeat gets the first answer."""
 
 
@@ -50,8 +51,11 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def frame(message: msgspec.Struct) -> bytes:
-    """Header and body of one message."""
+    """Header and body of one message. Raises `ValueError` when the body exceeds `MAX_FRAME`."""
     body = msgspec.msgpack.encode(message)
+    if len(body) > MAX_FRAME:
+        msg = f"a message of {len(body)} bytes exceeds the {MAX_FRAME} that a frame may have"
+        raise ValueError(msg)
     return HEADER.pack(len(body)) + body
 
 

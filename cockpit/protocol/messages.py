@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from cockpit.model.spec import JobSpec
+
+LONGEST_WAIT_SECONDS = 1e9
 
 
 class NoArgs(msgspec.Struct, frozen=True):
@@ -55,7 +59,7 @@ class ExtendArgs(msgspec.Struct, frozen=True):
 
 class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     job: int
-    timeout_seconds: float | None = None
+    timeout_seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT_SECONDS)] | None = None
 
 
 class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):

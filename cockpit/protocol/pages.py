@@ -8,18 +8,22 @@ import msgspec
 
 from cockpit.model.reasons import Reason
 from cockpit.model.view import JobRow
+from cockpit.protocol.frames import MAX_FRAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 PAGE_ROWS = 5_000
+PIECE_BYTES = 1 << 20
+"""Of encoded records in one frame, except where one record alone is larger."""
 
 
 def _columns_type() -> type[msgspec.Struct]:
-    fields = [
-        (field.name, list[int | None] if field.name == "reason" else list[field.type])  # type: ignore[name-defined] # read at run time
-        for field in msgspec.structs.fields(JobRow)
-    ]
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(JobRow):
+        kind = list[int | None] if field.name == "reason" else list[field.type]  # type: ignore[name-defined] # read at run time
+        required = field.default is msgspec.NODEFAULT
+        fields.append((field.name, kind) if required else (field.name, kind, msgspec.field(default_factory=list)))
     return msgspec.defstruct("JobColumns", fields, array_like=True, frozen=True)
 
 
@@ -27,7 +31,9 @@ if TYPE_CHECKING:
     JobColumns = msgspec.Struct
 else:
     JobColumns = _columns_type()
-"""One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`."""
+"""One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`. The last ones may be
+missing: an older engine does not know them.
+"""
 
 
 class JobsPage(msgspec.Struct, frozen=True, tag="page"):
@@ -62,6 +68,7 @@ _astuple = msgspec.structs.astuple
 _FIELDS = JobRow.__struct_fields__
 _TYPES = [field.type for field in msgspec.structs.fields(JobRow)]
 _REASON = _FIELDS.index("reason")
+_DEFAULTS = dict(zip(range(len(_FIELDS))[-len(JobRow.__struct_defaults__) :], JobRow.__struct_defaults__, strict=True))
 
 
 def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> JobsPage:
@@ -72,11 +79,48 @@ def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> Job
     return JobsPage(JobColumns(*columns), tuple(places), counts or {})
 
 
+def encoded_pages(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> Iterator[msgspec.Raw]:
+    """Rows in one page, or in several where one would not fit into a frame; the first has the counts."""
+    page = msgspec.Raw(msgspec.msgpack.encode(page_of(rows, counts)))
+    if fits(page) or len(rows) < 2:
+        yield page
+        return
+    middle = len(rows) // 2
+    yield from encoded_pages(rows[:middle], counts)
+    yield from encoded_pages(rows[middle:])
+
+
+def start_over(version: int) -> JobsChange:
+    """What a subscriber is told who cannot be told the changes."""
+    return JobsChange(version, page_of([]), resync=True)
+
+
+def fits(encoded: msgspec.Raw) -> bool:
+    """Whether a frame holds it, with room for what stands around it."""
+    return memoryview(encoded).nbytes <= MAX_FRAME - 1024
+
+
 def rows_of(page: JobsPage) -> list[JobRow]:
     """Columns turned back into rows."""
     columns = list(_astuple(page.columns))
     columns[_REASON] = [None if place is None else page.reasons[place] for place in columns[_REASON]]
+    for at, default in _DEFAULTS.items():
+        columns[at] = columns[at] or [default] * len(columns[0])
     return [JobRow(*values) for values in zip(*columns, strict=True)]
+
+
+def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
+    """Records, encoded, in lists that fit into a frame. At least one list."""
+    piece: list[msgspec.Raw] = []
+    size = 0
+    for record in records:
+        encoded = msgspec.msgpack.encode(record)
+        if piece and size + len(encoded) > PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(msgspec.Raw(encoded))
+        size += len(encoded)
+    yield piece
 
 
 def changed_columns(before: JobRow, after: JobRow) -> dict[int, Any]:

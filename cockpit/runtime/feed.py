@@ -7,12 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
-from cockpit.engine.access import may_see
+from cockpit.engine.access import may_see, shown_reason
 from cockpit.engine.views import job_row
 from cockpit.model.reasons import NotEvaluated
-from cockpit.protocol.frames import raw
-from cockpit.protocol.pages import PAGE_ROWS, JobsChange, JobsPage, changed_columns, page_of
+from cockpit.protocol.pages import PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
@@ -47,24 +47,24 @@ class JobFeed:
         jobs = self._host.machine.state.jobs
         if actor.admin:
             return list(self._rows.values())
-        return [row for job, row in self._rows.items() if may_see(actor, jobs[job])]
+        return [self._shown(actor, row) for job, row in self._rows.items() if may_see(actor, jobs[job])]
 
     def live_pages(self, actor: Actor) -> list[msgspec.Raw]:
         """Encoded pages of the live and held jobs that the actor may see; made once for all who see everything."""
         rows = self.rows(actor)
         if actor.admin and self._live is not None:
             return self._live
-        pages = [raw(page) for page in self.pages([row for row in rows if _is_live(row)])]
+        pages = list(self.pages([row for row in rows if _is_live(row)]))
         if actor.admin:
             self._live = pages
         return pages
 
-    def pages(self, rows: list[JobRow], first: int = PAGE_ROWS) -> Iterator[JobsPage]:
-        """Rows in pages; the first one is small enough for a screen and has the counts. At least one page."""
+    def pages(self, rows: list[JobRow], first: int = PAGE_ROWS) -> Iterator[msgspec.Raw]:
+        """Rows in encoded pages; the first one is small enough for a screen and has the counts. At least one page."""
         counts = dict(Counter(str(row.state) for row in rows))
-        yield page_of(rows[:first], counts)
+        yield from encoded_pages(rows[:first], counts)
         for start in range(first, len(rows), PAGE_ROWS):
-            yield page_of(rows[start : start + PAGE_ROWS])
+            yield from encoded_pages(rows[start : start + PAGE_ROWS])
 
     def subscribe(self, actor: Actor) -> Subscription:
         """A subscription that has been given everything as of now."""
@@ -83,7 +83,7 @@ class JobFeed:
             await asyncio.sleep(TICK_SECONDS)
             self._refresh()
             if len(subscription.dirty) > RESYNC_ROWS:
-                yield JobsChange(self._host.machine.state.seq, page_of([]), resync=True)
+                yield start_over(self._host.machine.state.seq)
                 return
             change = self._change_for(subscription)
             if change is not None:
@@ -134,9 +134,11 @@ class JobFeed:
                 if sent is not None:
                     removed.append(job_id)
                     del subscription.sent[job_id]
-            elif not self._visible(subscription, job_id):
                 continue
-            elif sent is None:
+            if not self._visible(subscription, job_id):
+                continue
+            row = self._shown(subscription.actor, row)
+            if sent is None:
                 new.append(row)
                 subscription.sent[job_id] = row
             elif columns := changed_columns(sent, row):
@@ -146,6 +148,10 @@ class JobFeed:
         if not (new or changed or removed):
             return None
         return JobsChange(self._host.machine.state.seq, page_of(new), tuple(changed), tuple(removed))
+
+    def _shown(self, actor: Actor, row: JobRow) -> JobRow:
+        reason = shown_reason(actor, row.reason, self._host.machine.state.jobs)
+        return row if reason is row.reason else replace(row, reason=reason)
 
     def _visible(self, subscription: Subscription, job: JobId) -> bool:
         return subscription.actor.admin or may_see(subscription.actor, self._host.machine.state.jobs[job])

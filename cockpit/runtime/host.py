@@ -147,11 +147,12 @@ class Host:
         self,
         decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
         act: Act,
-        answer: Callable[[Sequence[EventRecord]], bytes] = lambda _: b"",
+        answer: Callable[[Sequence[EventRecord]], bytes] | None = None,
     ) -> bytes | Refusal:
         """Decide, journal, apply, and set the effects going; then `answer` of the records, or the answer that this
-        request id was given before. Raises `StoreError`, and then nothing has happened. What the journal has is applied
-        even if the asker goes away meanwhile.
+        request id was given before. Without `answer` nothing is remembered: every request is decided on anew. Raises
+        `StoreError`, and then nothing has happened. What the journal has is applied even if the asker goes away
+        meanwhile.
         """
         return await self._tasks.complete(self._act(decision, act, answer), "act")
 
@@ -159,10 +160,10 @@ class Host:
         self,
         decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
         act: Act,
-        answer: Callable[[Sequence[EventRecord]], bytes],
+        answer: Callable[[Sequence[EventRecord]], bytes] | None,
     ) -> bytes | Refusal:
         async with self._ledger.turn():
-            known = await self._ledger.answer(act.request)
+            known = await self._ledger.answer(act.request) if answer is not None else None
             if known is not None:
                 return known
             if self.given_up is not None:
@@ -172,10 +173,10 @@ class Host:
             if isinstance(decided, Refusal):
                 return decided
             records = self._records(decided, act, now)
-            answered = answer(records)
+            answered = answer(records) if answer is not None else b""
             if not records:
                 return answered
-            remembered = (act.request, answered) if act.request else None
+            remembered = (act.request, answered) if act.request and answer is not None else None
             durable = act.durable or any(isinstance(body, _MOVES_CONTAINERS) for body in decided)
             await self._ledger.append(records, durable=durable, answer=remembered)
             self._apply_or_give_up(records)

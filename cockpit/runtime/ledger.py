@@ -46,7 +46,8 @@ class Ledger:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What the journal and the archive last said; empty text once they have been seen to work again."""
+        """What the journal and the archive last said; empty text once they work again. That a few bytes found room on a
+        full disk does not count."""
         return self._trouble, self._archive_trouble
 
     @property
@@ -78,7 +79,6 @@ class Ledger:
     async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None) -> None:
         """Within a turn."""
         await self._journal.append(records, durable=durable, answer=answer)
-        self._trouble = ""
         faults.point("appended", type(records[-1].body).__name__)
 
     def ended(self, job: JobId) -> None:

@@ -38,6 +38,8 @@ def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             offset = max(0, size + request.offset) if request.offset < 0 else request.offset
+            if offset >= size:
+                return LogChunk(b"", offset, ended=over)
             file.seek(offset)
             data = file.read(max(0, min(request.limit, MAX_CHUNK)))
     except FileNotFoundError:

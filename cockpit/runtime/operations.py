@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cockpit.engine import decide
-from cockpit.engine.access import Actor, may_see, refuse_unseen
+from cockpit.engine.access import Actor, may_see, refuse_unseen, shown_explanation
 from cockpit.engine.submit import edit as edit_job
 from cockpit.engine.submit import submit
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
@@ -24,10 +24,11 @@ from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
 from cockpit.protocol import messages
-from cockpit.protocol.frames import MAJOR, MINOR
-from cockpit.protocol.pages import AllLoaded
+from cockpit.protocol.frames import MAJOR, MINOR, raw
+from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
 from cockpit.runtime.host import Act
 from cockpit.runtime.logs import log_path, log_tail, read_log
+from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import Millis
-    from cockpit.protocol.pages import JobsPage, Update
     from cockpit.runtime.engine import Engine
 
 LOG_TAIL_LINES = 12
+DETAIL_EVENTS = 200
 STOP_DELAY_SECONDS = 0.05
 """Between the answer to `stop` and the stop, so that the answer gets out."""
 
@@ -62,7 +63,7 @@ async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Engine
         protocol=f"{MAJOR}.{MINOR}",
         system=engine.system,
         started_at=engine.started_at,
-        jobs=len(engine.host.machine.state.jobs),
+        jobs=sum(may_see(asked.actor, job) for job in engine.host.machine.state.jobs.values()),
         containers=engine.containers,
         trouble=engine.host.trouble,
         asker=asked.actor.name,
@@ -75,28 +76,31 @@ async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> O
     return overview(machine, engine.cluster, (job for job in machine.state.jobs.values() if may_see(asked.actor, job)))
 
 
-async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[JobsPage | msgspec.Raw]:
+async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[msgspec.Raw]:
     """Live and held jobs in pages; with `ended` also those that have left the live state."""
     for page in await _all_pages(engine, asked.actor) if args.ended else engine.feed.live_pages(asked.actor):
         yield page
 
 
-async def _all_pages(engine: Engine, actor: Actor) -> Iterable[JobsPage]:
+async def _all_pages(engine: Engine, actor: Actor) -> Iterable[msgspec.Raw]:
     live = engine.host.machine.state.jobs
     ended = await engine.host.journal.ended_jobs(limit=100_000, user=None if actor.admin else actor.name)
-    rows = [job_row(job, None) for job in reversed(ended) if job.id not in live]
+    rows = [job_row(job, None) for job in reversed(ended) if job.id not in live and may_see(actor, job)]
     return engine.feed.pages(rows + engine.feed.rows(actor))
 
 
-async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) -> AsyncIterator[Update]:
+async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor)
     try:
         for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first)):
             yield page
-        yield AllLoaded()
+        yield raw(AllLoaded())
         async for change in engine.feed.changes(subscription):
-            yield change
+            encoded = raw(change)
+            yield encoded if fits(encoded) else raw(start_over(change.version))
+            if change.resync or not fits(encoded):
+                return
     finally:
         engine.feed.unsubscribe(subscription)
 
@@ -108,11 +112,12 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
     explanation = None
     if host.plan is not None and found.id in host.machine.queue:
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
+        explanation = explanation and shown_explanation(asked.actor, explanation, host.machine.state.jobs)
     return JobDetail(
         row=job_row(found, explanation.reason if explanation is not None else None),
         job=found,
         explanation=explanation,
-        events=tuple(await host.journal.events(job=found.id, after=-1, limit=200)),
+        events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
         log_tail=_tail(engine, found),
     )
 
@@ -128,16 +133,17 @@ async def holds(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[Ho
     return [hold_row(each) for each in sorted(kept, key=lambda each: (each.held_until or 0, each.id))]
 
 
-async def list_events(engine: Engine, asked: Asked, args: messages.EventsArgs) -> list[EventRecord]:
+async def list_events(engine: Engine, asked: Asked, args: messages.EventsArgs) -> AsyncIterator[list[msgspec.Raw]]:
+    """The time line, of one job or of all, in pieces."""
+    for piece in pieces(await events_seen(engine, asked, args)):
+        yield piece
+
+
+async def events_seen(engine: Engine, asked: Asked, args: messages.EventsArgs) -> Sequence[EventRecord]:
     """The time line, of one job or of all."""
     if args.job is not None:
         await _job(engine, asked.actor, args.job)
-    records = await engine.host.journal.events(
-        job=None if args.job is None else JobId(args.job), after=args.after, limit=min(args.limit, 10_000)
-    )
-    if asked.actor.admin or args.job is not None:
-        return records
-    return [record for record in records if await _sees_event(engine, asked.actor, record)]
+    return await timeline(engine.host, asked.actor, args)
 
 
 async def submit_jobs(engine: Engine, asked: Asked, args: messages.SubmitArgs) -> bytes:
@@ -182,7 +188,9 @@ async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
 
 async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -> bytes:
     """Keep a failed container longer; answers with the new end."""
-    return await _act_on(engine, asked, args.job, lambda found, _: decide.extend_hold(found, args.seconds), _held_until)
+    return await _act_on(
+        engine, asked, args.job, lambda found, now: decide.extend_hold(found, now, args.seconds), _held_until
+    )
 
 
 async def end_hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
@@ -195,10 +203,7 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
     try:
         async with asyncio.timeout(args.timeout_seconds):
             while not (found := await _job(engine, asked.actor, args.job)).ended:
-                async with engine.host.changed:
-                    await engine.host.changed.wait_for(lambda: _has_moved(engine, found) or engine.host.given_up)
-                if engine.host.given_up is not None:
-                    raise RequestRefused(engine.host.given_up)
+                await _moved(engine, found)
             return found
     except TimeoutError:
         return None
@@ -207,6 +212,9 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
 async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> asking.LogChunk:
     """A piece of a replica's log."""
     found = await _job(engine, asked.actor, request.job)
+    while request.wait and found.attempt is None and not found.ended:
+        await _moved(engine, found)
+        found = await _job(engine, asked.actor, request.job)
     if found.attempt is None:
         return asking.LogChunk(b"", 0, ended=found.ended)
     replica = ReplicaId(found.id, request.attempt or found.attempt.number, request.rank)
@@ -232,6 +240,7 @@ async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
     """End the engine once this is answered; with `jobs` after every job has been stopped. Administrators only."""
     if not asked.actor.admin:
         raise RequestRefused(Refusal(RefusalKind.DENIED, "Only an administrator may stop this engine."))
+    await _act(engine, asked, lambda _machine, _now: [events.EngineStopAsked(args.jobs)])
     if args.jobs:
         await _stop_all_jobs(engine, asked)
     asyncio.get_running_loop().call_later(STOP_DELAY_SECONDS, engine.stopping.set)
@@ -299,16 +308,13 @@ async def _job(engine: Engine, actor: Actor, job_id: int) -> Job:
     return found
 
 
-def _has_moved(engine: Engine, known: Job) -> bool:
-    return engine.host.machine.state.jobs.get(known.id) is not known
-
-
-async def _sees_event(engine: Engine, actor: Actor, record: EventRecord) -> bool:
-    job_id = getattr(record.body, "job", None)
-    if job_id is None:
-        return True
-    found = engine.host.machine.state.jobs.get(job_id) or await engine.host.ended_job(job_id)
-    return found is not None and may_see(actor, found)
+async def _moved(engine: Engine, known: Job) -> None:
+    """Wait until something has happened to the job; refused where nothing ever will."""
+    host = engine.host
+    async with host.changed:
+        await host.changed.wait_for(lambda: host.machine.state.jobs.get(known.id) is not known or host.given_up)
+    if host.given_up is not None:
+        raise RequestRefused(host.given_up)
 
 
 def _tail(engine: Engine, found: Job) -> str:
@@ -345,4 +351,7 @@ OPERATIONS: dict[str, Operation] = {
     "end_hold": (messages.JobArgs, end_hold),
     "stop": (messages.StopArgs, stop),
 }
-"""`shell` is the server's own: its answer carries file descriptors."""
+"""`shell` is the connection's own: its answer carries file descriptors."""
+
+WAITING = frozenset({"shell", "stop", "subscribe", "wait", "logs"})
+"""Operations that may take long and answer little: they are answered beside everything else of their connection."""

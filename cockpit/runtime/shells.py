@@ -4,6 +4,8 @@ that are typed and printed never pass through it.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +15,7 @@ from cockpit.engine.access import refuse_unseen
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal
 from cockpit.protocol.messages import ShellOpened
 from cockpit.runtime.containers.entering import Terminal
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.operations import Asked
 
 SHELL_ARGS = ShellRequest
+START_SECONDS = 5.0
+"""How long a shell waits for its container to be made."""
 
 
 class OpenedShell(msgspec.Struct, frozen=True):
@@ -42,8 +47,9 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
         refused = refuse_unseen(asked.actor, job, request.job)
         if job is None or refused is not None:
             return refused or decide.only_in_accounting(request.job)
-        return decide.open_shell(job, request.rank, request.command)
+        return decide.open_shell(job, request.rank, request.command, request.term if request.terminal else "")
 
+    await _started(engine, JobId(request.job))
     outcome = await engine.host.act(decision, Act(actor=asked.actor.name, origin="socket", request=asked.request))
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
@@ -64,3 +70,16 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
     )
     streams = (entered.terminal_fd,) if entered.terminal_fd is not None else entered.pipe_fds or ()
     return OpenedShell(answer, (entered.control_fd, *streams))
+
+
+async def _started(engine: Engine, job: JobId) -> None:
+    """Who submits and enters at once is a moment too early: let a start that is under way come to its end."""
+    jobs = engine.host.machine.state.jobs
+
+    def is_starting() -> bool:
+        found = jobs.get(job)
+        return found is not None and found.state is JobState.STARTING
+
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(START_SECONDS), engine.host.changed:
+            await engine.host.changed.wait_for(lambda: not is_starting())

@@ -47,5 +47,10 @@ class Tasks:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            print(f"cockpit: {task.get_name()} failed", file=sys.stderr)  # noqa: T201 - the engine's log is its stderr
-            traceback.print_exception(error)
+            report_defect(task.get_name(), error)
+
+
+def report_defect(what: str, error: BaseException) -> None:
+    """Into the engine's log, which is its stderr. `what` is harmless text."""
+    print(f"cockpit: {what} failed", file=sys.stderr)  # noqa: T201 - the engine's log is its stderr
+    traceback.print_exception(error)

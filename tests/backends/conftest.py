@@ -35,7 +35,7 @@ class OwnEngine:
         self.folder = folder
         self.places = paths(os.geteuid(), os.environ)
         self.control = LocalEngineControl(self.places, system=False)
-        self.way = Way(self.places, owner=os.geteuid(), starts=True)
+        self.way = Way(self.places)
 
     @property
     def pid(self) -> int:

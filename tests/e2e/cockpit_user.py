@@ -22,12 +22,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class CockpitUser:
-    """One user on this machine. `folder` holds home, state, runtime folder and job files."""
+    """One user on this machine. `folder` holds home, state, runtime folder and job files.
 
-    def __init__(self, folder: Path, *, python: str = sys.executable, user: str | None = None) -> None:
+    `user`: who it is, with their own groups, where not whoever runs the tests; `python` must be one that they can read.
+    `inside`: words before each command, such as those that join a namespace.
+    """
+
+    def __init__(
+        self, folder: Path, *, python: str = sys.executable, user: str | None = None, inside: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
         self.user = user
         self._python = python
+        self._inside = list(inside)
         self.env = {
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
@@ -36,8 +43,9 @@ class CockpitUser:
             "XDG_STATE_HOME": str(folder / "state"),
             "XDG_CONFIG_HOME": str(folder / "config"),
             "COCKPIT_CLUSTER": "local",
-            "PYTHONPATH": str(ROOT),
         }
+        if python == sys.executable:
+            self.env["PYTHONPATH"] = str(ROOT)
         for each in ("home", "run", "state", "config/cockpit-cluster", "work"):
             (folder / each).mkdir(parents=True, exist_ok=True)
         (folder / "run").chmod(0o700)
@@ -52,13 +60,27 @@ class CockpitUser:
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """The command, running."""
-        identity: dict[str, Any] = {}
+        return self.start_program(self._python, "-m", "cockpit.cli", *words, **options)
+
+    def start_program(self, *words: str | Path, **options: Any) -> subprocess.Popen[bytes]:
+        """Any program, as this user, in their folder of job files."""
+        return subprocess.Popen([*self._inside, *self._as_user(), *words], env=self.env, cwd="/", **options)
+
+    def python(self, script: str, *words: str) -> str:
+        """What a script prints that this user runs with cockpit's modules at hand."""
+        process = self.start_program(
+            self._python, "-c", script, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
+        out, err = process.communicate(timeout=COMMAND_SECONDS)
+        assert process.returncode == 0, err.decode()
+        return out.decode()
+
+    def _as_user(self) -> list[str | Path]:
+        words: list[str | Path] = ["env", "-C", self.work]
         if self.user is not None:
             entry = pwd.getpwnam(self.user)
-            identity = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
-        return subprocess.Popen(
-            [self._python, "-m", "cockpit.cli", *words], env=self.env, cwd=self.work, **identity, **options
-        )
+            words = ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups", "--", *words]
+        return words
 
     def run(
         self, *words: str, stdin: bytes = b"", timeout: float = COMMAND_SECONDS
@@ -91,8 +113,9 @@ class CockpitUser:
         path.chmod(mode)
         if self.user is not None:
             entry = pwd.getpwnam(self.user)
-            for each in (path, path.parent):
-                os.chown(each, entry.pw_uid, entry.pw_gid)
+            for each in (path, *path.parents):
+                if each.is_relative_to(self.work):
+                    os.chown(each, entry.pw_uid, entry.pw_gid)
         return path
 
     def job(self, script: str, *, name: str = "job", **fields: Any) -> Path:
@@ -111,6 +134,16 @@ class CockpitUser:
     def submit(self, script: str, **fields: Any) -> str:
         """Submit a script; its id."""
         return self.ok("submit", str(self.job(script, **fields))).split()[-1]
+
+    def until(self, job: str, state: str) -> None:
+        """Follow the changes until the job is in that state."""
+        watching = self.start("jobs", "--watch", "--filter", f"id:{job}", "--columns", "state", stdout=subprocess.PIPE)
+        assert watching.stdout is not None
+        for line in watching.stdout:
+            if json.loads(line).get("row") == {"state": state}:
+                break
+        watching.kill()
+        watching.communicate()
 
     def wait(self, job: str, timeout: int = 30) -> int:
         return self.run("wait", job, "--timeout", str(timeout)).returncode

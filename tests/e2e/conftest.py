@@ -1,7 +1,9 @@
-"""Real engines, real containers, real commands."""
+"""Real engines, real containers, real commands, real users."""
 
 from __future__ import annotations
 
+import os
+import pwd
 import subprocess
 import tempfile
 from pathlib import Path
@@ -9,10 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.cockpit_user import CockpitUser, a_new_user
+from tests.e2e.cockpit_user import CockpitUser
+from tests.environments import environment_for_everybody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+ANN, BOB = "cockpit-test-ann", "cockpit-test-bob"
+LAB = "cockpit-test-lab"
+"""A group that ann alone is in."""
 
 
 @pytest.fixture
@@ -24,10 +31,11 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def user() -> Iterator[CockpitUser]:
-    """Whoever runs the tests."""
-    with a_new_user() as somebody:
-        yield somebody
+def user(folder: Path) -> Iterator[CockpitUser]:
+    """Whoever runs the tests, with an engine that starts with the first command."""
+    somebody = CockpitUser(folder)
+    yield somebody
+    somebody.leave()
 
 
 @pytest.fixture(scope="session")
@@ -38,5 +46,41 @@ def host_mounts() -> Iterator[None]:
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
-def process_list() -> str:
-    return subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+@pytest.fixture(scope="session")
+def everybodys_python() -> Iterator[str]:
+    """A Python with cockpit that every user of this machine can run."""
+    with tempfile.TemporaryDirectory(prefix="cockpit-env-", dir="/var/tmp") as path:
+        Path(path).chmod(0o755)
+        yield str(environment_for_everybody(Path(path) / "venv"))
+
+
+@pytest.fixture(scope="session")
+def people() -> Iterator[None]:
+    """Ann and bob, ordinary users of this machine, with homes of their own."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make users")
+    _remove_people()
+    _admin("groupadd", LAB)
+    for name, groups in ((ANN, LAB), (BOB, "")):
+        _admin("useradd", "--create-home", "--shell", "/bin/bash", "--groups", groups, name)
+        Path(pwd.getpwnam(name).pw_dir).chmod(0o700)
+    yield
+    _remove_people()
+
+
+@pytest.fixture
+def ann(folder: Path, everybodys_python: str, people: None) -> Iterator[CockpitUser]:
+    """An ordinary user with an engine of her own, which starts with the first command."""
+    somebody = CockpitUser(folder, python=everybodys_python, user=ANN)
+    yield somebody
+    somebody.leave()
+
+
+def _admin(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True, timeout=30)
+
+
+def _remove_people() -> None:
+    """Also those of a run that was killed."""
+    for words in (("userdel", "--remove", ANN), ("userdel", "--remove", BOB), ("groupdel", LAB)):
+        subprocess.run(words, check=False, capture_output=True, timeout=30)

@@ -94,7 +94,7 @@ def test_a_read_only_algorithm_refuses_a_write(user: CockpitUser) -> None:
 def test_a_running_job_is_entered_and_stopped(user: CockpitUser) -> None:
     job = user.submit("trap 'echo asked; exit 0' TERM; touch /tmp/ready; while :; do sleep 0.05; done")
     look = "until test -e /tmp/ready; do sleep 0.05; done; echo inside"
-    until_running(user, job)
+    user.until(job, "running")
     assert user.ok("shell", job, "--", "sh", "-c", look).strip() == "inside"
     user.ok("cancel", job, "--yes")
     user.wait(job)
@@ -146,14 +146,3 @@ def test_thousands_at_once_and_none_when_one_is_wrong(user: CockpitUser) -> None
     assert any(":4: output: " in error for error in errors)
     assert any(":4: command: " in error and "bash -c" in error for error in errors)
     assert len(user.rows("jobs")) == 3000
-
-
-def until_running(user: CockpitUser, job: str) -> None:
-    """Follow the changes until the job runs."""
-    watching = user.start("jobs", "--watch", "--filter", f"id:{job}", stdout=subprocess.PIPE)
-    assert watching.stdout is not None
-    for line in watching.stdout:
-        if b'"running"' in line:
-            break
-    watching.kill()
-    watching.communicate()

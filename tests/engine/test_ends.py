@@ -143,13 +143,13 @@ def test_a_container_that_could_not_be_made_is_an_error_without_a_hold(engine: E
 def test_holds_are_extended_and_ended_by_people(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=True))
     engine.ended(job, code=1)
-    engine.act(decide.extend_hold(engine.job(job), 3600))
+    engine.act(decide.extend_hold(engine.job(job), engine.now, 3600))
     engine.pass_time(4 * HOUR)
     assert engine.job(job).kept
     engine.act(decide.end_hold(engine.job(job)))
     assert not engine.job(job).kept
     assert isinstance(decide.end_hold(engine.job(job)), Refusal)
-    assert isinstance(decide.extend_hold(engine.job(job), 60), Refusal)
+    assert isinstance(decide.extend_hold(engine.job(job), engine.now, 60), Refusal)
 
 
 @pytest.mark.req("JT-37")

@@ -83,7 +83,7 @@ class EngineMachine(RuleBasedStateMachine):
             decide.cancel(job, self.engine.now, grace),
             decide.hold(job, "ann"),
             decide.release(job),
-            decide.extend_hold(job, 600),
+            decide.extend_hold(job, self.engine.now, 600),
             decide.end_hold(job),
             decide.open_shell(job, 0, ()),
         ]

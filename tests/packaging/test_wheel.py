@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
+
+from tests.environments import CHECKOUT, lend, needed_by
 
 pytestmark = pytest.mark.real
 
-CHECKOUT = Path(__file__).parents[2]
 COMMANDS = (("--help",), ("schema", "job"), ("engine", "status", "-o", "json"), ("jobs",))
 
 READ_RESOURCES = """
@@ -30,28 +29,6 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{command} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def needed_by(name: str, seen: set[str]) -> set[str]:
-    """Names of all distributions that one needs at run time, itself included."""
-    if name not in seen:
-        seen.add(name)
-        for line in distribution(name).requires or ():
-            requirement = Requirement(line)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                needed_by(requirement.name.lower(), seen)
-    return seen
-
-
-def lend(names: set[str], site_packages: Path) -> None:
-    """Links installed distributions into another environment: what a download would put there, without a network."""
-    for name in names:
-        installed = distribution(name)
-        top_level = {file.parts[0] for file in installed.files or () if file.parts[0] not in {"..", "__pycache__"}}
-        for entry in top_level:
-            link = site_packages / entry
-            if not link.exists():
-                link.symlink_to(Path(str(installed.locate_file(entry))))
 
 
 @pytest.fixture(scope="module")

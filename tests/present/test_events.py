@@ -31,7 +31,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(code=3)), "replica 1 ended: exit 3"),
     (
         events.ReplicaEnded(JOB, 1, 1, ExitStatus(signal=9, oom=True)),
-        "replica 1 ended: exit 137, killed by SIGKILL: it used more memory than it asked for",
+        "replica 1 ended: exit 137: it used more memory than it asked for",
     ),
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(lost="the machine rebooted")), "replica 1 ended: the machine rebooted"),
     (
@@ -53,6 +53,8 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobArchived(JOB), "moved to accounting"),
     (events.NodesChanged((node_row("n01").node,)), "the cluster has 1 node: n01"),
     (events.EngineStarted("0.1.0", 7), "the engine 0.1.0 started as process 7"),
+    (events.EngineStopAsked(), "the engine was asked to stop"),
+    (events.EngineStopAsked(jobs=True), "the engine was asked to stop, with every job"),
     (events.EngineStopped("0.1.0"), "the engine 0.1.0 stopped"),
 ]
 

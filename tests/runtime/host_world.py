@@ -138,7 +138,7 @@ class World:
     async def submit(self, *specs: JobSpec, request: str = "") -> list[JobId] | Refusal:
         first = self.host.machine.state.last_job_id + 1
         act = Act(actor="ann", origin="socket", durable=True, request=request)
-        outcome = await self.host.act(lambda machine, _: submit(machine, specs, ANN), act)
+        outcome = await self.host.act(lambda machine, _: submit(machine, specs, ANN), act, lambda _: b"")
         return [JobId(first + index) for index in range(len(specs))] if isinstance(outcome, bytes) else outcome
 
     async def run(self, spec: JobSpec) -> JobId:

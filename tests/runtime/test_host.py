@@ -277,7 +277,8 @@ async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, mon
     await world.pass_time(2 * DAY)
     assert world.state(running) == "running"
     assert len(world.executor.of(StartReplica)) == 1, "nothing more is started"
-    assert await world.host.act(lambda *_: [], msgspec.structs.replace(BY_ANN, request="r1")) == b""
+    again = msgspec.structs.replace(BY_ANN, request="r1")
+    assert await world.host.act(lambda *_: [], again, lambda _: b"new") == b"", "the first answer"
     snapshots = world.journal.tried.count("snapshot")
     await world.stop()
     assert world.journal.tried.count("snapshot") == snapshots, "nothing wrong is kept"
@@ -291,7 +292,6 @@ async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, mon
 
 
 async def test_an_event_that_cannot_be_applied_ends_all_deciding_too(world: World, capfd) -> None:
-    await world.run(a_spec())
     await world.host.act(lambda *_: [events.JobReleased(JobId(99))], BY_ANN)
     assert isinstance(await world.submit(a_spec("more")), Refusal)
     assert "KeyError" in capfd.readouterr().err

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cockpit.backends.base import JobsDelta
-from cockpit.errors import Unreachable
+from cockpit.backends.local.channel import ConnectionLost
 from cockpit.model import asking
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
@@ -31,8 +31,8 @@ _DONE = type(None)
 
 
 class LocalBackend:
-    """Asks through a channel that `connect` makes; an acting request whose connection breaks is repeated once, with the
-    same id, so that it happens once whatever became of the first try.
+    """Asks through a channel that `connect` makes. A question whose connection breaks is asked once more, through a new
+    one; an acting request with the same id, so that it happens once whatever became of the first try.
     """
 
     def __init__(self, connect: Callable[[], Channel]) -> None:
@@ -59,14 +59,16 @@ class LocalBackend:
         return self._ask("holds", _NOTHING, list[HoldRow])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return self._ask("events", messages.EventsArgs(job, after, limit), list[EventRecord])
+        pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
+        return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         watched = WatchedJobs()
-        for encoded in self._open().stream("subscribe", messages.SubscribeArgs()):
-            delta = watched.take(msgspec.msgpack.decode(encoded, type=Update))
-            if delta is not None:
-                yield delta
+        while True:  # until the engine is gone; told to start over, it does
+            for encoded in self._open().stream("subscribe", messages.SubscribeArgs()):
+                delta = watched.take(msgspec.msgpack.decode(encoded, type=Update))
+                if delta is not None:
+                    yield delta
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         answer = self._act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)
@@ -89,7 +91,7 @@ class LocalBackend:
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         args = messages.WaitArgs(job, timeout_seconds)
-        return self._open().ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
+        return self._ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
 
     async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
         return Millis(self._act("extend_hold", messages.ExtendArgs(job, seconds), messages.HeldUntil).held_until)
@@ -98,7 +100,7 @@ class LocalBackend:
         self._act("end_hold", messages.JobArgs(job), _DONE)
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
-        return self._open().ask("logs", request, asking.LogChunk, patient=request.wait)
+        return self._ask("logs", request, asking.LogChunk, patient=request.wait)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.shell import OpenShell
@@ -120,33 +122,36 @@ class LocalBackend:
             self._channel = self._connect()
         return self._channel
 
-    def _ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        return self._open().ask(op, args, answer)
-
     def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        request = request_id()
+        return self._ask(op, args, answer, request=request_id())
+
+    def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
         try:
-            return self._open().ask(op, args, answer, request=request)
-        except Unreachable:
+            return self._open().ask(op, args, answer, request=request, patient=patient)
+        except ConnectionLost:
             self._channel = None
-            return self._open().ask(op, args, answer, request=request)
+            return self._open().ask(op, args, answer, request=request, patient=patient)
 
 
 class WatchedJobs:
-    """Rows of a subscription, brought up to date by what it is told."""
+    """Rows of subscriptions, brought up to date by what they are told."""
 
     def __init__(self) -> None:
         self._rows: dict[JobId, JobRow] = {}
-        self._loaded = False
+        self._before: set[JobId] = set()
+        """What was known when the engine asked to start over."""
 
     def take(self, update: Update) -> JobsDelta | None:
-        """What changed by this update; the first delta has everything and comes when all pages have."""
+        """What changed by this update. A subscription's first delta has everything and comes when all pages have."""
         match update:
             case JobsPage():
                 self._rows |= {row.id: row for row in rows_of(update)}
                 return None
             case AllLoaded():
-                return JobsDelta(tuple(self._rows.values()), (), 0)
+                return JobsDelta(tuple(self._rows.values()), tuple(self._before - self._rows.keys()), 0)
+            case JobsChange(resync=True):
+                self._before, self._rows = set(self._rows), {}
+                return None
             case JobsChange():
                 changed = tuple(self._changed(update))
                 for gone in update.removed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -19,7 +20,14 @@ T = TypeVar("T")
 ANSWER_SECONDS = 15.0
 """An engine that is alive answers far sooner; one that is stopped never does."""
 
+_PATIENCE = struct.pack("@ll", int(ANSWER_SECONDS), 0)
+"""struct timeval"""
+
 _decode_answer = msgspec.msgpack.Decoder(Answer).decode
+
+
+class ConnectionLost(Unreachable):
+    """The engine ended or was killed before it answered."""
 
 
 class Channel:
@@ -33,12 +41,17 @@ class Channel:
 
     @classmethod
     def connect(cls, path: Path) -> Channel:
-        """Raises `FileNotFoundError` or `ConnectionRefusedError` where no engine listens."""
+        """Raises `FileNotFoundError` or `ConnectionRefusedError` where no engine listens, `ConnectionResetError` where
+        one is just ending."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(ANSWER_SECONDS)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _PATIENCE)  # how long connect waits its turn
         try:
             connection.connect(str(path))
+            connection.settimeout(ANSWER_SECONDS)
             return cls(connection, path)
+        except BlockingIOError:
+            connection.close()
+            raise _silent(path) from None
         except BaseException:
             connection.close()
             raise
@@ -87,7 +100,12 @@ class Channel:
         return answer
 
     def _greeting(self) -> Hello:
-        body = self._frame()
+        try:
+            body = self._body()
+        except ConnectionResetError:
+            raise
+        except (OSError, ValueError) as error:
+            raise self._gone(error) from error
         try:
             hello = msgspec.msgpack.decode(body, type=Hello)
         except msgspec.ValidationError:
@@ -101,9 +119,12 @@ class Channel:
 
     def _frame(self) -> bytes:
         try:
-            return self._exactly(body_length(self._exactly(HEADER.size)))
+            return self._body()
         except (OSError, ValueError) as error:
             raise self._gone(error) from error
+
+    def _body(self) -> bytes:
+        return self._exactly(body_length(self._exactly(HEADER.size)))
 
     def _exactly(self, size: int) -> bytes:
         buffer = bytearray(size)
@@ -118,8 +139,12 @@ class Channel:
 
     def _gone(self, error: Exception) -> Unreachable:
         if isinstance(error, TimeoutError):
-            return Unreachable(
-                f"The engine does not answer on {self._where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or "
-                "very busy: `cockpit engine restart` starts it anew without ending jobs."
-            )
-        return Unreachable(f"The connection to the engine was lost ({error}); run the command again.")
+            return _silent(self._where)
+        return ConnectionLost(f"The connection to the engine was lost ({error}); run the command again.")
+
+
+def _silent(where: Path) -> Unreachable:
+    return Unreachable(
+        f"The engine does not answer on {where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or very busy: "
+        "`cockpit engine restart` starts it anew without ending jobs."
+    )

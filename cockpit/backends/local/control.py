@@ -33,12 +33,11 @@ class LocalEngineControl:
     def __init__(self, places: EnginePaths, *, system: bool) -> None:
         self._places = places
         self._system = system
-        self._owner = 0 if system else os.geteuid()
 
     def status(self) -> EngineStatus:
         """Never starts the engine. One that hangs is said to run, with what is wrong as its trouble."""
         try:
-            channel = connect(self._places, owner=self._owner)
+            channel = connect(self._places, system=self._system)
         except Unreachable as error:
             return self._unasked(self._holder(), str(error))
         if channel is None:
@@ -49,12 +48,12 @@ class LocalEngineControl:
         """Start it unless it runs."""
         if self._system and os.geteuid() != 0:
             raise RequestRefused(Refusal(RefusalKind.DENIED, "A machine-wide engine is started by root: use sudo."))
-        channel = connect(self._places, owner=self._owner) or start(self._places, system=self._system)
+        channel = connect(self._places, system=self._system) or start(self._places, system=self._system)
         return self._ask(channel)
 
     def stop(self, *, jobs: bool) -> None:
         """End it; running jobs go on, or with `jobs` are stopped first. Nothing to do where none runs."""
-        if jobs and (channel := connect(self._places, owner=self._owner)) is not None:
+        if jobs and (channel := connect(self._places, system=self._system)) is not None:
             drive(LocalBackend(lambda: channel).stop(jobs=True))
         elif (pid := self._running()) is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -95,7 +94,7 @@ class LocalEngineControl:
 
     def _answering(self) -> int | None:
         try:
-            channel = connect(self._places, owner=self._owner)
+            channel = connect(self._places, system=self._system)
         except CockpitError:
             return None
         if channel is None:
@@ -109,6 +108,10 @@ class LocalEngineControl:
             lock = os.open(self._places.state_folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
+        except PermissionError as error:
+            raise RequestRefused(
+                Refusal(RefusalKind.DENIED, "The machine-wide engine is controlled by root: use sudo.")
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -19,7 +19,7 @@ from cockpit.formats.clusterfile import cluster_nodes
 from cockpit.launch.plan import launch_plan
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
-from cockpit.runtime.containers.plan import Bounds, container_plan
+from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
 from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
@@ -64,13 +64,20 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
     try:
         state, _ = await journal.load()
         engine = _engine(Machine(state), journal, folder.path, places, settings, system=system)
-        engine.containers = str(await asyncio.to_thread(probe_runtime, folder.path))
-        listener = listen(places.socket, system=system)
-        await serve(engine, listener, await asyncio.to_thread(_nodes, places.cluster_file))
+        nodes = await asyncio.to_thread(_nodes, places.cluster_file)
+        listener = listen(places.socket, system=system)  # last: who can connect, is answered
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_look_at_containers(engine))
+            await serve(engine, listener, nodes)
         places.socket.unlink(missing_ok=True)
     finally:
         await journal.close()
         folder.release()
+
+
+async def _look_at_containers(engine: Engine) -> None:
+    """Beside everything else: on a machine that is ill it takes its time. No engine ends in the middle of it."""
+    engine.containers = str(await asyncio.to_thread(probe_runtime, engine.state_folder))
 
 
 def _engine(
@@ -82,7 +89,8 @@ def _engine(
         node = machine.state.nodes[effect.allocation.node]
         launch = launch_plan(effect.spec, effect.submitter, node, effect.allocation, attempt.placement, effect.replica)
         bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib)
-        return container_plan(effect, launch, folder, bounds, rootless=os.geteuid() != 0)
+        hidden = EngineFolders(folder, places.socket.parent)
+        return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
         executor = ContainerExecutor(folder, plan_for, observer)

@@ -93,7 +93,7 @@ class Keeper:
     async def wire(self, *, wanted: bool = False) -> Wire:
         """The connection for short questions, once there is one; `wanted`: an engine that was stopped is started."""
         self.begin()
-        if wanted:
+        if wanted and self._wire.value is None:
             self._wanted.set()
         async for wire in self._wire.follow():
             if wire is not None:
@@ -115,15 +115,15 @@ class Keeper:
     async def _keep(self) -> None:
         attempt = 0
         while True:
+            reach = self._dialler.reach if self._wanted.is_set() else self._dialler.reach_again
+            self._wanted.clear()
             try:
-                wire = await self._dial(self._dialler.reach if self._wanted.is_set() else self._dialler.reach_again)
+                wire = await self._dial(reach)
             except CockpitError as error:
                 self._fall_stale(str(error))
-                self._wanted.clear()
                 await self._pause(attempt)
                 attempt += 1
             else:
-                self._wanted.clear()
                 attempt = 0
                 await self._use(wire)
 
@@ -142,6 +142,7 @@ class Keeper:
         pinging = self._tasks.start(self._ping(wire), "pings")
         try:
             self._wire.put(wire)
+            self._wanted.clear()
             lost = await wire.run()
             self._fall_stale(str(lost))
         finally:

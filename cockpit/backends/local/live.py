@@ -43,6 +43,7 @@ FIRST_ROWS = 200
 _NOTHING = messages.NoArgs()
 _DONE = type(None)
 _decode_update = msgspec.msgpack.Decoder(Update).decode
+_decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
 _decode_page = msgspec.msgpack.Decoder(JobsPage).decode
 
 
@@ -96,7 +97,11 @@ class LiveBackend:
         return await self._read("holds", _NOTHING, list[HoldRow])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return await self._read("events", messages.EventsArgs(job, after, limit), list[EventRecord])
+        records: list[EventRecord] = []
+        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
+            async for encoded in wire.stream("events", messages.EventsArgs(job, after, limit)):
+                records += _decode_events(encoded)
+        return records
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()

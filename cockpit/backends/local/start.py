@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cockpit.backends.local.channel import Channel
-from cockpit.errors import Unreachable
+from cockpit.errors import ProtocolMismatch, Unreachable
 from cockpit.runtime.socket_folder import trusted_socket_folder
 
 if TYPE_CHECKING:
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from cockpit.config.places import EnginePaths
 
 START_SECONDS = 20.0
+STARTS = 3
 LOOK_SECONDS = 0.01
 LOG = "engine.log"
 LAST_WORDS = 4000
 """Characters of the engine's log that are shown when it does not start."""
 
-_NOBODY = (FileNotFoundError, ConnectionRefusedError)
+_NOBODY = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 
 
-def connect(places: EnginePaths, *, owner: int) -> Channel | None:
-    """A connection to the engine at `places`; None where none runs. `owner`: whose folder the socket must be in."""
-    if not trusted_socket_folder(places.socket, owner, create=False, shared=owner == 0 != os.geteuid()):
+def connect(places: EnginePaths, *, system: bool = False) -> Channel | None:
+    """A connection to the engine at `places`, this user's own or the machine-wide one; None where none runs."""
+    owner = 0 if system else os.geteuid()
+    if not trusted_socket_folder(places.socket, owner, create=False, shared=system):
         return None
     try:
         return Channel.connect(places.socket)
@@ -36,31 +38,50 @@ def connect(places: EnginePaths, *, owner: int) -> Channel | None:
 
 
 def start(places: EnginePaths, *, system: bool = False) -> Channel:
-    """Start an engine and wait until it answers. Raises `Unreachable` with what it said where it does not."""
+    """Start an engine and wait until it answers; one that is killed meanwhile is started again. Raises `Unreachable`
+    with what it said where it does not.
+    """
     log = _log_file(places)
     began = log.stat().st_size if log.exists() else 0
-    pid = _spawn(log, system=system)
     deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        ended, _ = os.waitpid(pid, os.WNOHANG)
-        channel = connect(places, owner=os.geteuid())
-        if channel is not None:
-            return channel
-        if ended:
-            raise Unreachable(_last_words(log, began))
-        time.sleep(LOOK_SECONDS)
-    raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
+    for _ in range(STARTS):
+        pid = _spawn(log, system=system)
+        status = None
+        while status is None and time.monotonic() < deadline:
+            ended, found = os.waitpid(pid, os.WNOHANG)
+            channel = _answering(places, system=system)
+            if channel is not None:
+                return channel
+            status = found if ended else None
+            time.sleep(LOOK_SECONDS)
+        if status is None:
+            raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
+        if not os.WIFSIGNALED(status):
+            break
+    raise Unreachable(_last_words(log, began))
+
+
+def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
+    """None also where the engine ends while it greets: its last words say why."""
+    try:
+        return connect(places, system=system)
+    except ProtocolMismatch:
+        raise
+    except Unreachable:
+        return None
 
 
 def _log_file(places: EnginePaths) -> Path:
     try:
         places.state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log = places.state_folder / LOG
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise Unreachable(
             f"The engine cannot be started: {places.state_folder}: {error.strerror}. "
             "Set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER) to a folder that you may write."
         ) from error
-    return places.state_folder / LOG
+    return log
 
 
 def _spawn(log: Path, *, system: bool) -> int:

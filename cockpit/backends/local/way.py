@@ -13,19 +13,18 @@ if TYPE_CHECKING:
 
 
 class Way:
-    """To the engine at `places`. `owner`: whose it is; `starts`: whether this user may start it."""
+    """To the engine at `places`: this user's own, which is started where none runs, or the machine-wide one."""
 
-    def __init__(self, places: EnginePaths, *, owner: int, starts: bool) -> None:
+    def __init__(self, places: EnginePaths, *, system: bool = False) -> None:
         self._places = places
-        self._owner = owner
-        self._starts = starts
+        self._system = system
 
     def reach(self) -> Channel:
         """A connection; where no engine runs, one is started as by any command. Raises `Unreachable`."""
-        channel = connect(self._places, owner=self._owner)
+        channel = connect(self._places, system=self._system)
         if channel is not None:
             return channel
-        if self._starts:
+        if not self._system:
             return start(self._places)
         raise Unreachable("The machine-wide engine does not run; root starts it with `cockpit engine start --system`.")
 
@@ -34,9 +33,9 @@ class Way:
 
         It removes its socket then; one that was killed leaves it, and is started anew.
         """
-        channel = connect(self._places, owner=self._owner)
+        channel = connect(self._places, system=self._system)
         if channel is not None:
             return channel
-        if self._starts and self._places.socket.exists():
+        if not self._system and self._places.socket.exists():
             return start(self._places)
         raise Unreachable("The engine was stopped; `cockpit engine start` starts it, and so does any change.")

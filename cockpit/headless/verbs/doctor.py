@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.output import Form, add_output_options, chosen_rows, write_rows
 from cockpit.headless.services import Call
+from cockpit.present.findings_page import findings_lines
 from cockpit.present.tables.findings import FINDINGS
 
 MISSING = "missing"
@@ -14,7 +15,13 @@ MISSING = "missing"
 
 async def run(call: Call) -> int:
     findings = call.services.findings()
-    write_rows(FINDINGS, findings, call.args, call.context(), call.streams)
+    if call.args.output == Form.TABLE and not call.args.columns:
+        shown = chosen_rows(FINDINGS, findings, call.args, call.context())
+        room = call.streams.columns if call.streams.stdout.isatty() else None
+        for line in findings_lines(shown, room):
+            call.streams.line(line)
+    else:
+        write_rows(FINDINGS, findings, call.args, call.context(), call.streams)
     return ExitCode.MISSING if any(finding.level == MISSING for finding in findings) else ExitCode.OK
 
 

@@ -6,9 +6,10 @@ from argparse import ArgumentParser
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.output import Form, add_output_options, write_rows
 from cockpit.headless.services import Call
 from cockpit.model.view import EngineStatus
+from cockpit.present.record_page import record_lines
 from cockpit.present.tables.engine import ENGINE
 
 
@@ -19,7 +20,13 @@ def status_arguments(parser: ArgumentParser) -> None:
 async def run_status(call: Call) -> int:
     """Exit code `UNREACHABLE` when it does not run: for scripts that only ask."""
     status = call.services.engine().status()
-    write_rows(ENGINE, [status], call.args, call.context(), call.streams)
+    if call.args.output == Form.TABLE and not call.args.columns:
+        for line in record_lines(ENGINE.columns, status, call.context()):
+            call.streams.line(line)
+    else:
+        write_rows(ENGINE, [status], call.args, call.context(), call.streams)
+    if not status.running:
+        call.streams.hint("Any command that needs it starts it: cockpit jobs")
     return ExitCode.OK if status.running else ExitCode.UNREACHABLE
 
 

@@ -33,10 +33,10 @@ async def run(call: Call) -> int:
 
 
 def chosen_spec(args: Namespace) -> NodeSpec | None:
-    """The spec that the options describe, nothing being asked of what they leave out; None without options."""
-    if (args.cpus, args.memory, args.cards, args.card_model) == (None, None, None, None):
-        return None
+    """The spec that the options describe; nothing is asked of what they leave out. None when they ask for nothing."""
     milli = card_milli(args.cards) if args.cards is not None else WHOLE_CARD if args.card_model else 0
+    if not (args.cpus or args.memory or milli):
+        return None
     return NodeSpec(
         cpus=args.cpus or 0, memory_mib=args.memory or 0, card_milli=milli, card_models=tuple(args.card_model or ())
     )

@@ -9,6 +9,8 @@ from cockpit.headless.arguments import Verb, count, reference
 from cockpit.headless.services import Call
 from cockpit.model.asking import ShellRequest
 
+KILLED = 128 + 9
+
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job; 4711/2 is its replica 2")
@@ -37,7 +39,10 @@ async def run(call: Call) -> int:
     if session.terminal_fd is not None:
         from cockpit.headless.terminal import relay_terminal
 
-        return relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno())
+        code = relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno())
+        if code == KILLED:
+            streams.say("\nThe shell was killed: its job was ended, its hold was, or it met its memory limit.")
+        return code
     from cockpit.headless.pipes import relay_pipes
 
     return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno())

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from cockpit.errors import SpecErrors
+from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
 
 STDIN = "-"
+FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
+"""The path that leads an error; it names the job where the request holds several."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -26,32 +31,58 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    specs = read_files(call)
+    specs, places = read_files(call)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     call.streams.hint(f"submitting {counted(len(specs), 'job')} …")
-    ids = await call.backend.submit(specs)
+    try:
+        ids = await call.backend.submit(specs)
+    except RequestRefused as no:
+        raise RequestRefused(placed(no.refusal, places)) from no
     for spec, job in zip(specs, ids, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
     return ExitCode.OK
 
 
-def read_files(call: Call) -> list[JobSpec]:
-    """Every job of every file. Raises `SpecErrors` with the errors of all files at once."""
+def read_files(call: Call) -> tuple[list[JobSpec], list[str]]:
+    """Every job of every file, and for each the place to name it by. Raises `SpecErrors` with all files' errors."""
     specs: list[JobSpec] = []
+    places: list[str] = []
     errors: list[str] = []
     for file in call.args.files:
         try:
-            specs += _read_file(file, call)
+            found = _read_file(file, call)
         except SpecErrors as wrong:
             errors += wrong.errors
+        else:
+            specs += found
+            places += (
+                [_source(file)] if len(found) == 1 else [f"{_source(file)}: job {n + 1}" for n in range(len(found))]
+            )
     if errors:
         raise SpecErrors(errors)
-    return specs
+    return specs, places
+
+
+def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
+    """What is wrong with a job led by its place, as what is found wrong while reading it."""
+    if refusal.kind is not RefusalKind.INVALID:
+        return refusal
+
+    def led(line: str) -> str:
+        found = FIELD_OF_REQUEST.match(line)
+        return line if found is None else f"{places[int(found['job'] or 0)]}: {line[found.start('field') :]}"
+
+    lines = [led(line) for line in refusal.message.splitlines()]
+    return Refusal(refusal.kind, "\n".join(lines), tuple((led(path), reason) for path, reason in refusal.reasons))
+
+
+def _source(file: str) -> str:
+    return "stdin" if file == STDIN else file
 
 
 def _read_file(file: str, call: Call) -> list[JobSpec]:
-    source = "stdin" if file == STDIN else file
+    source = _source(file)
     folder = Path.cwd() if file == STDIN else Path(file).absolute().parent
     try:
         data = call.streams.stdin.read() if file == STDIN else Path(file).read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, ArgumentTypeError
 
-from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.arguments import Verb, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.model.job import Job, JobState
@@ -17,11 +17,11 @@ time limit."""
 
 
 def timeout(text: str) -> float:
-    """Seconds, with decimals if wanted."""
+    """Seconds, with decimals if wanted, or a duration with its unit."""
     try:
         found = float(text)
     except ValueError:
-        found = math.nan
+        return seconds(text)
     if not 0 <= found < math.inf:
         raise ArgumentTypeError(f"{safe(text)} is not a number of seconds")
     return found
@@ -33,7 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--timeout",
         type=timeout,
         metavar="SECONDS",
-        help=f"give up after so long, with exit code {int(ExitCode.TIMED_OUT)}",
+        help=f"give up after so many, or a time such as 10m, with exit code {int(ExitCode.TIMED_OUT)}",
     )
 
 

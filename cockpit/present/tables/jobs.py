@@ -24,7 +24,7 @@ def why(row: JobRow, context: Context) -> str | None:
     if row.ending is not None:
         return ending_sentence(row.ending)
     if row.end_cause is not None:
-        return end_sentence(row.end_cause, row.exit_code, row.time_limit_seconds) or None
+        return end_sentence(row, row.end_cause) or None
     return None
 
 

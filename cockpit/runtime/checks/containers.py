@@ -43,7 +43,7 @@ def bubblewrap(around: Surroundings) -> list[Finding]:
     version = around.ask(("bwrap", "--version"))
     if version.outcome is Outcome.ABSENT:
         return [missing("bubblewrap", "not installed", f"{LACK} Run `apt-get install bubblewrap` as root.")]
-    trial = around.ask(BWRAP_TRIAL)
+    trial = around.ask(BWRAP_TRIAL) if version.ok else version
     if not trial.ok:
         return [missing("bubblewrap", f"does not run: {_why(trial)}", f"{LACK} See user namespaces below.")]
     return [ok("bubblewrap", f"{version.first_line.removeprefix('bubblewrap ')}, runs")]

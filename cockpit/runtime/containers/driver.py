@@ -83,7 +83,7 @@ class ContainerExecutor:
     async def keep(self, effect: KeepContainer) -> None:
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
-            await asyncio.to_thread(attempt.write, "kept.json", {"cards": effect.cards.value})
+            await asyncio.to_thread(_keep, attempt, effect.cards)
 
     async def remove(self, effect: RemoveContainer) -> None:
         await self._remove(effect.replica)
@@ -118,14 +118,14 @@ class ContainerExecutor:
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
-            faults.point("spawning")
+            faults.point("spawning", attempt.name)
             try:
                 await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
                 self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
                 return
-            faults.point("spawned")
+            faults.point("spawned", attempt.name)
         self._watch(effect.replica, attempt)
         self._look(effect.replica)
         await asyncio.to_thread(self._shims.prepare)
@@ -151,7 +151,7 @@ class ContainerExecutor:
             watched.ended = True
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
-            faults.point("removing")
+            faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
         self._locks.pop(replica, None)
 
@@ -190,6 +190,14 @@ class ContainerExecutor:
 
     def _lock(self, replica: ReplicaId) -> asyncio.Lock:
         return self._locks.setdefault(replica, asyncio.Lock())
+
+
+def _keep(attempt: Attempt, cards: HoldCards) -> None:
+    """A holder that was killed left no word of the end, and its container is to be entered all the same."""
+    attempt.write("kept.json", {"cards": cards.value})
+    if attempt.read("exit.json") is None:
+        attempt.forget("running")
+        attempt.write_exit({"lost": _how_lost(attempt)})
 
 
 def _status(attempt: Attempt, record: Record | None) -> ExitStatus:

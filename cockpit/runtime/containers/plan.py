@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,8 +13,6 @@ from cockpit.model.ids import ReplicaId
 from cockpit.model.spec import HomeAccess
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cockpit.engine.effects import StartReplica
     from cockpit.launch.plan import LaunchPlan
     from cockpit.model.spec import JobSpec
@@ -61,8 +60,17 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Made by an ordinary user's engine, in a user namespace."""
     state: str
     """The engine's state folder: never shown, whatever is."""
+    socket: str
+    """The folder of the engine's socket: likewise."""
     stdout: str
     stderr: str
+
+
+class EngineFolders(msgspec.Struct, frozen=True):
+    """What no container may see of the engine that made it."""
+
+    state: Path
+    socket: Path
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,10 +83,10 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def container_plan(
-    effect: StartReplica, launch: LaunchPlan, state: Path, bounds: Bounds, *, rootless: bool
+    effect: StartReplica, launch: LaunchPlan, engine: EngineFolders, bounds: Bounds, *, rootless: bool
 ) -> ContainerPlan:
-    """A start effect and its launch plan. `state`: the engine's state folder; `rootless`: its user is not root."""
-    spec, submitter, replica = effect.spec, effect.submitter, effect.replica
+    """A start effect and its launch plan. `rootless`: the engine's user is not root."""
+    spec, submitter, replica, state = effect.spec, effect.submitter, effect.replica, engine.state
     return ContainerPlan(
         argv=launch.argv,
         env=launch.env,
@@ -100,6 +108,7 @@ def container_plan(
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
         state=str(state),
+        socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),
         stderr=str(log_file(state, replica, "stderr")),
     )

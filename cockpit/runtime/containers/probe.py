@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Record
 
 _PREFIX = "probe-"
-_PROBE_SECONDS = 10
+_PROBE_SECONDS = 15
 _POLL_SECONDS = 0.005
 
 
@@ -87,6 +87,7 @@ def _plan(folder: Path, state: Path) -> ContainerPlan:
         cgroup=folder.name,
         rootless=uid != 0,
         state=str(state),
+        socket=str(state),
         stdout=str(folder / "stdout"),
         stderr=str(folder / "stderr"),
     )

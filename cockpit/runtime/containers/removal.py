@@ -31,7 +31,7 @@ def delete(attempt: Attempt, cgroup: str) -> None:
         Path(attempt.path).rename(doomed)
     except FileNotFoundError:
         return
-    faults.point("trashed")
+    faults.point("trashed", attempt.name)
     _remove_tree(doomed)
 
 

@@ -92,7 +92,7 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
     Path(plan.stdout).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if attempt.read("plan.json") is None:
         attempt.write_bytes("plan.json", msgspec.json.encode(plan))
-    faults.point("planned")
+    faults.point("planned", attempt.name)
     _run(attempt, shims, attempt.path, ready=("shim.json", "exit.json"))
 
 

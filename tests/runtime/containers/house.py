@@ -22,7 +22,7 @@ from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.spec import HoldCards, JobSpec
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
-from cockpit.runtime.containers.plan import Bounds, ContainerPlan, container_plan, log_file
+from cockpit.runtime.containers.plan import Bounds, ContainerPlan, EngineFolders, container_plan, log_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -78,7 +78,8 @@ class House:
     def plan_for(self, effect: StartReplica) -> ContainerPlan:
         spec, node = effect.spec, Node(name=effect.allocation.node, cpus=1, memory_mib=1, cards=self.cards)
         launch = launch_plan(spec, effect.submitter, node, effect.allocation, (effect.allocation,), effect.replica)
-        return container_plan(effect, launch, self.state, self.bounds, rootless=os.geteuid() != 0)
+        hidden = EngineFolders(self.state, self.state)
+        return container_plan(effect, launch, hidden, self.bounds, rootless=os.geteuid() != 0)
 
     def job(
         self, script: str, *, memory_mib: int = 256, cpus: int = 1, user: str | None = None, **spec

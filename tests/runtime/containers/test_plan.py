@@ -27,7 +27,8 @@ def planned() -> plan.ContainerPlan:
     submitter = Submitter(UserName("ann"), 1000, 1001, (1001, 20), "/home/ann")
     launch = LaunchPlan(argv=("true",), env={"A": "b"}, kept_env={}, devices=(), workdir="/workspace", hostname="j-1")
     effect = StartReplica(REPLICA, spec, submitter, Allocation(1, NodeName("n"), 3, 2048))
-    return plan.container_plan(effect, launch, Path("/state"), plan.Bounds(pids=9, scratch_mib=8), rootless=False)
+    engine = plan.EngineFolders(Path("/state"), Path("/run/engine"))
+    return plan.container_plan(effect, launch, engine, plan.Bounds(pids=9, scratch_mib=8), rootless=False)
 
 
 def test_the_shim_reads_exactly_what_the_engine_writes():

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         cgroup: str
         rootless: bool
         state: str
+        socket: str
         stdout: str
         stderr: str
 

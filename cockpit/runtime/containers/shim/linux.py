@@ -117,6 +117,11 @@ def is_locked(fd: int) -> bool:
 
 def has_ended(pidfd: int, *, within_milliseconds: int = 0) -> bool:
     """Whether the process of a pidfd is dead (a zombie is), or dies in time."""
+    return is_readable(pidfd, within_milliseconds=within_milliseconds)
+
+
+def is_readable(fd: int, *, within_milliseconds: int) -> bool:
+    """Whether a read would return at once, be it with the end, or will in time."""
     poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
+    poll.register(fd, select.POLLIN)
     return bool(poll.poll(within_milliseconds))

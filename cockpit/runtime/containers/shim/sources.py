@@ -31,7 +31,7 @@ class Sources:
         self._stage = stage
         self.binds: list[tuple[str, str, bool]] = []
         self.masked: list[str] = []
-        """Where the engine's state would show through."""
+        """Where the engine's state and socket would show through."""
 
     def add_mount(self, mount: MountDict) -> None:
         what, source, target = mount["what"], mount["source"], mount["target"]
@@ -62,14 +62,15 @@ class Sources:
         linux.bind(f"/proc/self/fd/{fd}", place)
         os.close(fd)
         self.binds.append((place, target, writable))
-        self.masked.extend(self._shows_state(real, what, target))
+        self.masked.extend(self._shows_engine(real, what, target))
 
-    def _shows_state(self, real: str, what: str, target: str) -> Iterator[str]:
-        state = os.path.realpath(self._plan["state"])
-        if os.path.commonpath([real, state]) == state:
-            raise SourceError(f"{what}: {real} lies in the engine's own folder {state}; choose another one")
-        if os.path.commonpath([real, state]) == real:
-            yield os.path.join(target, os.path.relpath(state, real))
+    def _shows_engine(self, real: str, what: str, target: str) -> Iterator[str]:
+        """Where the engine's state and socket would be seen."""
+        for folder in map(os.path.realpath, (self._plan["state"], self._plan["socket"])):
+            if os.path.commonpath([real, folder]) == folder:
+                raise SourceError(f"{what}: {real} lies in the engine's own folder {folder}; choose another one")
+            if os.path.commonpath([real, folder]) == real:
+                yield os.path.join(target, os.path.relpath(folder, real))
 
 
 def _may_be_shown(home: str) -> bool:

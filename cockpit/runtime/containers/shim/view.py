@@ -9,12 +9,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 
 from cockpit.runtime.containers.shim import bubblewrap, linux, system
 from cockpit.runtime.containers.shim.sources import Sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cockpit.runtime.containers.shim.attempt import Attempt, PlanDict
 
 VIEW_FD = 100
@@ -22,6 +25,8 @@ VIEW_FD = 100
 
 _OWN = (("tmp", 0o1777), ("var/tmp", 0o1777), ("run", 0o755), ("root", 0o700))
 _SEARCH_PATH = "/usr/bin:/bin:/usr/local/bin"
+_LONGEST_MILLISECONDS = 10_000
+"""bubblewrap takes a few of these, unless a folder that it is to show lies on a file server that does not answer."""
 _MIB = 1 << 20
 
 
@@ -50,6 +55,7 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
     sources.add_home()
     for mount in plan["mounts"]:
         sources.add_mount(mount)
+    _make_parents(attempt.file("root"), [target for _, target, _ in sources.binds])
     state = os.path.realpath(attempt.state)
     view = bubblewrap.View(
         root=attempt.file("root"),
@@ -76,6 +82,12 @@ def _make_own(stage: str, plan: PlanDict) -> list[tuple[str, str, bool]]:
     return [(os.path.join(stage, "own", name), f"/{name}", True) for name, _ in _OWN]
 
 
+def _make_parents(root: str, targets: Iterable[str]) -> None:
+    """bubblewrap would make them for root's eyes only, and the submitter need not be root."""
+    for target in targets:
+        os.makedirs(root + os.path.dirname(target), exist_ok=True)
+
+
 def _resolver() -> list[tuple[str, str, bool]]:
     """/etc/resolv.conf is often a link into /run, where the container has its own."""
     real = os.path.realpath("/etc/resolv.conf")
@@ -92,13 +104,13 @@ def _run_bubblewrap(view: bubblewrap.View) -> int:
             os.set_inheritable(fd, True)
         pid = _spawn(bubblewrap.arguments(view, block_fd=block_read, info_fd=info_write), errors)
         os.close(info_write)
-        info = _read_all(info_read)
+        info = _read_all(info_read, pid)
         if not info:
-            os.waitpid(pid, 0)
+            _await_end(pid)
             raise ViewError(_complaint(errors))
         view_fd = os.open(f"/proc/{json.loads(info)['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         os.write(block_write, b".")
-        os.waitpid(pid, 0)
+        _await_end(pid)
         if _is_empty(block_read):
             return view_fd
         os.close(view_fd)
@@ -122,11 +134,34 @@ def _spawn(arguments: list[str], errors: int) -> int:
     raise ViewError("bubblewrap (bwrap) is not installed on this node; install it: apt-get install bubblewrap")
 
 
-def _read_all(fd: int) -> bytes:
-    parts = []
-    while part := os.read(fd, 4096):
+def _read_all(fd: int, pid: int) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        _await_readable(fd, pid)
+        part = os.read(fd, 4096)
+        if not part:
+            return b"".join(parts)
         parts.append(part)
-    return b"".join(parts)
+
+
+def _await_end(pid: int) -> None:
+    pidfd = os.pidfd_open(pid)
+    try:
+        _await_readable(pidfd, pid)
+    finally:
+        os.close(pidfd)
+    os.waitpid(pid, 0)
+
+
+def _await_readable(fd: int, pid: int) -> None:
+    """Kills bubblewrap and raises ViewError where nothing comes."""
+    if not linux.is_readable(fd, within_milliseconds=_LONGEST_MILLISECONDS):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise ViewError(
+            "the container's file system could not be made: bubblewrap (bwrap) hangs on this node; "
+            "try `bwrap --bind / / true` there"
+        )
 
 
 def _is_empty(pipe: int) -> bool:

@@ -1,0 +1,266 @@
+"""One client of the engine's socket: reads its frames, answers them, and keeps what it can cost within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import aclosing, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import msgspec
+
+from cockpit.errors import CockpitError, RequestRefused, StoreError
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.present.safe import safe
+from cockpit.protocol.frames import (
+    CAPABILITIES,
+    HEADER,
+    MAJOR,
+    MINOR,
+    Answer,
+    Hello,
+    Request,
+    body_length,
+    frame,
+    raw,
+)
+from cockpit.runtime.operations import OPERATIONS, WAITING, Asked
+from cockpit.runtime.shells import SHELL_ARGS, open_shell
+from cockpit.runtime.tasks import report_defect
+from cockpit.runtime.troubles import unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from cockpit.engine.access import Actor
+    from cockpit.runtime.engine import Engine
+
+T = TypeVar("T")
+
+SHELL = "shell"
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What clients may cost."""
+
+    connections: int = 512
+    """Of all users but administrators, who can always look what is wrong."""
+    connections_per_user: int = 128
+    frame_seconds: float = 10.0
+    """A frame that has begun must be complete within this."""
+    send_seconds: float = 60.0
+    """A client that takes nothing for this long is gone."""
+    in_flight: int = 32
+    """Requests of one connection that are being answered; further ones wait."""
+    large_frame: int = 256 << 10
+    """Bytes; of longer requests, a user has one at a time in the engine's memory."""
+
+
+class Gone(Exception):
+    """The client has gone, or does not keep to the rules: what it asked for is no longer wanted."""
+
+
+class Connection:
+    """One client. `large`: its user's turn for a large request."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        actor: Actor,
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        large: asyncio.Semaphore,
+        bounds: Bounds,
+    ) -> None:
+        self._engine = engine
+        self._actor = actor
+        self._reader, self._writer = streams
+        self._large = large
+        self._bounds = bounds
+        self._slots = asyncio.Semaphore(bounds.in_flight)
+        self._turn = asyncio.Lock()
+        """Answers that need no waiting are made one after another, as the client takes them: they can be large."""
+        self._sending = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Until the client goes, or sends what is no frame."""
+        self._writer.transport.set_write_buffer_limits(high=0)
+        try:
+            await self._send(self._hello())
+            async with asyncio.TaskGroup() as group:
+                await self._answer_frames(group)
+        except* Gone:
+            pass
+
+    def _hello(self) -> Hello:
+        return Hello(
+            protocol=(MAJOR, MINOR),
+            version=self._engine.version,
+            capabilities=CAPABILITIES,
+            pid=os.getpid(),
+            state_folder=str(self._engine.state_folder),
+        )
+
+    async def _answer_frames(self, group: asyncio.TaskGroup) -> NoReturn:
+        while True:
+            length = await self._next_length()
+            await self._slots.acquire()
+            turn = self._large if length > self._bounds.large_frame else None
+            if turn is not None:
+                await turn.acquire()
+            try:
+                body = await self._in_time(self._reader.readexactly(length))
+            except BaseException:
+                self._answered(turn)
+                raise
+            task = group.create_task(self._answer(body))
+            task.add_done_callback(partial(self._answered, turn))
+
+    def _answered(self, turn: asyncio.Semaphore | None, _task: asyncio.Task[None] | None = None) -> None:
+        self._slots.release()
+        if turn is not None:
+            turn.release()
+
+    async def _next_length(self) -> int:
+        """Of the next frame's body; a client may be silent between two frames for as long as it likes."""
+        try:
+            first = await self._reader.readexactly(1)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            raise Gone from None
+        header = first + await self._in_time(self._reader.readexactly(HEADER.size - 1))
+        try:
+            return body_length(header)
+        except ValueError as error:
+            await self._refuse(0, Refusal(RefusalKind.INVALID, f"Not a frame: {error}."))
+            raise Gone from None
+
+    async def _in_time(self, part: Awaitable[bytes]) -> bytes:
+        seconds = self._bounds.frame_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await part
+        except (ConnectionError, asyncio.IncompleteReadError):
+            raise Gone from None
+        except TimeoutError:
+            await self._refuse(0, Refusal(RefusalKind.INVALID, f"A frame took longer than {seconds:g} s."))
+            raise Gone from None
+
+    async def _answer(self, body: bytes) -> None:
+        try:
+            request = _decoded(body, Request, "Not a request")
+        except RequestRefused as error:
+            await self._refuse(0, error.refusal)
+        else:
+            await self._answer_request(request)
+
+    async def _answer_request(self, request: Request) -> None:
+        """Whatever goes wrong is an answer: a defect in one operation costs nobody the connection."""
+        try:
+            async with nullcontext() if request.op in WAITING else self._turn:
+                await self._perform(request)
+        except Gone:
+            raise
+        except RequestRefused as error:
+            await self._refuse(request.id, error.refusal)
+        except StoreError as error:
+            await self._refuse(request.id, unavailable(error))
+        except CockpitError as error:
+            await self._refuse(request.id, Refusal(RefusalKind.UNAVAILABLE, str(error)))
+        except Exception as error:  # noqa: BLE001 - the client must hear of it, whatever it is
+            report_defect(f"the operation {safe(request.op)}", error)
+            await self._refuse(request.id, _defect(error))
+
+    async def _perform(self, request: Request) -> None:
+        asked = Asked(self._actor, f"{self._actor.who.uid}:{request.request}" if request.request else "")
+        if request.op == SHELL:
+            opened = await open_shell(self._engine, asked, _decoded(request.args, SHELL_ARGS, SHELL))
+            await self._send_with_fds(Answer(request.id, raw(opened.answer), fds=len(opened.fds)), opened.fds)
+            return
+        operation = OPERATIONS.get(request.op)
+        if operation is None:
+            known = ", ".join(sorted((*OPERATIONS, SHELL)))
+            raise RequestRefused(
+                Refusal(RefusalKind.INVALID, f"There is no operation of this name; there are {known}.")
+            )
+        args_type, function = operation
+        outcome = function(self._engine, asked, _decoded(request.args, args_type, request.op))
+        if hasattr(outcome, "__aiter__"):
+            await self._stream(request.id, outcome)
+        else:
+            await self._send(Answer(request.id, _encoded(await outcome)))
+
+    async def _stream(self, request: int, outcome: Any) -> None:  # noqa: ANN401 - an async iterator of messages
+        async with aclosing(outcome):
+            async for message in outcome:
+                await self._send(Answer(request, raw(message), last=False))
+        await self._send(Answer(request))
+
+    async def _refuse(self, request: int, refusal: Refusal) -> None:
+        await self._send(Answer(request, no=refusal))
+
+    async def _send(self, message: Answer | Hello) -> None:
+        encoded = frame(message)
+        async with self._sending:
+            await self._write(encoded)
+
+    async def _write(self, encoded: bytes) -> None:
+        """Returns when the kernel has all of it. Raises `Gone`."""
+        try:
+            async with asyncio.timeout(self._bounds.send_seconds):
+                self._writer.write(encoded)
+                await self._writer.drain()
+        except (ConnectionError, TimeoutError):
+            raise Gone from None
+
+    async def _send_with_fds(self, message: Answer, fds: Sequence[int]) -> None:
+        """The frame, then one byte that carries the descriptors; they are closed here afterwards."""
+        try:
+            async with self._sending:
+                await self._write(frame(message))
+                async with asyncio.timeout(self._bounds.send_seconds):
+                    await _carry(self._writer.get_extra_info("socket").fileno(), fds)
+        except (ConnectionError, TimeoutError):
+            raise Gone from None
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+
+async def _carry(connection: int, fds: Sequence[int]) -> None:
+    with socket.socket(fileno=os.dup(connection)) as carrier:
+        while True:
+            try:
+                socket.send_fds(carrier, [b"F"], list(fds))
+            except BlockingIOError:
+                await _writable(carrier)
+            else:
+                return
+
+
+async def _writable(carrier: socket.socket) -> None:
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_writer(carrier, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(carrier)
+
+
+def _decoded(encoded: bytes | msgspec.Raw, kind: type[T], what: str) -> T:
+    """Raises `RequestRefused` for whatever is no such message: also text that is not UTF-8, and endless nesting."""
+    try:
+        return msgspec.msgpack.decode(encoded, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise RequestRefused(Refusal(RefusalKind.INVALID, f"{what}: {error}.")) from None
+
+
+def _defect(error: Exception) -> Refusal:
+    return Refusal(
+        RefusalKind.UNAVAILABLE,
+        f"The engine has a defect here: {type(error).__name__}: {error}. Please report it, with what its log shows.",
+    )
+
+
+def _encoded(outcome: object) -> msgspec.Raw:
+    return msgspec.Raw(outcome) if isinstance(outcome, bytes) else raw(outcome)

@@ -1,0 +1,165 @@
+"""What every backend that takes jobs must do. `test_contract` runs it over each of them.
+
+A test asks nothing of the machine: its jobs are held, so they never start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.errors import RequestRefused
+from cockpit.model.asking import LogRequest, ShellRequest
+from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
+from cockpit.model.reasons import Held
+from cockpit.model.refusal import RefusalKind
+from cockpit.present.events import event_kind
+from tests.builders import a_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from cockpit.backends.base import Backend
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import JobRow
+
+SOON = 20.0
+NOBODY = JobId(987_654)
+
+
+_numbers = count()
+
+
+def held(name: str) -> JobSpec:
+    """Live jobs of one project must have different names."""
+    return a_spec(f"{name}-{next(_numbers)}", hold=True)
+
+
+async def refused(asked: Coroutine[Any, Any, Any]) -> tuple[RefusalKind, str]:
+    with pytest.raises(RequestRefused) as error:
+        await asked
+    return error.value.refusal.kind, error.value.refusal.message
+
+
+class BackendContract:
+    """Needs a fixture `backend`."""
+
+    async def test_submitted_jobs_are_listed_in_order(self, backend: Backend) -> None:
+        before = {row.id for row in await backend.jobs()}
+        specs = [held("one"), held("two"), held("three")]
+        ids = await backend.submit(specs)
+        assert ids == sorted(ids)
+        assert not before & set(ids)
+        rows = {row.id: row for row in await backend.jobs()}
+        assert [job for job in rows if job in ids] == ids
+        assert [rows[job].name for job in ids] == [spec.name for spec in specs]
+        assert {rows[job].state for job in ids} == {JobState.QUEUED}
+        assert all(isinstance(rows[job].reason, Held) for job in ids)
+
+    async def test_all_of_a_submission_or_none(self, backend: Backend) -> None:
+        before = await backend.jobs()
+        kind, message = await refused(backend.submit([held("fine"), replace(held("bad"), nodes=0)]))
+        assert kind is RefusalKind.INVALID
+        assert message.startswith("jobs[1].nodes: ")
+        assert [row.id for row in await backend.jobs()] == [row.id for row in before]
+
+    async def test_a_job_tells_everything_about_itself(self, backend: Backend) -> None:
+        spec = held("told")
+        (job,) = await backend.submit([spec])
+        detail = await backend.job(job)
+        (row,) = [row for row in await backend.jobs() if row.id == job]
+        assert (detail.row, detail.job.spec.name) == (row, spec.name)
+        assert detail.explanation is not None
+        assert isinstance(detail.explanation.reason, Held)
+        assert [event_kind(record.body) for record in detail.events][:2] == ["job_submitted", "job_held"]
+
+    async def test_a_stopped_job_has_ended_and_stays_findable(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("stopped")])
+        assert await backend.wait(job, timeout_seconds=0.01) is None
+        await backend.cancel(job)
+        ended = await backend.wait(job, timeout_seconds=SOON)
+        assert ended is not None
+        assert ended.state is JobState.STOPPED
+        assert job not in {row.id for row in await backend.jobs()}
+        assert job in {row.id for row in await backend.jobs(ended=True)}
+        assert (await backend.job(job)).row.state is JobState.STOPPED
+
+    async def test_what_cannot_be_done_is_refused(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("refusing")])
+        assert (await refused(backend.hold(job)))[0] is RefusalKind.CONFLICT
+        assert (await refused(backend.end_hold(job)))[0] is RefusalKind.CONFLICT
+        assert (await refused(backend.extend_hold(job, seconds=60)))[0] is RefusalKind.CONFLICT
+        assert (await refused(backend.open_shell(ShellRequest(job=job))))[0] is RefusalKind.CONFLICT
+        await backend.cancel(job)
+        for asked in (backend.cancel(job), backend.release(job), backend.hold(job)):
+            kind, message = await refused(asked)
+            assert kind is RefusalKind.CONFLICT
+            assert str(job) in message
+
+    async def test_a_job_that_does_not_exist_is_not_found(self, backend: Backend) -> None:
+        for asked in (
+            backend.job(NOBODY),
+            backend.cancel(NOBODY),
+            backend.hold(NOBODY),
+            backend.release(NOBODY),
+            backend.wait(NOBODY, timeout_seconds=SOON),
+            backend.end_hold(NOBODY),
+            backend.events(job=NOBODY),
+            backend.logs(LogRequest(job=NOBODY)),
+        ):
+            kind, message = await refused(asked)
+            assert (kind, str(NOBODY) in message) == (RefusalKind.NOT_FOUND, True)
+
+    async def test_a_job_that_never_ran_has_no_log(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("silent")])
+        assert (await backend.logs(LogRequest(job=job))).data == b""
+        await backend.cancel(job)
+        assert (await backend.logs(LogRequest(job=job, wait=True))).ended
+
+    async def test_events_come_oldest_first_and_can_be_gone_on_from(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("told")])
+        await backend.cancel(job)
+        told = await backend.events(job=job)
+        assert [event_kind(record.body) for record in told] == ["job_submitted", "job_held", "job_ended"]
+        assert await backend.events(job=job, after=told[0].seq) == told[1:]
+        assert await backend.events(job=job, limit=1) == told[-1:]
+        everything = await backend.events()
+        assert [record.seq for record in everything] == sorted(record.seq for record in everything)
+        assert [record for record in told if record not in everything] == []
+
+    async def test_the_figures_agree_with_the_lists(self, backend: Backend) -> None:
+        await backend.submit([held("counted")])
+        overview, nodes = await backend.overview(), await backend.nodes()
+        queued = [row for row in await backend.jobs() if row.state is JobState.QUEUED]
+        assert overview.jobs_by_state["queued"] == len(queued)
+        assert (overview.nodes, overview.cpus) == (len(nodes), sum(row.node.cpus for row in nodes))
+        assert overview.used_cpus == sum(row.used_cpus for row in nodes)
+        assert overview.held == len(await backend.holds())
+        assert (await backend.status()).running
+
+    async def test_watching_tells_everything_and_then_what_changes(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("watched")])
+        rows: dict[JobId, JobRow] = {}
+        async with asyncio.timeout(SOON), aclosing(backend.watch_jobs()) as deltas:  # type: ignore[type-var] # they are generators
+            async for delta in deltas:
+                rows |= {row.id: row for row in delta.changed}
+                if delta.loaded:
+                    break
+            assert rows[job].state is JobState.QUEUED
+            await self.change(backend, job)
+            async for delta in deltas:
+                rows |= {row.id: row for row in delta.changed}
+                if rows[job].state is JobState.STOPPED:
+                    break
+        assert rows[job] == (await backend.job(job)).row
+
+    async def change(self, backend: Backend, job: JobId) -> None:
+        """Something for the watcher to see."""
+        await backend.cancel(job)

@@ -1,0 +1,56 @@
+"""Fills the disk that an engine's state folder is on, and empties it again. Prints what was seen as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.cockpit_user import CockpitUser, eventually
+from tests.store.full_disk import fill
+
+WAITS = "echo ran >> /workspace/outputs/ran; until test -e /workspace/outputs/go; do sleep 0.02; done; exit 6"
+
+
+def story(user: CockpitUser) -> dict[str, object]:
+    running = user.submit(WAITS, name="running")
+    ran = user.work / "running/out/ran"
+    eventually(ran.exists)
+    filler = fill(user.folder / "state/cockpit-cluster")
+    file = user.job("true", name="refused", env={"PADDING": "x" * 30_000})
+    refused = user.run("submit", str(file))
+    listed = user.rows("jobs")
+    trouble = user.row("engine", "status")
+    (user.work / "running/out/go").touch()
+    record = user.folder / f"state/cockpit-cluster/containers/{running}.1.0/exit.json"
+    eventually(lambda: record.exists() or user.row("job", running)["state"] == "error")
+    filler.unlink()
+    later = user.submit("exit 0", name="later")
+    codes = [user.wait(running), user.wait(later)]
+    eventually(lambda: not user.row("engine", "status")["trouble"])
+    return {
+        "refused": [refused.returncode, refused.stderr.decode()],
+        "listed": [row["name"] for row in listed],
+        "trouble": trouble["trouble"],
+        "codes": codes,
+        "ran": ran.read_text(),
+        "same_engine": trouble["pid"] == user.engine_pid(),
+        "names": sorted(row["name"] for row in user.rows("jobs", "--all")),
+    }
+
+
+def main() -> None:
+    user = CockpitUser(Path(sys.argv[1]))
+    disk = user.folder / "state/cockpit-cluster"
+    disk.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=0700", "tmpfs", str(disk)], check=True)
+    try:
+        told = story(user)
+    finally:
+        user.leave()
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Takes bubblewrap away from this machine, or makes it hang. Prints what was seen as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.e2e.cockpit_user import CockpitUser
+
+HANGS = "#!/bin/sh\nexec sleep 1000\n"
+
+
+def take_away(folder: Path) -> None:
+    """An overlay on /usr/bin in which the file has been removed (a whiteout, as overlayfs has them)."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
+    for name in ("upper", "work"):
+        (folder / name).mkdir()
+    os.mknod(folder / "upper/bwrap", stat.S_IFCHR, os.makedev(0, 0))
+    layers = f"lowerdir=/usr/bin,upperdir={folder}/upper,workdir={folder}/work"
+    subprocess.run(["mount", "-t", "overlay", "-o", layers, "overlay", "/usr/bin"], check=True)
+
+
+def make_hang(folder: Path) -> None:
+    folder.mkdir()
+    fake = folder / "bwrap"
+    fake.write_text(HANGS)
+    fake.chmod(0o755)
+    subprocess.run(["mount", "--bind", str(fake), "/usr/bin/bwrap"], check=True)
+
+
+def story(user: CockpitUser) -> dict[str, object]:
+    job = user.submit("exit 0", terminal=True)
+    began = time.monotonic()
+    listed = user.rows("jobs", "--all")
+    answered_in = time.monotonic() - began
+    doctor = user.run("doctor", "-o", "json")
+    findings = {row["subject"]: row for row in json.loads(doctor.stdout)["rows"]}
+    code = user.wait(job)
+    return {
+        "names": [row["name"] for row in listed],
+        "answered_in": answered_in,
+        "code": code,
+        "state": user.row("job", job)["state"],
+        "page": user.ok("job", job),
+        "doctor": [doctor.returncode, findings["bubblewrap"]],
+    }
+
+
+def main() -> None:
+    user = CockpitUser(Path(sys.argv[1]))
+    {"missing": take_away, "hanging": make_hang}[sys.argv[2]](user.folder / "ill")
+    try:
+        told = story(user)
+    finally:
+        user.leave()
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

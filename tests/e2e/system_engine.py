@@ -1,0 +1,40 @@
+"""A machine-wide engine that only its tests see: its folders are over-mounted in a mount namespace of their own."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+MOUNTS = """
+set -e
+mount -t tmpfs -o mode=755 cockpit-test /run
+mount -t tmpfs -o mode=755 cockpit-test /var/lib
+mount -t overlay -o "lowerdir=/etc,upperdir=$1/etc,workdir=$1/work" cockpit-test /etc
+mkdir -m 700 /var/lib/cockpit-cluster
+mount --bind "$1/state" /var/lib/cockpit-cluster
+mkdir -p /etc/cockpit-cluster
+echo ready
+exec sleep infinity
+"""
+"""The fixed places of a machine-wide engine: /run, /var/lib and /etc/cockpit-cluster. State is on a real disk."""
+
+
+class MachineOfItsOwn:
+    """A mount namespace that lives as long as this object is open. `inside` are the words that enter it."""
+
+    def __init__(self, folder: Path) -> None:
+        for name in ("etc", "work", "state"):
+            (folder / name).mkdir(parents=True)
+        (folder / "state").chmod(0o700)
+        self._keeper = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", MOUNTS, "sh", folder], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
+        assert self._keeper.stdout is not None
+        assert self._keeper.stdout.readline() == b"ready\n"
+        self.inside = ("nsenter", f"--mount=/proc/{self._keeper.pid}/ns/mnt", "--")
+        self.root = Path(f"/proc/{self._keeper.pid}/root")
+        """The machine as seen inside."""
+
+    def close(self) -> None:
+        self._keeper.kill()
+        self._keeper.communicate()

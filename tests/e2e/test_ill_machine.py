@@ -1,0 +1,106 @@
+"""A machine with something wrong: each real fault gives a clear sentence, and what still works goes on (TR-03)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.e2e.aftermath import engine_process, state_folder
+from tests.e2e.cockpit_user import CockpitUser, eventually
+from tests.e2e.namespaces import ROOT, told_by
+from tests.runtime.containers.test_ordinary_user import python_for
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e"), pytest.mark.usefixtures("host_mounts")]
+
+UNAVAILABLE, UNREACHABLE = 75, 69
+
+
+@pytest.mark.req("TR-03", "TR-01")
+def test_a_full_disk_refuses_submissions_and_nothing_else(folder: Path) -> None:
+    told = told_by("full_disk", folder)
+    code, sentence = told["refused"]
+    assert code == UNAVAILABLE
+    assert "is full, or your quota is used up. Nothing was accepted. Free some space" in sentence
+    assert told["listed"] == ["running"]
+    assert "is full" in told["trouble"][0]
+    assert told["codes"] == [6, 0]
+    assert told["ran"] == "ran\n"
+    assert told["same_engine"]
+    assert told["names"] == ["later", "running"]
+
+
+@pytest.mark.req("TR-03")
+def test_a_locked_journal_is_told_and_left_again(user: CockpitUser) -> None:
+    user.submit("exit 0", name="first", hold=True)
+    engine = engine_process(user)
+    locker = sqlite3.connect(state_folder(user) / "journal.db", isolation_level=None)
+    locker.execute("BEGIN IMMEDIATE")
+    refused = user.run("submit", str(user.job("exit 0", name="second")))
+    assert refused.returncode == UNAVAILABLE
+    assert b"is locked by another process. Nothing was accepted." in refused.stderr
+    began = time.monotonic()
+    assert [row["name"] for row in user.rows("jobs")] == ["first"]
+    assert "locked" in user.row("engine", "status")["trouble"][0]
+    assert time.monotonic() - began < 1, "looking does not wait for the journal"
+    locker.execute("ROLLBACK")
+    locker.close()
+    assert user.wait(user.submit("exit 0", name="third")) == 0
+    eventually(lambda: user.row("engine", "status")["trouble"] == [])
+    assert engine_process(user) == engine
+
+
+@pytest.fixture
+def nobody(folder: Path) -> CockpitUser:
+    """An ordinary user, with a cockpit that they may read."""
+    if os.geteuid() != 0:
+        return CockpitUser(folder)
+    shutil.copytree(ROOT / "cockpit", folder / "checkout/cockpit", ignore=shutil.ignore_patterns("__pycache__"))
+    somebody = CockpitUser(folder, python=python_for("nobody"), user="nobody")
+    somebody.env["PYTHONPATH"] = f"{folder}/checkout:{Path(msgspec.__file__).parents[1]}"
+    return somebody
+
+
+@pytest.mark.req("TR-03")
+@pytest.mark.parametrize("closed", ["state", "state/cockpit-cluster", "home"])
+def test_a_folder_that_may_not_be_written_is_told_to_an_ordinary_user(nobody: CockpitUser, closed: str) -> None:
+    if closed == "home":
+        del nobody.env["XDG_STATE_HOME"]
+    path = nobody.folder / closed
+    path.mkdir(exist_ok=True)
+    if nobody.user is not None:
+        shutil.chown(path, nobody.user)
+    path.chmod(0o500)
+    refused = nobody.run("submit", str(nobody.job("exit 0")))
+    assert refused.returncode == UNREACHABLE, refused.stderr
+    assert b"Permission denied" in refused.stderr
+    assert b"COCKPIT_STATE_FOLDER" in refused.stderr
+    assert nobody.run("jobs").returncode == UNREACHABLE
+    assert b"stopped" in nobody.run("engine", "status").stdout
+    assert "not a folder that may be written" in nobody.run("doctor").stdout.decode()
+    path.chmod(0o700)
+
+
+@pytest.mark.req("TR-03")
+def test_without_bubblewrap_a_job_ends_with_the_sentence(folder: Path) -> None:
+    told = told_by("ill_bubblewrap", folder, "missing")
+    assert (told["names"], told["state"], told["code"]) == (["job"], "error", 255)
+    assert "bubblewrap (bwrap) is not installed on this node" in told["page"]
+    code, finding = told["doctor"]
+    assert (code, finding["level"]) == (72, "missing")
+    assert "apt-get install bubblewrap" in finding["advice"]
+
+
+@pytest.mark.req("TR-03")
+def test_a_bubblewrap_that_hangs_ends_the_job_and_holds_nothing_else_up(folder: Path) -> None:
+    told = told_by("ill_bubblewrap", folder, "hanging")
+    assert told["answered_in"] < 2
+    assert (told["names"], told["state"], told["code"]) == (["job"], "error", 255)
+    assert "bubblewrap (bwrap) hangs on this node" in told["page"]
+    code, finding = told["doctor"]
+    assert (code, finding["level"]) == (72, "missing")

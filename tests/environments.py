@@ -1,0 +1,75 @@
+"""Python environments built without a network, of what the environment that runs the tests has."""
+
+from __future__ import annotations
+
+import compileall
+import shutil
+import subprocess
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+CHECKOUT = Path(__file__).parents[1]
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+
+
+def needed_by(name: str, seen: set[str]) -> set[str]:
+    """Names of all distributions that one needs at run time, itself included."""
+    if name not in seen:
+        seen.add(name)
+        for line in distribution(name).requires or ():
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                needed_by(requirement.name.lower(), seen)
+    return seen
+
+
+def needed_by_checkout(*, without: set[str]) -> set[str]:
+    """Names of all distributions that cockpit needs, as its pyproject.toml says; those of `without` are left out."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    names = {Requirement(line).name.lower() for line in project["dependencies"]} - without
+    seen: set[str] = set()
+    for name in names:
+        needed_by(name, seen)
+    return seen
+
+
+def installed_parts(name: str) -> set[Path]:
+    """The files and folders that a distribution has put into site-packages."""
+    installed = distribution(name)
+    tops = {file.parts[0] for file in installed.files or () if file.parts[0] not in {"..", "__pycache__"}}
+    return {Path(str(installed.locate_file(top))) for top in tops}
+
+
+def lend(names: set[str], site_packages: Path) -> None:
+    """Link installed distributions into another environment: what a download would put there."""
+    for name in names:
+        for part in installed_parts(name):
+            link = site_packages / part.name
+            if not link.exists():
+                link.symlink_to(part)
+
+
+def environment_for_everybody(folder: Path) -> Path:
+    """The python of an environment that every user can read: a copy of this checkout and of what it needs at the
+    command line, run by the system's own Python. What runs the tests may lie in somebody's home.
+    """
+    assert SYSTEM_PYTHON.exists(), f"{SYSTEM_PYTHON} is missing: ordinary users need a Python that they may run"
+    subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
+    (site_packages,) = (folder / "lib").glob("python*/site-packages")
+    for name in needed_by_checkout(without={"asyncssh", "kubernetes", "textual"}):
+        for part in installed_parts(name):
+            _copy(part, site_packages / part.name)
+    _copy(CHECKOUT / "cockpit", site_packages / "cockpit")
+    compileall.compile_dir(site_packages, quiet=2)
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True, timeout=60)
+    return folder / "bin" / "python"
+
+
+def _copy(part: Path, target: Path) -> None:
+    if part.is_dir():
+        shutil.copytree(part, target, dirs_exist_ok=True)
+    else:
+        shutil.copy2(part, target)

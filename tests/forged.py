@@ -1,0 +1,39 @@
+"""Raw requests for every operation that the engine's socket knows, as a client might forge them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SPEC = {"name": "forged", "command": "true", "output": "/tmp/forged"}
+
+READING = ("status", "overview", "jobs", "subscribe", "job", "nodes", "holds", "events", "wait", "logs")
+"""Operations that change nothing; every other one must leave an event."""
+
+_OF_JOB = ("job", "hold", "release", "delete", "end_hold")
+
+
+def arguments_for(operation: str, job: int) -> dict[str, Any]:
+    """Arguments that the operation accepts, aimed at `job` where it is about one. KeyError: a new operation."""
+    if operation in _OF_JOB:
+        return {"job": job}
+    return {
+        "status": {},
+        "overview": {},
+        "jobs": {"ended": True},
+        "subscribe": {"first": 10},
+        "nodes": {},
+        "holds": {},
+        "events": {"job": job},
+        "wait": {"job": job, "timeout_seconds": 0.01},
+        "logs": {"job": job},
+        "submit": {"specs": [SPEC]},
+        "edit": {"job": job, "spec": SPEC},
+        "cancel": {"job": job, "grace_seconds": 0},
+        "extend_hold": {"job": job, "seconds": 60},
+        "shell": {"job": job, "command": ["true"]},
+        "stop": {},
+    }[operation]
+
+
+ABOUT_A_JOB = ("job", "wait", "logs", "edit", "cancel", "extend_hold", "shell", *_OF_JOB[1:])
+"""With `events` of one job: what must refuse a job that the asker may not see."""

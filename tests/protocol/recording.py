@@ -1,0 +1,177 @@
+"""One frame of every kind that goes over the engine's socket, and the files in which they were once recorded.
+
+`python -m tests.protocol.recording` records the kinds that have no file yet. A file is never recorded anew: what a
+release has spoken, later ones must understand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cockpit.engine.views import job_row
+from cockpit.model import asking, events, view
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Attempt, EndCause, ExitStatus, Job, JobState, Replica
+from cockpit.model.node import Allocation, CardSlice
+from cockpit.model.reasons import Explanation, NotEnoughFree, Resource
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.protocol import messages
+from cockpit.protocol.frames import HEADER, Answer, Hello, Request, frame, raw
+from cockpit.protocol.pages import AllLoaded, JobsChange, page_of, pieces
+from tests.builders import ANN, HOUR, NOON, SECOND, a_node, a_spec
+from tests.forged import arguments_for
+
+DATA = Path(__file__).parent / "data"
+
+_SLICE = CardSlice(card=0, slot=1, milli=250)
+_ALLOCATION = Allocation(rank=0, node=NodeName("n1"), cpus=1, memory_mib=1024, slices=(_SLICE,))
+_JOB = Job(
+    id=JobId(12),
+    spec=a_spec("kept", card_milli=250, card_models=("A100",), terminal=True, env={"A": "ä"}),
+    submitter=ANN,
+    project="ann",
+    submitted_at=NOON,
+    state=JobState.ERROR,
+    state_since=Millis(NOON + SECOND),
+    attempt=Attempt(
+        number=1,
+        spec_index=0,
+        placement=(_ALLOCATION,),
+        placed_at=NOON,
+        replicas=(Replica(rank=0, started_at=NOON, ended_at=Millis(NOON + SECOND), exit=ExitStatus(code=3)),),
+    ),
+    exit=ExitStatus(code=3),
+    end_cause=EndCause.EXIT,
+    ended_at=Millis(NOON + SECOND),
+    held_until=Millis(NOON + HOUR),
+    version=7,
+)
+_REASON = NotEnoughFree(Resource.CARDS, 4, ("A100",), 1, 0, ())
+_QUEUED = Job(
+    id=JobId(13), spec=a_spec("waits"), submitter=ANN, project="ann", submitted_at=NOON, state_since=NOON, version=8
+)
+_PAGE = page_of([job_row(_JOB, None), job_row(_QUEUED, _REASON)], {"error": 1, "queued": 1})
+_RECORD = events.EventRecord(
+    seq=3, at=NOON, actor="ann", origin="socket", request="1001:9f86", body=events.JobHeld(JobId(12), "ann")
+)
+_STATUS = view.EngineStatus(
+    running=True,
+    pid=4711,
+    socket="/run/user/1001/cockpit-cluster/engine.sock",
+    state_folder="/home/ann/.local/state/cockpit-cluster",
+    version="0.1.0",
+    protocol="1.0",
+    system=False,
+    started_at=NOON,
+    jobs=2,
+    containers="user overlay",
+    trouble=("the disk is full",),
+)
+_OVERVIEW = view.Overview(
+    cluster="n1",
+    jobs_by_state={"queued": 1},
+    held=1,
+    nodes=1,
+    cpus=8,
+    used_cpus=1,
+    memory_mib=64_000,
+    used_memory_mib=1024,
+    card_milli=1000,
+    used_card_milli=250,
+)
+_NODE = view.NodeRow(
+    node=a_node(cards=1),
+    used_cpus=1,
+    used_memory_mib=1024,
+    used_card_milli=250,
+    used_cards=1,
+    slices=(view.SliceUse(card=0, slot=1, milli=250, job=JobId(12), name="kept", user="ann", held=True),),
+    jobs=(JobId(12),),
+)
+_HOLD = view.HoldRow(
+    job=JobId(12),
+    name="kept",
+    user="ann",
+    state=JobState.ERROR,
+    exit_code=3,
+    nodes=(NodeName("n1"),),
+    ended_at=NOON,
+    held_until=Millis(NOON + HOUR),
+    keeps_card_milli=0,
+)
+_DETAIL = view.JobDetail(
+    row=job_row(_QUEUED, _REASON),
+    job=_QUEUED,
+    explanation=Explanation(job=JobId(13), reason=_REASON, position=1, ahead=(JobId(12),)),
+    events=(_RECORD,),
+    log_tail="last line",
+)
+
+ANSWERS: dict[str, Any] = {
+    "status": _STATUS,
+    "overview": _OVERVIEW,
+    "jobs": _PAGE,
+    "subscribe": _PAGE,
+    "subscribe-loaded": AllLoaded(),
+    "subscribe-change": JobsChange(9, page_of([]), ((12, 9, {4: "stopped", 9: None}),), (13,)),
+    "subscribe-resync": JobsChange(9, page_of([]), resync=True),
+    "job": _DETAIL,
+    "nodes": [_NODE],
+    "holds": [_HOLD],
+    "events": next(iter(pieces([_RECORD]))),
+    "wait": _JOB,
+    "logs": asking.LogChunk(b"\x00\xff line\n", 4, ended=True),
+    "submit": messages.Submitted((12, 13)),
+    "extend_hold": messages.HeldUntil(NOON + HOUR),
+    "shell": messages.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
+    **dict.fromkeys(("edit", "cancel", "hold", "release", "delete", "end_hold", "stop")),
+}
+"""What each operation answers, by its name; what follows a dash is one of several messages."""
+
+STREAMED = ("jobs", "subscribe", "events")
+
+
+def frames() -> dict[str, bytes]:
+    """Name → frame, as today's code speaks it."""
+    hello = Hello(
+        protocol=(1, 0),
+        version="0.1.0",
+        capabilities=("jobs", "shell"),
+        pid=4711,
+        state_folder="/var/lib/cockpit-cluster",
+    )
+    refusal = Refusal(RefusalKind.INVALID, "cards: there are not so many", (("specs[0].cards", _REASON),))
+    spoken = {"hello": hello, "refusal": Answer(7, no=refusal), "last": Answer(7)}
+    for name, answer in ANSWERS.items():
+        fds = 2 if name == "shell" else 0
+        spoken[f"answer-{name}"] = Answer(7, raw(answer), last=name.partition("-")[0] not in STREAMED, fds=fds)
+    for operation in {name.partition("-")[0] for name in ANSWERS}:
+        arguments = raw(arguments_for(operation, 12))
+        spoken[f"request-{operation}"] = Request(7, operation, arguments, "9f86d081")
+    return {name: frame(message) for name, message in spoken.items()}
+
+
+def recorded() -> dict[str, bytes]:
+    """Name → frame, as it was once recorded."""
+    return {file.stem: bytes.fromhex(file.read_text()) for file in sorted(DATA.glob("*.hex"))}
+
+
+def body_of(encoded: bytes) -> bytes:
+    """Without the header, which must be right."""
+    (length,) = HEADER.unpack(encoded[: HEADER.size])
+    assert length == len(encoded) - HEADER.size
+    return encoded[HEADER.size :]
+
+
+def main() -> None:
+    DATA.mkdir(exist_ok=True)
+    for name, encoded in frames().items():
+        file = DATA / f"{name}.hex"
+        if not file.exists():
+            digits = encoded.hex()
+            file.write_text("".join(f"{digits[start : start + 96]}\n" for start in range(0, len(digits), 96)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Every act that is asked for over the socket leaves its event: who, when, from where, by which request."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cockpit.model.events import EventRecord
+from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.job import ExitStatus
+from cockpit.runtime.clock import SystemClock
+from cockpit.runtime.connection import SHELL
+from cockpit.runtime.operations import OPERATIONS
+from tests.forged import READING, SPEC, arguments_for
+from tests.runtime.served import RawClient, ServedEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ACTING = sorted({*OPERATIONS, SHELL} - set(READING))
+"""A new operation is an act until it is said to change nothing; then it needs arguments in `forged`."""
+
+LEAVES = {
+    "submit": "job_submitted",
+    "edit": "job_edited",
+    "cancel": "job_ended",
+    "hold": "job_held",
+    "release": "job_released",
+    "delete": "job_deleted",
+    "extend_hold": "hold_extended",
+    "end_hold": "hold_ended",
+    "shell": "shell_opened",
+    "stop": "engine_stop_asked",
+}
+
+
+@pytest.fixture
+def engine(tmp_path: Any) -> Iterator[ServedEngine]:
+    with ServedEngine(tmp_path) as served:
+        yield served
+
+
+class Stage:
+    """Jobs in the states that acts need. `first` takes the whole machine, so that the others wait."""
+
+    def __init__(self, engine: ServedEngine, client: RawClient) -> None:
+        self._engine, self._client = engine, client
+        self.first = self._submit("first", specs=[{"cpus": 8}], terminal=True)
+        self._until(self.first, "running")
+
+    def job_for(self, operation: str) -> int:
+        if operation in {"shell", "stop", "submit"}:
+            return self.first
+        if operation in {"extend_hold", "end_hold"}:
+            self._engine.call(lambda: self._engine.engine.host.replica_ended(self._replica(), ExitStatus(code=3)))
+            self._until(self.first, "error")
+            return self.first
+        job = self._submit(operation, hold=operation == "release", specs=[{"cpus": 8}])
+        if operation == "delete":
+            assert self._client.ask("cancel", {"job": job}).no is None
+        return job
+
+    def _submit(self, name: str, **fields: Any) -> int:
+        answer = self._client.ask("submit", {"specs": [{**SPEC, "name": name, **fields}]})
+        assert answer.no is None, answer.no
+        return int(msgspec.msgpack.decode(answer.ok)["ids"][0])
+
+    def _replica(self) -> ReplicaId:
+        return ReplicaId(JobId(self.first), 1, 0)
+
+    def _until(self, job: int, state: str) -> None:
+        for _ in range(500):
+            if msgspec.msgpack.decode(self._client.ask("job", {"job": job}).ok)["job"]["state"] == state:
+                return
+        pytest.fail(f"job {job} never was {state}")
+
+
+@pytest.mark.req("TR-11")
+@pytest.mark.parametrize("operation", ACTING)
+def test_every_act_leaves_its_event(engine: ServedEngine, operation: str) -> None:
+    with engine.client() as client, engine.client() as reader:
+        job = Stage(engine, client).job_for(operation)
+        before = SystemClock().now()
+        answer = client.ask(operation, arguments_for(operation, job), f"walk-{operation}")
+        assert answer.no is None, answer.no
+        (found,) = [record for record in events(reader) if record.request == f"{os.geteuid()}:walk-{operation}"]
+    assert found.body.__struct_config__.tag == LEAVES[operation]
+    assert (found.actor, found.origin) == (getpass.getuser(), "socket")
+    assert before <= found.at <= SystemClock().now()
+
+
+@pytest.mark.req("TR-11")
+def test_what_only_reads_leaves_none(engine: ServedEngine) -> None:
+    with engine.client() as client, engine.client() as reader:
+        job = Stage(engine, client).first
+        before = events(reader)
+        for operation in READING:
+            with engine.client() as asker:
+                assert asker.ask(operation, arguments_for(operation, job), f"read-{operation}").no is None
+        assert events(reader) == before
+
+
+@pytest.mark.req("TR-11")
+def test_a_shell_that_is_asked_for_twice_is_told_twice(engine: ServedEngine) -> None:
+    """Two people stand in the container, whatever ids they gave their requests."""
+    with engine.client() as client, engine.client() as other, engine.client() as reader:
+        job = Stage(engine, client).first
+        for asker in (client, other):
+            assert asker.ask(SHELL, arguments_for(SHELL, job), "same").no is None
+        assert [record.body.__struct_config__.tag for record in events(reader)].count("shell_opened") == 2
+
+
+def events(client: RawClient) -> list[EventRecord]:
+    found: list[EventRecord] = []
+    answer = client.ask("events", {"limit": 1000})
+    while not answer.last:
+        found += msgspec.msgpack.decode(answer.ok, type=list[EventRecord])
+        answer = client.answer()
+    return found
