@@ -130,6 +130,8 @@ class MainScreen(Screen[None]):
         self.query_one("#rows").styles.display = "none" if nothing else "block"
         if nothing:
             empty.show(self._empty_lines())
+        elif self.focused is None:  # a table that was hidden has lost the keys
+            self.table.focus()
 
     def _empty_lines(self) -> Iterator[Line]:
         yield line()
