@@ -119,8 +119,9 @@ def _open_the_demo(words: Sequence[str]) -> int:
     _, options = parse(words)
 
     async def session() -> Session:
-        from cockpit.backends.demo.backend import open_demo
+        from cockpit.backends.demo.backend import leave_tidily, open_demo
 
+        leave_tidily()
         demo = await open_demo(options.fixture, options.seed, speed=options.speed)
         return Session(
             backend=demo.backend,
@@ -198,8 +199,10 @@ def _cluster_name(cluster: str | None) -> str:
     from cockpit.errors import CockpitError
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster()
-    if name not in {OWN, SYSTEM, ""}:
-        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {OWN!r} and {SYSTEM!r}; see -c.")
+    if name not in {OWN, SYSTEM, DEMO, ""}:
+        raise CockpitError(
+            f"There is no cluster {name!r}. This cockpit knows {OWN!r}, {SYSTEM!r} and {DEMO!r}; see -c."
+        )
     return name
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cockpit.backends.base import JobsDelta
+from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, rows_of
 from cockpit.runtime import operations
+from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.operations import Asked
 from cockpit.runtime.shells import open_shell
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.feed import Subscription
+    from cockpit.runtime.host import Host
 
 T = TypeVar("T")
 
@@ -34,7 +38,7 @@ _NOTHING = messages.NoArgs()
 
 
 class InProcessBackend:
-    """`engine` as `actor` may see and change it. For the engine's own event loop, where it never blocks."""
+    """Implements `LiveBackend`: `engine` as `actor` may see and change it. For the engine's own event loop."""
 
     def __init__(self, engine: Engine, actor: Actor) -> None:
         self._engine = engine
@@ -76,6 +80,26 @@ class InProcessBackend:
                 known = set(subscription.sent)
             finally:
                 feed.unsubscribe(subscription)
+
+    @property
+    def connection(self) -> Connection:
+        """Nothing lies between."""
+        return Connection(Phase.CONNECTED, good_at=self._engine.host.clock.now())
+
+    async def connections(self) -> AsyncIterator[Connection]:
+        yield self.connection
+        await asyncio.get_running_loop().create_future()
+
+    async def overviews(self) -> AsyncIterator[Overview]:
+        host, told = self._engine.host, None
+        while True:
+            seen, overview = host.machine.state.seq, await self.overview()
+            if overview != told:
+                yield overview
+                told = overview
+            async with host.changed:
+                await host.changed.wait_for(partial(_has_moved_on, host, seen))
+            await asyncio.sleep(TICK_SECONDS)
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         encoded = await operations.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
@@ -119,6 +143,10 @@ class InProcessBackend:
     def _everything(self, subscription: Subscription, known: set[JobId]) -> JobsDelta:
         gone = tuple(sorted(known - subscription.sent.keys()))
         return JobsDelta(tuple(subscription.sent.values()), gone, self._engine.host.machine.state.seq)
+
+
+def _has_moved_on(host: Host, seen: int) -> bool:
+    return host.machine.state.seq != seen
 
 
 def _decoded(encoded: bytes | msgspec.Raw, answer: type[T]) -> T:

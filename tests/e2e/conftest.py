@@ -6,6 +6,7 @@ import os
 import pwd
 import subprocess
 import tempfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,9 @@ from tests.environments import environment_for_everybody
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ANN, BOB = "cockpit-test-ann", "cockpit-test-bob"
-LAB = "cockpit-test-lab"
-"""A group that ann alone is in."""
+_CHECKOUT = zlib.crc32(__file__.encode()) % 10_000
+ANN, BOB, LAB = (f"cockpit-{_CHECKOUT}-{who}" for who in ("ann", "bob", "lab"))
+"""Of this checkout alone: another one's tests may run beside it. Ann alone is in the group."""
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def home(environment: Path, tmp_path: Path):
     """Variables of somebody who has just installed cockpit; their engine is stopped afterwards."""
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
-        env[name] = str(tmp_path / name.lower())
-        Path(env[name]).mkdir(mode=0o700)
-    yield env
-    run(environment / "bin" / "cockpit", "engine", "stop", "--jobs", cwd=tmp_path, env=env)
+    with tempfile.TemporaryDirectory(prefix="cockpit-") as runtime:  # short enough for a socket's path
+        env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": runtime}
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+            env[name] = str(tmp_path / name.lower())
+            Path(env[name]).mkdir(mode=0o700)
+        yield env
+        run(environment / "bin" / "cockpit", "engine", "stop", "--jobs", cwd=tmp_path, env=env)
 
 
 def test_the_wheel_asks_for_all_that_it_needs(environment: Path, tmp_path: Path):

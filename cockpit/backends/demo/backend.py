@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import shutil
+import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +33,8 @@ from cockpit.runtime.memory_journal import MemoryJournal
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from cockpit.backends.demo.fixture import Fixture
     from cockpit.engine.access import Actor
     from cockpit.engine.ports import Observer
@@ -111,8 +115,8 @@ class DemoCluster:
         await self.host.act(
             lambda machine, _: decide.nodes_changed(machine, self._nodes), Act(actor="engine", origin="engine")
         )
-        await self.host.start()
         await self._crowd.begin()
+        await self.host.start()
         await self.pace.reach(self._opening)
         if going:
             self._tasks.start(self.pace.run(), "the demo's pace")
@@ -159,6 +163,16 @@ class DemoBackend(InProcessBackend):
         found = host.machine.state.jobs.get(job) or await host.ended_job(job)
         if found is not None:
             self._logs.bring_up(found)
+
+
+def leave_tidily() -> None:
+    """For the process that shows a demo: a closed terminal or a polite kill leaves no folder behind either."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
 
 
 def _moment(fixture: Fixture) -> Millis:
