@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 THEME_VARIABLE = "COCKPIT_THEME"
 ASCII_VARIABLE = "COCKPIT_ASCII"
+SELDOM = (50_000, 20, 50)
+"""Garbage collection: a look at everything stops the screen for longer than a frame."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,7 @@ class Session:
 
 def run_cockpit(open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str]) -> int:
     """Until the person leaves; the exit code."""
+    gc.set_threshold(*SELDOM)
     return asyncio.run(_run(open_session, env))
 
 

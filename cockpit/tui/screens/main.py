@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.screen import Screen
@@ -149,6 +150,12 @@ class MainScreen(Screen[None]):
     def ask_filter(self) -> None:
         """`/`: filters while one types."""
         self._ask(FILTER, self._filter_text, "state:queued user:me cards>=4 name~bert")
+        self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
+
+    async def _prepare_search(self) -> None:
+        """While the person thinks of a word. Rows that changed meanwhile are read when they are searched."""
+        for _ in self.app.job_rows.list.prepare_search():
+            await asyncio.sleep(0)
 
     def ask_command(self) -> None:
         """`:`: an action by its name."""
