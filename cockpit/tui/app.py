@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -96,6 +97,7 @@ class CockpitApp(Face):
         self.node_rows = NodeRows(self.context, self.chosen_spec)
         self.overview: Overview | None = None
         self.loaded = False
+        self._all_came = False
         self._details: dict[JobId, JobDetail] = {}
         self._demand: Mapping[str, float] = {}
         self._heard: float | None = None
@@ -275,6 +277,9 @@ class CockpitApp(Face):
         table.rows_changed(changes.changed)
         self.main_screen.draw()
         self.wake()
+        if delta.loaded and not self._all_came:
+            self._all_came = True
+            gc.freeze()  # what is there now mostly stays
 
     async def _ask_regularly(self) -> None:
         """The header's figures every second; nodes and the job under the cursor when they are looked at."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from textual.app import App
-
 from cockpit.errors import CockpitError
+from cockpit.tui.painting import TightPainting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +65,7 @@ class Pace(Protocol):
     def resume(self) -> None: ...
 
 
-class Face(App[int]):
+class Face(TightPainting):
     """The application as its parts see it."""
 
     backend: Backend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_script_that_holds(play: Callable[..., int], tmp_path: Path) -> None:
     text = (tmp_path / "out/nodes.txt").read_text()
     assert "n01" in text
     assert len(text.splitlines()) == 30
-    picture = ElementTree.fromstring((tmp_path / "out/nodes.svg").read_text())
+    picture = ET.fromstring((tmp_path / "out/nodes.svg").read_text())
     assert "n01" in "".join(picture.itertext())
     assert {element.tag for element in picture.iter()} <= {
         SVG + tag for tag in ("svg", "style", "rect", "text", "tspan")
