@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cockpit.backends.base import Backend
     from cockpit.backends.local.channel import Channel
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from cockpit.backends.local.live import LiveBackend
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
+    from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
     from cockpit.runtime.findings import Finding
-    from cockpit.tui.opening import Look
+    from cockpit.tui.opening import Look, Session
     from cockpit.tui.options import Options
 
 OWN, SYSTEM = "local", "system"
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.now = demo.now
         return demo
 
-    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs)
+    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs, play=play)
     return run(words, services, streams)
 
 
@@ -95,43 +97,34 @@ def _open_the_cockpit(options: Options) -> int:
 
 
 def _open_a_cluster(name: str, options: Options) -> int:
+    from cockpit.tui.opening import run_cockpit
+
+    return run_cockpit(lambda: _session_on(name), os.environ, _look(options))
+
+
+async def _session_on(name: str) -> Session:
     import pwd
 
     from cockpit.runtime.clock import SystemClock
-    from cockpit.tui.opening import Session, run_cockpit
+    from cockpit.tui.opening import Session
 
     try:
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         user = str(os.geteuid())
-
-    async def session() -> Session:
-        backend = live(name)
-        return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
-
-    return run_cockpit(session, os.environ, _look(options))
+    backend = live(name)
+    return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
 
 
 def _open_the_demo(options: Options) -> int:
+    from cockpit.backends.demo.backend import leave_tidily
     from cockpit.headless.arguments import parse
-    from cockpit.tui.opening import Session, run_cockpit
+    from cockpit.tui.opening import run_cockpit
 
+    leave_tidily()
     _, chosen = parse(options.demo or [DEMO])
-
-    async def session() -> Session:
-        from cockpit.backends.demo.backend import open_demo
-
-        demo = await open_demo(chosen.fixture, chosen.seed, speed=chosen.speed)
-        return Session(
-            backend=demo.backend,
-            now=demo.now,
-            user=demo.person,
-            read_jobs=read_jobs,
-            close=demo.close,
-            pace=demo.pace,
-        )
-
-    return run_cockpit(session, os.environ, _look(options))
+    fixture, seed, speed = chosen.fixture, chosen.seed, chosen.speed
+    return run_cockpit(lambda: _demo_session(fixture, seed, speed=speed), os.environ, _look(options))
 
 
 def _look(options: Options) -> Look:
@@ -141,6 +134,41 @@ def _look(options: Options) -> Look:
     places = _own_places()
     settings = load_settings(flags=options.flags, env=os.environ, files=places.config_files)
     return Look(settings=settings, folder=places.config)
+
+
+async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = True) -> Session:
+    """With `going` False its time passes only while somebody waits for it."""
+    import asyncio
+
+    from cockpit.backends.demo.backend import open_demo
+    from cockpit.tui.opening import Session
+
+    demo = await open_demo(fixture, seed, speed=speed, going=going)
+    return Session(
+        backend=demo.backend,
+        now=demo.now,
+        user=demo.person,
+        read_jobs=read_jobs,
+        close=demo.close,
+        pace=demo.pace,
+        elapse=asyncio.sleep if going else demo.elapse,
+    )
+
+
+def play(script: Script, folder: Path) -> None:
+    """Run the cockpit by this script. Raises `Unmet` where the screen is not as it says."""
+    from cockpit.tui.play import play as perform
+
+    cluster = script.cluster
+    name = _cluster_name(cluster.name if cluster is not None else None)
+    if name != DEMO:
+        perform(lambda: _session_on(name), script, folder)
+        return
+    from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED
+    from cockpit.backends.demo.pace import DEFAULT_SPEED
+
+    fixture, seed = (cluster.fixture, cluster.seed) if cluster is not None else (DEFAULT_FIXTURE, DEFAULT_SEED)
+    perform(lambda: _demo_session(fixture, seed, speed=DEFAULT_SPEED, going=False), script, folder)
 
 
 def live(cluster: str | None) -> LiveBackend:

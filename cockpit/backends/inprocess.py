@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cockpit.backends.base import JobsDelta
+from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, rows_of
-from cockpit.runtime import operations
-from cockpit.runtime.operations import Asked
+from cockpit.runtime import acting, reading
+from cockpit.runtime.asked import Asked
+from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.shells import open_shell
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.feed import Subscription
+    from cockpit.runtime.host import Host
 
 T = TypeVar("T")
 
@@ -34,33 +38,33 @@ _NOTHING = messages.NoArgs()
 
 
 class InProcessBackend:
-    """`engine` as `actor` may see and change it. For the engine's own event loop, where it never blocks."""
+    """Implements `LiveBackend`: `engine` as `actor` may see and change it. For the engine's own event loop."""
 
     def __init__(self, engine: Engine, actor: Actor) -> None:
         self._engine = engine
         self._asked = Asked(actor)
 
     async def status(self) -> EngineStatus:
-        return await operations.status(self._engine, self._asked, _NOTHING)
+        return await reading.status(self._engine, self._asked, _NOTHING)
 
     async def overview(self) -> Overview:
-        return await operations.overview_of(self._engine, self._asked, _NOTHING)
+        return await reading.overview_of(self._engine, self._asked, _NOTHING)
 
     async def jobs(self, *, ended: bool = False) -> list[JobRow]:
-        pages = operations.jobs(self._engine, self._asked, messages.JobsArgs(ended))
+        pages = reading.jobs(self._engine, self._asked, messages.JobsArgs(ended))
         return [row async for page in pages for row in rows_of(_decoded(page, JobsPage))]
 
     async def job(self, job: JobId) -> JobDetail:
-        return await operations.job(self._engine, self._asked, messages.JobArgs(job))
+        return await reading.job(self._engine, self._asked, messages.JobArgs(job))
 
     async def nodes(self) -> list[NodeRow]:
-        return await operations.nodes(self._engine, self._asked, _NOTHING)
+        return await reading.nodes(self._engine, self._asked, _NOTHING)
 
     async def holds(self) -> list[HoldRow]:
-        return await operations.holds(self._engine, self._asked, _NOTHING)
+        return await reading.holds(self._engine, self._asked, _NOTHING)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return list(await operations.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
+        return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""
@@ -77,37 +81,57 @@ class InProcessBackend:
             finally:
                 feed.unsubscribe(subscription)
 
+    @property
+    def connection(self) -> Connection:
+        """Nothing lies between."""
+        return Connection(Phase.CONNECTED, good_at=self._engine.host.clock.now())
+
+    async def connections(self) -> AsyncIterator[Connection]:
+        yield self.connection
+        await asyncio.get_running_loop().create_future()
+
+    async def overviews(self) -> AsyncIterator[Overview]:
+        host, told = self._engine.host, None
+        while True:
+            seen, overview = host.machine.state.seq, await self.overview()
+            if overview != told:
+                yield overview
+                told = overview
+            async with host.changed:
+                await host.changed.wait_for(partial(_has_moved_on, host, seen))
+            await asyncio.sleep(TICK_SECONDS)
+
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
-        encoded = await operations.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
+        encoded = await acting.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
         return list(_ids(_decoded(encoded, messages.Submitted).ids))
 
     async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        await operations.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds))
+        await acting.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds))
 
     async def hold(self, job: JobId) -> None:
-        await operations.hold(self._engine, self._asked, messages.JobArgs(job))
+        await acting.hold(self._engine, self._asked, messages.JobArgs(job))
 
     async def release(self, job: JobId) -> None:
-        await operations.release(self._engine, self._asked, messages.JobArgs(job))
+        await acting.release(self._engine, self._asked, messages.JobArgs(job))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
-        await operations.edit(self._engine, self._asked, messages.EditArgs(job, spec))
+        await acting.edit(self._engine, self._asked, messages.EditArgs(job, spec))
 
     async def delete(self, job: JobId) -> None:
-        await operations.delete(self._engine, self._asked, messages.JobArgs(job))
+        await acting.delete(self._engine, self._asked, messages.JobArgs(job))
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
-        return await operations.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))
+        return await reading.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))
 
     async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
-        encoded = await operations.extend_hold(self._engine, self._asked, messages.ExtendArgs(job, seconds))
+        encoded = await acting.extend_hold(self._engine, self._asked, messages.ExtendArgs(job, seconds))
         return Millis(_decoded(encoded, messages.HeldUntil).held_until)
 
     async def end_hold(self, job: JobId) -> None:
-        await operations.end_hold(self._engine, self._asked, messages.JobArgs(job))
+        await acting.end_hold(self._engine, self._asked, messages.JobArgs(job))
 
     async def logs(self, request: LogRequest) -> LogChunk:
-        return await operations.logs(self._engine, self._asked, request)
+        return await reading.logs(self._engine, self._asked, request)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         opened = await open_shell(self._engine, self._asked, request)
@@ -119,6 +143,10 @@ class InProcessBackend:
     def _everything(self, subscription: Subscription, known: set[JobId]) -> JobsDelta:
         gone = tuple(sorted(known - subscription.sent.keys()))
         return JobsDelta(tuple(subscription.sent.values()), gone, self._engine.host.machine.state.seq)
+
+
+def _has_moved_on(host: Host, seen: int) -> bool:
+    return host.machine.state.seq != seen
 
 
 def _decoded(encoded: bytes | msgspec.Raw, answer: type[T]) -> T:

@@ -27,10 +27,13 @@ class Form(StrEnum):
     CSV = "csv"
 
 
+FORMS_HELP = f"{', '.join(form for form in Form)}; all but table have every column"
+
+
 def add_output_options(parser: ArgumentParser, *, select: bool = True) -> None:
     """`-o`, and with `select` also the choice of rows and columns."""
     parser.add_argument(
-        "-o", "--output", choices=[str(form) for form in Form], default=str(Form.TABLE), help="the form of the output"
+        "-o", "--output", choices=[str(form) for form in Form], default=str(Form.TABLE), metavar="FORM", help=FORMS_HELP
     )
     parser.add_argument("--no-header", action="store_true", help="no line of column titles")
     parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
@@ -48,7 +51,7 @@ def write_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Cont
     if not rows:
         streams.hint(table.empty)
     elif not shown:
-        streams.hint(f"None of {len(rows)} {table.name} passes the filter.")
+        streams.hint(f"The filter leaves none of {len(rows)}.")
 
 
 def chosen_columns(table: Table, args: Namespace) -> tuple[Column, ...]:

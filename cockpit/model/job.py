@@ -14,6 +14,8 @@ from cockpit.model.spec import JobSpec
 class JobState(StrEnum):
     """The words a person sees. `engine.lifecycle` says which may follow which."""
 
+    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+
     QUEUED = "queued"
     PRECHECKING = "prechecking"
     STAGING = "staging"

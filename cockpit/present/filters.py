@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
+from operator import ge, gt, le, lt
 from typing import Any, Final, TypeVar
 
 from cockpit.errors import CockpitError
@@ -122,13 +123,13 @@ def _same_word(column: Column, value: str) -> Mask:
 
 def _compared(column: Column, op: str, value: str) -> Mask:
     operand = _operand(column, value)
-    compare = _COMPARISONS[op]
+    compare, wanted = _COMPARISONS[op], operand.wanted
 
-    def holds(fact: Any, _: Context) -> bool:  # noqa: ANN401 - a fact of any kind
-        number = operand.number(fact)
-        return number is not None and compare(number, operand.wanted)
+    def holds(rows: Sequence[Any], context: Context) -> list[bool]:
+        numbers = map(operand.number, column.facts(rows, context))
+        return [number is not None and compare(number, wanted) for number in numbers]
 
-    return fact_is(column, holds)
+    return holds
 
 
 def _operand(column: Column, value: str) -> Operand:
@@ -138,9 +139,4 @@ def _operand(column: Column, value: str) -> Operand:
     return operand
 
 
-_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-}
+_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {">": gt, ">=": ge, "<": lt, "<=": le}

@@ -18,7 +18,7 @@ from cockpit.present.sorting import key_parts, sorted_places
 from cockpit.present.tables.jobs import JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from cockpit.model.ids import JobId
     from cockpit.model.view import JobRow
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _id: Final = attrgetter("id")
 _ONE_WORD: Final = re.compile(r'[^\s!:=<>~"]+')
+
+PREPARED_AT_ONCE: Final = 5_000
 
 
 class Changes(NamedTuple):
@@ -53,6 +55,8 @@ class JobList:
         self._order: list[JobId] = []
         self._ordered: Ordered[JobId] | None = Ordered([], [])
         """`_order` with its keys; None until somebody needs those."""
+        self._places: dict[JobId, int] | None = None
+        """Of `_order` while it has no keys, once somebody asks: ten times faster than making those."""
         self.sort_column = ""
         self.descending = False
         self.mine = False
@@ -79,7 +83,13 @@ class JobList:
     def place(self, job: JobId) -> int | None:
         """Where it is shown; None when it is not."""
         row = self._rows.get(job)
-        return None if row is None else self._keyed().place(self._keys([row])[0])
+        if row is None:
+            return None
+        if self._ordered is not None:
+            return self._ordered.place(self._keys([row])[0])
+        if self._places is None:
+            self._places = {each: place for place, each in enumerate(self._order)}
+        return self._places.get(job)
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
         """Take over rows that are new or different, and forget those that are gone."""
@@ -115,6 +125,13 @@ class JobList:
         self._text = text
         self._arrange([self._rows[job] for job in self._order] if narrower else self._rows.values())
 
+    def prepare_search(self) -> Iterator[None]:
+        """Read what the first word would have to wait for, in pieces of a few milliseconds."""
+        rows = list(self._rows.values())
+        for start in range(0, len(rows), PREPARED_AT_ONCE):
+            self._memory.texts(rows[start : start + PREPARED_AT_ONCE])
+            yield
+
     def show_mine(self, mine: bool) -> None:
         self.mine = mine
         self.renew()
@@ -149,7 +166,7 @@ class JobList:
             passing.sort(key=_id)
             ids.sort()
         self._order = [ids[place] for place in sorted_places(passing, self._sorting(), context)]
-        self._ordered = None
+        self._ordered = self._places = None
 
     def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:
         context = self._context()
@@ -165,6 +182,7 @@ class JobList:
         if self._ordered is None:
             rows = [self._rows[job] for job in self._order]
             self._ordered = Ordered(self._keys(rows), list(self._order))
+            self._places = None
         return self._ordered
 
     def _keys(self, rows: Sequence[JobRow]) -> list[Any]:

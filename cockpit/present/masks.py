@@ -89,9 +89,16 @@ def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -
 
     if not column.words_from:
         return list(map(found, rows))
-    keys = list(map(attrgetter(*column.words_from), rows))
+    keys = _keys(rows, column.words_from)
     passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if found(row)}
     return [key in passing for key in keys] if passing else none(rows)
+
+
+def _keys(rows: Sequence[Any], fields: Sequence[str]) -> list[Any]:
+    """One key a row: rows with equal fields have equal keys. Fields that no row has are left out."""
+    columns = [list(map(attrgetter(field), rows)) for field in fields]
+    first, *others = [column for column in columns if column.count(None) < len(rows)] or columns[:1]
+    return list(zip(first, *others, strict=True)) if others else first
 
 
 def _searched(column: Column, fact: object, context: Context) -> str:
@@ -101,7 +108,10 @@ def _searched(column: Column, fact: object, context: Context) -> str:
 
 
 def _hardly_repeats(values: list[Any]) -> bool:
-    return len(set(values[:SAMPLE])) > SAMPLE // 2
+    try:
+        return len(set(values[:SAMPLE])) > SAMPLE // 2
+    except TypeError:
+        return True
 
 
 def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
@@ -113,6 +123,8 @@ def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
 
 
 def _by_value(values: list[Any], test: Callable[[Any], bool]) -> list[bool]:
+    if _hardly_repeats(values):
+        return [test(value) for value in values]
     try:
         passing: set[Hashable] = {value for value in set(values) if test(value)}
     except TypeError:

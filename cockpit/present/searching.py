@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter, or_
+from operator import attrgetter
 from typing import Any, Final
 
 from cockpit.present.columns import Column, Context, Kind, Table
@@ -52,7 +52,8 @@ def anywhere(table: Table, word: str, memory: SearchMemory | None = None) -> Mas
 
     def found(rows: Sequence[Any], context: Context) -> list[bool]:
         lasting = [wanted in text for text in memory.texts(rows)]
-        return list(map(or_, lasting, elsewhere(rows, context)))
+        further = iter(elsewhere([row for row, there in zip(rows, lasting, strict=True) if not there], context))
+        return [there or next(further) for there in lasting]
 
     return found
 

@@ -11,6 +11,7 @@ from cockpit.runtime.feed import JobFeed
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cockpit.model.view import Overview
     from cockpit.runtime.host import Host
 
 
@@ -34,6 +35,8 @@ class Engine:
         self.cluster = cluster
         self.containers = ""
         """How containers are made here, once that has been tried."""
+        self.glance: tuple[int, Overview] | None = None
+        """Figures of everything, and the event up to which they count."""
         self.version = __version__
         self.feed = JobFeed(host)
         self.started_at = host.clock.now()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000
 """More changed rows than this: a subscriber was too slow, and starting over is cheaper for both."""
+REASONS_AT_ONCE = 1_000
+"""Rows a tick that are made anew for their reason alone: one start can give a hundred thousand waiting jobs another."""
 
 
 class JobFeed:
@@ -39,6 +41,8 @@ class JobFeed:
         self._live: list[msgspec.Raw] | None = None
         """Encoded pages of live and held jobs, as long as no row changes."""
         self._plan: Plan | None = None
+        self._outdated: list[JobId] = []
+        """Rows whose reason was another before `_plan`, and that still say so."""
         self._subscribers: list[Subscription] = []
 
     def rows(self, actor: Actor) -> list[JobRow]:
@@ -81,7 +85,7 @@ class JobFeed:
             async with self._host.changed:
                 await self._host.changed.wait_for(lambda: self._pending(subscription))
             await asyncio.sleep(TICK_SECONDS)
-            self._refresh()
+            self._refresh(REASONS_AT_ONCE)
             if len(subscription.dirty) > RESYNC_ROWS:
                 yield start_over(self._host.machine.state.seq)
                 return
@@ -89,27 +93,38 @@ class JobFeed:
             if change is not None:
                 yield change
 
-    def _pending(self, subscription: Subscription) -> bool:
-        return bool(subscription.dirty or self._host.machine.touched or self._host.plan is not self._plan)
+    @property
+    def told(self) -> bool:
+        """Every subscriber knows everything."""
+        return not any(map(self._pending, self._subscribers))
 
-    def _refresh(self) -> None:
+    def _pending(self, subscription: Subscription) -> bool:
+        plan_is_new = self._host.plan is not self._plan
+        return bool(subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new)
+
+    def _refresh(self, reasons: int | None = None) -> None:
+        """`reasons`: how many rows may be made anew for their reason alone; None: all that need it."""
         machine = self._host.machine
         stale = set(machine.touched)
         machine.touched.clear()
-        if self._host.plan is not self._plan:
-            stale.update(self._waiting_with_new_reason(self._host.plan))
+        if self._host.plan is not self._plan and (reasons is None or not self._outdated):
+            self._outdated = self._with_new_reason(self._host.plan)
             self._plan = self._host.plan
+        stale.update(self._outdated[:reasons])
+        del self._outdated[:reasons]
         if stale:
             self._live = None
         self._make_rows(stale)
         for subscription in self._subscribers:
             subscription.dirty |= stale
 
-    def _waiting_with_new_reason(self, plan: Plan | None) -> Iterator[JobId]:
-        for job in self._host.machine.queue.values():
-            row = self._rows.get(job.id)
-            if row is None or plan is None or row.reason != reason_of(plan, job):
-                yield job.id
+    def _with_new_reason(self, plan: Plan | None) -> list[JobId]:
+        """Rows that tell another reason than the plan gives. One that is held is told when it is touched."""
+        if plan is None or (not self._outdated and self._plan is not None and self._plan.refusals == plan.refusals):
+            return []
+        rows = self._rows
+        waiting = (job for job in self._host.machine.queue.values() if not job.held_by and job.id in rows)
+        return [job.id for job in waiting if rows[job.id].reason != reason_of(plan, job)]
 
     def _make_rows(self, stale: Iterable[JobId]) -> None:
         jobs = self._host.machine.state.jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -96,6 +97,7 @@ class CockpitApp(Face):
         self.node_rows = NodeRows(self.context, self.chosen_spec)
         self.overview: Overview | None = None
         self.loaded = False
+        self._all_came = False
         self._details: dict[JobId, JobDetail] = {}
         self._demand: Mapping[str, float] = {}
         self._heard: float | None = None
@@ -239,6 +241,14 @@ class CockpitApp(Face):
         """Ask again now: another row or view is looked at."""
         self._wanted.set()
 
+    async def catch_up(self) -> None:
+        """Ask for all that is looked at, and show it: for who does not wait for the next tick."""
+        await self._ask()
+        self._is_fresh()
+        self._tick()
+        if isinstance(self.screen, JobPage):
+            await self.screen.catch_up()
+
     def _tick(self) -> None:
         if self.screen is self.main_screen:
             self.main_screen.table.tick()
@@ -267,6 +277,9 @@ class CockpitApp(Face):
         table.rows_changed(changes.changed)
         self.main_screen.draw()
         self.wake()
+        if delta.loaded and not self._all_came:
+            self._all_came = True
+            gc.freeze()  # what is there now mostly stays
 
     async def _ask_regularly(self) -> None:
         """The header's figures every second; nodes and the job under the cursor when they are looked at."""

@@ -87,6 +87,7 @@ async def shell(app: Face) -> None:
     """The whole terminal is the container's until the shell ends."""
     from cockpit.headless.terminal import relay_terminal
 
+    app.check_terminal()
     (row, *_) = app.chosen_rows()
     size = app.size
     request = ShellRequest(

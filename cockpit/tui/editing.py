@@ -75,5 +75,6 @@ async def _until_accepted(app: Face, text: str, act: Callable[[list[JobSpec]], A
 
 def _in_editor(app: Face, text: str) -> str | None:
     """What the person made of it; None when it was left as it was."""
+    app.check_terminal()
     with app.suspend():
         return in_editor(text)

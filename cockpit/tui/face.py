@@ -7,7 +7,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from textual.app import App
+from cockpit.errors import CockpitError
+from cockpit.tui.painting import TightPainting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,16 +56,16 @@ class Pace(Protocol):
     """How fast a demo lives."""
 
     paused: bool
+    speed: float
+    """Virtual seconds in a real one."""
 
-    @property
-    def speed(self) -> float: ...
     def faster(self) -> None: ...
     def slower(self) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
 
 
-class Face(App[int]):
+class Face(TightPainting):
     """The application as its parts see it."""
 
     backend: Backend
@@ -74,6 +75,11 @@ class Face(App[int]):
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
+
+    def check_terminal(self) -> None:
+        """Raises `CockpitError` where there is no terminal to hand over: in a browser, or played by a script."""
+        if self.is_headless or self.is_web:
+            raise CockpitError("There is no terminal here that could be handed over.")
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from cockpit.tui.face import Pace
 
 READ_ONLY = "This cockpit is read-only: it was opened with --read-only, or so by config.toml or COCKPIT_READ_ONLY."
+SELDOM = (50_000, 20, 50)
+"""Garbage collection: a look at everything stops the screen for longer than a frame."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,8 @@ class Session:
     close: Callable[[], Awaitable[None]]
     pace: Pace | None = None
     """Of a demo."""
+    elapse: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """So many seconds pass for who looks at the screen. A demo's that nothing else moves pass at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,7 @@ def run_cockpit(
     open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: Look | None = None
 ) -> int:
     """Until the person leaves; the exit code."""
+    gc.set_threshold(*SELDOM)
     return asyncio.run(_run(open_session, env, look))
 
 

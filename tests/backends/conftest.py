@@ -49,6 +49,10 @@ class OwnEngine:
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.holder(), number)
 
+    def kill(self) -> None:
+        """For one whose jobs are too many to be stopped one by one."""
+        self.signal(signal.SIGKILL)
+
     def holder(self) -> int:
         """Without asking it: it may be stopped."""
         return int((self.places.state_folder / "engine.lock").read_text())

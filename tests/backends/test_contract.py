@@ -24,9 +24,9 @@ def shared_engine() -> Iterator[OwnEngine]:
     """One for all tests: they leave held jobs behind, which disturb nobody."""
     with (
         tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as folder,
-        pytest.MonkeyPatch.context() as patch,
+        pytest.MonkeyPatch.context() as env,
     ):
-        engine = own_engine(patch.setenv, Path(folder))
+        engine = own_engine(env.setenv, Path(folder))
         yield engine
         end(engine)
 

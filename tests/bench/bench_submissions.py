@@ -41,7 +41,7 @@ def user() -> Iterator[CockpitUser]:
 @pytest.fixture(scope="module")
 def engine(user: CockpitUser) -> Iterator[LocalBackend]:
     def channel() -> Channel:
-        found = connect(paths(os.geteuid(), user.env), owner=os.geteuid())
+        found = connect(paths(os.geteuid(), user.env))
         assert found is not None
         return found
 

@@ -107,6 +107,18 @@ def test_a_queued_job_stops_at_once_and_an_ended_one_refuses(engine: EngineDrive
 
 
 @pytest.mark.req("JT-36")
+def test_all_jobs_stop_at_once_and_none_that_waits_takes_the_place_of_another(engine: EngineDriver) -> None:
+    running, ending = engine.run(a_spec("running", card_milli=2000), a_spec("ending", card_milli=2000))
+    (waiting,) = engine.submit(a_spec("waiting", card_milli=2000))
+    engine.act(decide.cancel(engine.job(ending), engine.now, 0))
+    engine.act(decide.cancel_all(engine.machine, engine.now))
+    engine.schedule()
+    assert engine.job(waiting).state is JobState.STOPPED
+    assert SignalReplica(engine.replicas(running)[0], Force.TERM) in engine.effects
+    assert decide.cancel_all(engine.machine, engine.now) == []
+
+
+@pytest.mark.req("JT-36")
 def test_stopping_now_after_stopping_does_not_wait(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec())
     engine.act(decide.cancel(engine.job(job), engine.now, 3600))

@@ -11,7 +11,7 @@ from tests.headless.conftest import Desk
 
 COMMANDS = {
     "jobs": ("jobs",),
-    "job": ("job", "4715"),
+    "job-details": ("job", "4715"),
     "nodes": ("nodes", "--all"),
     "holds": ("holds",),
     "events": ("events",),
@@ -68,5 +68,14 @@ def test_the_schema_notices_a_wrong_document(desk: Desk) -> None:
 
 
 def test_the_names_of_all_schemas(desk: Desk) -> None:
-    assert desk("schema").lines == sorted(TABLES) == sorted(COMMANDS)
+    listed = {line.split()[0] for line in desk("schema").lines}
+    assert listed == {"job", "cluster", *TABLES}
+    assert set(TABLES) == set(COMMANDS)
     assert desk("schema", "nonsense").code == 64
+
+
+@pytest.mark.parametrize(("name", "required"), [("job", ["name", "command", "output"]), ("cluster", [])])
+def test_the_schemas_of_files_are_published(desk: Desk, name: str, required: list[str]) -> None:
+    schema = schema_of(desk, name)
+    assert schema["$id"].startswith(f"urn:cockpit-cluster:{name}:")
+    assert sorted(schema.get("required", [])) == sorted(required)

@@ -73,3 +73,10 @@ def test_a_watcher_follows_pages_and_changes() -> None:
     assert delta is not None
     assert [(row.id, row.state) for row in delta.changed] == [(3, JobState.QUEUED), (1, JobState.RUNNING)]
     assert delta.removed == (2,)
+
+
+def test_columns_that_an_older_engine_does_not_know_have_their_defaults() -> None:
+    page = page_of([a_row(1), a_row(2)])
+    columns = list(msgspec.structs.astuple(page.columns))[:-2]
+    older = msgspec.msgpack.encode({"type": "page", "columns": columns, "reasons": page.reasons})
+    assert rows_of(msgspec.msgpack.decode(older, type=JobsPage)) == [a_row(1), a_row(2)]

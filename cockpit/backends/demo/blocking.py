@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
-import sys
 from typing import TYPE_CHECKING, TypeVar
 
-from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED, open_demo
+from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED, leave_tidily, open_demo
 from cockpit.backends.demo.pace import DEFAULT_SPEED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Sequence
-    from types import FrameType
     from typing import Any
 
     from cockpit.backends.base import JobsDelta, ShellSession
@@ -41,9 +38,8 @@ class BlockingDemo:
     def open(
         cls, fixture: str = DEFAULT_FIXTURE, seed: int = DEFAULT_SEED, speed: float = DEFAULT_SPEED
     ) -> BlockingDemo:
-        """As `open_demo`. A closed terminal or a polite kill removes its folder too."""
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _leave)
+        """As `open_demo`."""
+        leave_tidily()
         runner = asyncio.Runner()
         demo = runner.run(open_demo(fixture, seed, speed=speed))
         gc.enable()  # commands switch it off because they end soon; this one may follow a log for hours
@@ -118,7 +114,3 @@ class BlockingDemo:
 
 async def _next(deltas: AsyncIterator[JobsDelta]) -> JobsDelta:
     return await anext(deltas)
-
-
-def _leave(number: int, _frame: FrameType | None) -> None:
-    sys.exit(128 + number)

@@ -96,17 +96,17 @@ class Crowd:
         user = _chosen(self._chance, self._fixture.users)
         (name,) = self._chance.choices(list(user.templates), list(user.templates.values()))
         template = self._templates[name]
-        specs = [self._spec(user, template) for _ in range(self._chance.randint(*template.at_once))]
         held = self._chance.random() < user.holds
+        specs = [self._spec(user, template, held=held) for _ in range(self._chance.randint(*template.at_once))]
         if not self._may_act(user):
             return
-        for job, spec in zip(await self._seats[user.name].submit(specs), specs, strict=True):
+        seat = self._seats[user.name]
+        for job, spec in zip(await seat.submit(specs), specs, strict=True):
             if held:
-                await self._seats[user.name].hold(job)
-                self._later(self._chance.uniform(*RELEASES_WITHIN_HOURS), user, job, self._seats[user.name].release)
+                self._later(self._chance.uniform(*RELEASES_WITHIN_HOURS), user, job, seat.release)
             if self._chance.random() < user.stops:
                 hours = spec.time_limit_seconds / 3600 * self._chance.uniform(*STOPS_WITHIN)
-                self._later(hours, user, job, self._seats[user.name].cancel)
+                self._later(hours, user, job, seat.cancel)
 
     def _later(self, hours: float, user: User, job: JobId, act: Callable[[JobId], Awaitable[None]]) -> None:
         self._tasks.start(self._at(Millis(self._clock.now() + int(hours * HOUR_MS)), user, job, act), f"{user.name}")
@@ -120,7 +120,7 @@ class Crowd:
     def _may_act(self, user: User) -> bool:
         return user.name != self._fixture.person or self._clock.now() < self._opening
 
-    def _spec(self, user: User, template: Template) -> JobSpec:
+    def _spec(self, user: User, template: Template, *, held: bool) -> JobSpec:
         size = _chosen(self._chance, template.sizes)
         home = f"/home/{user.name}/{template.name}"
         return JobSpec(
@@ -134,6 +134,7 @@ class Crowd:
             terminal=template.terminal,
             debug_hold=DebugHold(cards=HoldCards.KEEP if template.keeps_cards else HoldCards.FREE),
             time_limit_seconds=int(self._chance.choice(template.limits_hours) * 3600),
+            hold=held,
             project=user.group,
         )
 

@@ -18,6 +18,7 @@ SPEEDS = (1.0, 10.0, 60.0, 600.0)
 DEFAULT_SPEED = 10.0
 """On the shipped clusters something happens every few seconds."""
 TICK_SECONDS = 0.05
+QUIET_TURNS = 4
 LONGEST_TICK_NANOS = 250_000_000
 """Real time beyond this between two ticks does not count: nobody saw it, and catching up would stall the screen."""
 
@@ -82,8 +83,15 @@ class DemoPace:
         read = self._real()
         passed, self._seen = min(read - self._seen, LONGEST_TICK_NANOS), read
         if not self.paused:
-            milliseconds, self._owed_nanos = divmod(self._owed_nanos + int(passed * self._speed), NANOS_PER_MILLI)
-            await self.reach(Millis(self._clock.now() + milliseconds))
+            await self._live(passed)
+
+    async def elapse(self, seconds: float) -> None:
+        """As much as so many real seconds bring, at once; nothing while paused."""
+        await self._live(0 if self.paused else int(seconds * 1_000_000_000))
+
+    async def _live(self, nanos: int) -> None:
+        milliseconds, self._owed_nanos = divmod(self._owed_nanos + int(nanos * self._speed), NANOS_PER_MILLI)
+        await self.reach(Millis(self._clock.now() + milliseconds))
 
     async def reach(self, target: Millis) -> None:
         """Go there as fast as possible; everybody who waits on the way wakes at their own moment."""
@@ -94,9 +102,10 @@ class DemoPace:
         self._clock.advance(max(0, target - self._clock.now()))
 
     async def _settle(self) -> None:
-        """Until one look after another finds rest: who was woken by the first one's turn shows in the second."""
+        """Until several looks in a row find rest: between an answer and what its asker does next lie a few turns of the
+        event loop in which nothing shows."""
         quiet = 0
-        while quiet < 2:
+        while quiet < QUIET_TURNS:
             await asyncio.sleep(0)
             quiet = quiet + 1 if self._resting() else 0
 

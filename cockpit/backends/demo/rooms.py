@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.containers.entering import Terminal
 
-NEEDED = ("bwrap", "setsid")
-PROGRAM = """\
+PROGRAM = "bwrap"
+WITHOUT_BUBBLEWRAP = (
+    "The demo's terminals are sandboxes made by bubblewrap, which this machine does not have: "
+    "install the package bubblewrap."
+)
+TRAINING = """\
 # A file of the demo: no job has run it.
 import json
 
@@ -41,16 +45,9 @@ class Rooms:
     def enter(
         self, effect: StartReplica, command: Sequence[str], *, terminal: Terminal | None, label: str, kept: bool
     ) -> EnteredShell:
-        """Raises `RequestRefused` where this machine lacks what a sandbox needs."""
-        missing = [program for program in NEEDED if shutil.which(program) is None]
-        if missing:
-            raise RequestRefused(
-                Refusal(
-                    RefusalKind.UNAVAILABLE,
-                    f"The demo's terminals need {' and '.join(missing)}, which this machine does not have: "
-                    "install bubblewrap and util-linux.",
-                )
-            )
+        """Raises `RequestRefused` where this machine has no bubblewrap."""
+        if shutil.which(PROGRAM) is None:
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, WITHOUT_BUBBLEWRAP))
         view = View(self._furnished(effect), effect.submitter, label)
         shell = enter(view, command, terminal)
         self._shells = [each for each in self._shells if each.alive] + [shell]
@@ -82,7 +79,7 @@ class Rooms:
                 (room / folder).mkdir(parents=True)
             programs = [word for word in effect.spec.command.split() if word.endswith(".py") and "/" not in word]
             for program in programs or ["train.py"]:
-                (room / "algorithm" / program).write_text(PROGRAM)
+                (room / "algorithm" / program).write_text(TRAINING)
             (room / "algorithm/config.json").write_text(CONFIG)
             (room / "outputs/checkpoint-1000/state.json").write_text('{"step": 1000, "loss": 1.4127}\n')
         return room

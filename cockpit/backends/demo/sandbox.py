@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -30,6 +31,9 @@ _EXIT = struct.Struct("!i")
 _MACHINE = ("/usr", "/etc/alternatives", "/etc/ld.so.cache", "/etc/terminfo", "/etc/vim")
 _PROGRAMS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr on today's distributions, folders of their own on others."""
+_OPENING_TERMINAL = ("/bin/sh", "-c", 'exec <"$0" && exec "$@"')
+"""Followed by its name: a session's leader that opens a terminal has it from then on. It belongs to nothing else, so
+what a sandbox could push into its input, only the sandbox would read."""
 
 
 class View(NamedTuple):
@@ -61,7 +65,7 @@ class Shell:
 
     def end(self) -> None:
         """Kill it, and wait until that is done."""
-        self._process.kill()
+        self._kill()
         self._watcher.join()
 
     def _watch(self) -> None:
@@ -71,23 +75,29 @@ class Shell:
         ready.register(pidfd, select.POLLIN)
         ready.register(self._control, select.POLLIN | select.POLLHUP)
         if pidfd not in {fd for fd, _ in ready.poll()}:
-            self._process.kill()
+            self._kill()
         code = self._process.wait()
         os.close(pidfd)
         with self._control, contextlib.suppress(OSError):
             self._control.sendall(_EXIT.pack(code if code >= 0 else 128 - code))
 
+    def _kill(self) -> None:
+        """The whole group: bubblewrap's inner process, with which all others go, is of it from its first moment on."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
 
 def enter(view: View, command: Sequence[str], terminal: Terminal | None) -> Shell:
     """Run `command` (empty: an interactive shell) in there."""
     inner, outer = _terminal(terminal) if terminal else _pipes()
+    opening = (*_OPENING_TERMINAL, os.ttyname(inner[0])) if terminal else ()
     try:
         process = subprocess.Popen(
-            _arguments(view, command, terminal),
+            [*opening, *_arguments(view, command, terminal)],
             stdin=inner[0],
             stdout=inner[1],
             stderr=inner[2],
-            start_new_session=terminal is None,
+            start_new_session=True,
             env={"PATH": os.environ.get("PATH", os.defpath)},
         )
     finally:
@@ -108,10 +118,8 @@ def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
 
 
 def _arguments(view: View, command: Sequence[str], terminal: Terminal | None) -> list[str]:
-    """The whole vector. `setsid --ctty` gives the shell its terminal, which belongs to nothing else: what it could push
-    into that terminal's input, only it would read."""
+    """The whole vector, program name first."""
     return [
-        *(("setsid", "--ctty") if terminal else ()),
         "bwrap",
         *("--unshare-all", "--die-with-parent", "--hostname", dns_name(view.label)),
         *("--uid", str(view.who.uid), "--gid", str(view.who.gid)),

@@ -5,6 +5,7 @@ settings and this machine, and serves until told to stop. What goes wrong is one
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from pathlib import Path
@@ -63,7 +64,9 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
         state, _ = await journal.load()
-        engine = _engine(Machine(state), journal, folder.path, places, settings, system=system)
+        machine = Machine(state)
+        gc.freeze()  # what was loaded stays: looking through a hundred thousand jobs again and again stalls everybody
+        engine = _engine(machine, journal, folder.path, places, settings, system=system)
         nodes = await asyncio.to_thread(_nodes, places.cluster_file)
         listener = listen(places.socket, system=system)  # last: who can connect, is answered
         async with asyncio.TaskGroup() as group:

@@ -64,6 +64,8 @@ class Keeper:
         self._random = random
         self._phase = Latest((Phase.CONNECTING, ""))
         self._good_at: Millis | None = None
+        self._start_failed = ""
+        """Why, when it was last tried: that is worth more than that no engine runs."""
         self._wire: Latest[Wire | None] = Latest(None)
         self._wanted = asyncio.Event()
         """Set: somebody would have the engine started. So it is at first."""
@@ -115,16 +117,17 @@ class Keeper:
     async def _keep(self) -> None:
         attempt = 0
         while True:
-            reach = self._dialler.reach if self._wanted.is_set() else self._dialler.reach_again
+            starting = self._wanted.is_set()
             self._wanted.clear()
             try:
-                wire = await self._dial(reach)
+                wire = await self._dial(self._dialler.reach if starting else self._dialler.reach_again)
             except CockpitError as error:
-                self._fall_stale(str(error))
+                self._start_failed = str(error) if starting else self._start_failed
+                self._fall_stale(self._start_failed or str(error))
                 await self._pause(attempt)
                 attempt += 1
             else:
-                attempt = 0
+                attempt, self._start_failed = 0, ""
                 await self._use(wire)
 
     async def _dial(self, reach: Callable[[], Channel]) -> Wire:

@@ -112,8 +112,8 @@ class LiveBackend:
                     rows.begin()
                     async for update in updates:
                         for delta in rows.take(update):
+                            await asyncio.sleep(0)  # others get their turn between decoding rows and showing them
                             yield delta
-                            await asyncio.sleep(0)
             await asyncio.sleep(patience.first_retry if attempt else 0)
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:

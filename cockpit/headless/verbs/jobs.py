@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser
 
 from cockpit.headless.arguments import Verb
@@ -12,7 +13,7 @@ from cockpit.present.tables.jobs import JOBS as TABLE
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help="also jobs that ended long ago")
+    parser.add_argument("-a", "--all", action="store_true", help="also jobs that have ended")
     parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
     add_output_options(parser)
 
@@ -32,7 +33,7 @@ async def run(call: Call) -> int:
 async def asker(call: Call) -> str:
     """Who `user:me` is, as the engine says or else this system; asked only where a filter needs it, for a directory
     service may be slow."""
-    if "me" not in (call.args.filter or ""):
+    if not re.search(r"\bme\b", call.args.filter or "", re.IGNORECASE):
         return ""
     if known := (await call.backend.status()).asker:
         return known

@@ -1,8 +1,9 @@
-"""`cockpit schema`: the JSON Schema of what `-o json` writes, made from the columns."""
+"""`cockpit schema`: the JSON Schema of the files that cockpit reads, and of what `-o json` writes."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from typing import Any
 
 import msgspec
 
@@ -13,19 +14,44 @@ from cockpit.headless.services import Call
 from cockpit.present.schema import table_schema
 from cockpit.present.tables.all import TABLES
 
+JOB, CLUSTER = "job", "cluster"
+FILES = {JOB: "a job file", CLUSTER: "cluster.toml"}
+
+
+def names() -> dict[str, str]:
+    """Every schema, and what it is of."""
+    return FILES | {name: f"cockpit {command(name)} -o json" for name in sorted(TABLES)}
+
+
+def command(table: str) -> str:
+    """The verb that writes a table."""
+    return table.removesuffix("-details")
+
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("table", choices=sorted(TABLES), nargs="?", help="which list; none: their names")
+    parser.add_argument("name", choices=list(names()), nargs="?", metavar="NAME", help="which one; none: list them")
 
 
 async def run(call: Call) -> int:
-    if call.args.table is None:
-        for name in sorted(TABLES):
-            call.streams.line(name)
+    if call.args.name is None:
+        for name, what in names().items():
+            call.streams.line(f"{name:<13}{what}")
     else:
-        schema = table_schema(TABLES[call.args.table], JSON_VERSION)
-        call.streams.write(msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n")
+        call.streams.write(msgspec.json.format(msgspec.json.encode(schema(call.args.name)), indent=2) + b"\n")
     return ExitCode.OK
 
 
-SCHEMA = Verb(arguments, run, ("cockpit schema", "cockpit schema jobs"))
+def schema(name: str) -> dict[str, Any]:
+    """JSON Schema 2020-12."""
+    if name == JOB:
+        from cockpit.formats.schema import job_schema
+
+        return job_schema()
+    if name == CLUSTER:
+        from cockpit.formats.clusterfile import cluster_schema
+
+        return cluster_schema()
+    return table_schema(TABLES[name], JSON_VERSION)
+
+
+SCHEMA = Verb(arguments, run, ("cockpit schema", "cockpit schema job > job.schema.json", "cockpit schema jobs"))

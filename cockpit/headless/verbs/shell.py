@@ -41,7 +41,7 @@ async def run(call: Call) -> int:
 
         code = relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno())
         if code == KILLED:
-            streams.say("\nThe shell was killed: its job was ended, its hold was, or it met its memory limit.")
+            streams.say("\nThe shell was killed: its job or its hold has ended, or its memory ran out.")
         return code
     from cockpit.headless.pipes import relay_pipes
 

@@ -90,7 +90,7 @@ def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Cont
 
 
 JOB: Final = Table(
-    name="job",
+    name="job-details",
     help="One job",
     empty="",
     columns=(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 REFRESH_SECONDS = 1.0
+LOG_LOOK_SECONDS = 0.02
 KEPT_LINES = 20_000
 """Of a log that is followed."""
 TAIL_BYTES = -(1 << 20)
@@ -47,6 +48,8 @@ class JobPage(Screen[None]):
         self._detail: JobDetail | None = None
         self._stream = LogStream.STDOUT
         self._log: list[Line] = []
+        self._log_end = TAIL_BYTES
+        """How far the log has been read."""
 
     def compose(self) -> ComposeResult:
         theme = self.app.role_theme
@@ -119,27 +122,41 @@ class JobPage(Screen[None]):
 
     async def _follow_job(self) -> None:
         while True:
-            try:
-                self._detail = await self.app.backend.job(self.job)
-            except CockpitError as error:
-                self.query_one("#head", Lines).show([line(Span(f" {error}", "warning"))])
-            else:
-                self.draw()
+            await self._ask()
             await asyncio.sleep(REFRESH_SECONDS)
 
+    async def _ask(self) -> None:
+        try:
+            self._detail = await self.app.backend.job(self.job)
+        except CockpitError as error:
+            self.query_one("#head", Lines).show([line(Span(f" {error}", "warning"))])
+        else:
+            self.draw()
+
+    async def catch_up(self) -> None:
+        """Ask now, and wait until the log shows all that there is."""
+        await self._ask()
+        while self.tab == "logs" and await self._log_grows():  # noqa: ASYNC110 - the follower reads by itself
+            await asyncio.sleep(LOG_LOOK_SECONDS)
+
+    async def _log_grows(self) -> bool:
+        """There is more than is shown."""
+        request = LogRequest(job=self.job, stream=self._stream, offset=self._log_end, wait=False)
+        return bool((await self.app.backend.logs(request)).data)
+
     async def _follow_log(self) -> None:
-        text, offset = LogText(), TAIL_BYTES
+        text, self._log_end = LogText(), TAIL_BYTES
         self._log = []
         self._show_log("")
         while True:
-            request = LogRequest(job=self.job, stream=self._stream, offset=offset, wait=True)
+            request = LogRequest(job=self.job, stream=self._stream, offset=self._log_end, wait=True)
             try:
                 chunk = await self.app.backend.logs(request)
             except CockpitError as error:
                 self.app.notify(str(error), severity="warning", markup=False)
                 return
             self._show_log(text.feed(chunk.data))
-            offset = chunk.offset + len(chunk.data)
+            self._log_end = chunk.offset + len(chunk.data)
             if chunk.ended:
                 return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -165,6 +166,8 @@ class MainScreen(Screen[None]):
         self.query_one(Titles).display = not nothing
         if nothing:
             empty.show(self._empty_lines())
+        elif self.focused is None:  # a table that was hidden has lost the keys
+            self.table.focus()
 
     def _empty_lines(self) -> Iterator[Line]:
         if not self.app.loaded:
@@ -180,6 +183,12 @@ class MainScreen(Screen[None]):
         self._came_from = self.table.cursor_id
         names = [] if self._filter_text else list(self.app.filter_names(self.view))
         self._entry.ask(FILTER, self._filter_text, HINTS[self.view], names)
+        self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
+
+    async def _prepare_search(self) -> None:
+        """While the person thinks of a word. Rows that changed meanwhile are read when they are searched."""
+        for _ in self.app.job_rows.list.prepare_search():
+            await asyncio.sleep(0)
 
     def ask_command(self) -> None:
         """`:`: an action by its name."""

@@ -10,6 +10,7 @@ import termios
 
 import pytest
 
+from cockpit.engine.effects import Force, SignalReplica
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.spec import Algorithm
@@ -183,10 +184,9 @@ async def test_a_running_container_can_be_entered_too(house):
     job = house.job("echo mine >/tmp/x; trap 'exit 0' TERM; touch /tmp/ready; while :; do sleep 0.01; done")
     await house.executor.start(job)
     await house.started(job.replica)
-    code, seen = await house.shell(
-        job.replica, "until test -e /tmp/ready; do :; done; cat /tmp/x; kill -TERM $(pgrep -o bash)"
-    )
+    code, seen = await house.shell(job.replica, "until test -e /tmp/ready; do :; done; cat /tmp/x")
     assert (code, seen) == (0, "mine\n")
+    await house.executor.signal(SignalReplica(job.replica, Force.TERM))
     assert (await house.ended(job.replica)).code == 0
 
 

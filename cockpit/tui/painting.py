@@ -1,0 +1,153 @@
+"""Writes to the terminal only the pieces of text that differ from what stands there.
+
+Textual repaints from the left edge of a widget's line up to the changed cell, and writes a frame also where nothing
+differs. Here the app remembers what it wrote, and compares. `COCKPIT_PLAIN_PAINT=1` leaves it all to Textual.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.control import Control
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.app import App
+from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rich.console import Console, RenderableType
+    from rich.segment import Segment
+    from textual.screen import Screen
+
+PLAIN_VARIABLE = "COCKPIT_PLAIN_PAINT"
+
+
+class Piece(NamedTuple):
+    """Text in one style, and the columns of its line that it takes."""
+
+    start: int
+    end: int
+    segment: Segment
+
+
+class Shown:
+    """What the terminal shows, as far as it is known: whole pieces by line and first column."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, dict[int, Piece]] = {}
+
+    def forget(self) -> None:
+        """Somebody else may have written there."""
+        self._lines.clear()
+
+    def differing(self, y: int, pieces: Iterable[Piece]) -> list[Piece]:
+        """Those that do not stand there already."""
+        known = self._lines.get(y, {})
+        return [piece for piece in pieces if known.get(piece.start) != piece]
+
+    def put(self, y: int, pieces: list[Piece]) -> None:
+        """They have been written; nothing that they cover, even in part, is there any more. They follow each other."""
+        if not pieces:
+            return
+        start, end = pieces[0].start, pieces[-1].end
+        kept = {x: old for x, old in self._lines.get(y, {}).items() if old.end <= start or x >= end}
+        self._lines[y] = kept | {piece.start: piece for piece in pieces}
+
+
+class WholeUpdate(CompositorUpdate):
+    """The whole screen as Textual writes it, remembered."""
+
+    def __init__(self, update: LayoutUpdate, shown: Shown) -> None:
+        self._update = update
+        self._shown = shown
+
+    def render_segments(self, console: Console) -> str:
+        """What is written; only now does it count as shown."""
+        self._shown.forget()
+        region = self._update.region
+        for y, strips in enumerate(self._update.strips, region.y):
+            self._shown.put(y, list(_pieces(region.x, strips)))
+        return self._update.render_segments(console)
+
+
+class DifferingUpdate(CompositorUpdate):
+    """The pieces of a partial update that differ from what is shown."""
+
+    def __init__(self, update: ChopsUpdate, shown: Shown) -> None:
+        self._shown = shown
+        self._drawn = list(_chops(update))
+        self._written = [(y, shown.differing(y, pieces)) for y, pieces in self._drawn]
+
+    def __bool__(self) -> bool:
+        return any(pieces for _, pieces in self._written)
+
+    def render_segments(self, console: Console) -> str:
+        """What is written; only now does it count as shown."""
+        for y, pieces in self._drawn:
+            self._shown.put(y, pieces)
+        return "".join(_written(y, pieces, console) for y, pieces in self._written)
+
+
+def _chops(update: ChopsUpdate) -> Iterator[tuple[int, list[Piece]]]:
+    """By line, the drawn parts of it that hold something to update."""
+    for y, first, last in update.spans:
+        for (x, strip), end in zip(update.chops[y].items(), update.chop_ends[y], strict=True):
+            if strip is not None and x < last and end > first:
+                yield y, list(_pieces(x, (strip,)))
+
+
+def _pieces(x: int, strips: Iterable[Strip]) -> Iterator[Piece]:
+    for strip in strips:
+        for segment in strip:
+            if size := segment.cell_length:
+                yield Piece(x, x + size, segment)
+                x += size
+
+
+def _written(y: int, pieces: list[Piece], console: Console) -> str:
+    """Moves only where a piece does not follow the one before it."""
+    written, at = [], None
+    for start, end, segment in pieces:
+        if start != at:
+            written.append(Control.move_to(start, y).segment.text)
+        written.append(Strip([segment]).render(console))
+        at = end
+    return "".join(written)
+
+
+def _textual_is_as_expected() -> bool:
+    """Another release may make its updates of something else; then it is left alone."""
+    partial, whole = ChopsUpdate.__init__.__code__, LayoutUpdate.__init__.__code__
+    known = (
+        partial.co_varnames[: partial.co_argcount] == ("self", "chops", "spans", "chop_ends"),
+        whole.co_varnames[: whole.co_argcount] == ("self", "strips", "region"),
+        hasattr(App, "_display"),
+    )
+    return all(known)
+
+
+class TightPainting(App[int]):
+    """An app that writes no more than it must."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - Textual's own
+        super().__init__(**options)
+        self._shown = Shown()
+        self._paints_tightly = _textual_is_as_expected() and os.environ.get(PLAIN_VARIABLE) != "1"
+
+    def on_mount(self) -> None:
+        """Textual calls this besides the `on_mount` of whoever derives from this."""
+        self.app_suspend_signal.subscribe(self, lambda _: self._shown.forget(), immediate=True)
+
+    def on_resize(self) -> None:
+        """The terminal may have wrapped or cut what stood there."""
+        self._shown.forget()
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Textual's way to the terminal: every frame passes here."""
+        if self._paints_tightly and isinstance(renderable, LayoutUpdate):
+            renderable = WholeUpdate(renderable, self._shown)
+        elif self._paints_tightly and isinstance(renderable, ChopsUpdate):
+            renderable = DifferingUpdate(renderable, self._shown) or None
+        super()._display(screen, renderable)

@@ -1,0 +1,244 @@
+"""A connection to something that listens like an engine and answers as it likes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from cockpit.backends.base import Phase
+from cockpit.backends.local.channel import Channel
+from cockpit.backends.local.keeping import Keeper, Patience
+from cockpit.backends.local.live import LiveBackend
+from cockpit.backends.local.threads import beside
+from cockpit.errors import Unreachable
+from cockpit.model.ids import Millis
+from cockpit.model.view import Overview
+from cockpit.protocol.frames import HEADER, MAJOR, MINOR, Answer, Hello, Request, body_length, frame, raw
+from cockpit.protocol.pages import AllLoaded, page_of
+from tests.backends.conftest import HASTE
+from tests.doubles.samples import job_row
+
+GLANCE = Overview("lab", {}, 0, 1, 8, 0, 1024, 0, 0, 0)
+Answering = Callable[[Request], Awaitable[list[Answer] | None]]
+
+
+class Listener:
+    """Answers each request by `answering`; None: it closes the connection."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.asked: list[Request] = []
+        self.answering: Answering = answered
+
+    def reach(self) -> Channel:
+        try:
+            return Channel.connect(self.path)
+        except OSError as error:
+            raise Unreachable("nobody there") from error
+
+    reach_again = reach
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hello = Hello(protocol=(MAJOR, MINOR), version="0", capabilities=(), pid=1, state_folder="/")
+        writer.write(frame(hello))
+        try:
+            while True:
+                body = await reader.readexactly(body_length(await reader.readexactly(HEADER.size)))
+                request = msgspec.msgpack.decode(body, type=Request)
+                self.asked.append(request)
+                answers = await self.answering(request)
+                if answers is None:
+                    return
+                for answer in answers:
+                    writer.write(frame(answer))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def of(self, op: str) -> list[Request]:
+        return [request for request in self.asked if request.op == op]
+
+
+async def answered(request: Request) -> list[Answer]:
+    return [Answer(request.id, raw(GLANCE) if request.op == "overview" else raw([]))]
+
+
+@pytest.fixture
+async def listener(tmp_path: Path) -> AsyncIterator[Listener]:
+    listener = Listener(tmp_path / "s")
+    bound = socket.socket(socket.AF_UNIX)
+    bound.bind(str(listener.path))
+    bound.listen()
+    server = await asyncio.start_unix_server(listener.serve, sock=bound)
+    yield listener
+    server.close()
+
+
+@pytest.fixture
+async def live(listener: Listener) -> AsyncIterator[LiveBackend]:
+    backend = LiveBackend(listener, lambda: Millis(7), Random(1), HASTE)
+    yield backend
+    await backend.close()
+
+
+async def test_an_act_whose_connection_breaks_is_repeated_once_with_the_same_id(
+    live: LiveBackend, listener: Listener
+) -> None:
+    async def breaks_on_holds(request: Request) -> list[Answer] | None:
+        return await answered(request) if request.op != "hold" else None
+
+    listener.answering = breaks_on_holds
+    with pytest.raises(Unreachable, match="closed the connection"):
+        await live.hold(5)
+    ids = [request.request for request in listener.of("hold")]
+    assert len(ids) == 2
+    assert len(set(ids)) == 1
+    assert ids[0]
+
+
+async def test_a_read_is_asked_again_as_often_as_it_takes(live: LiveBackend, listener: Listener) -> None:
+    async def breaks_three_times(request: Request) -> list[Answer] | None:
+        return None if request.op == "nodes" and len(listener.of("nodes")) < 4 else await answered(request)
+
+    listener.answering = breaks_three_times
+    assert await live.nodes() == []
+
+
+async def test_answers_may_come_in_any_order(live: LiveBackend, listener: Listener) -> None:
+    kept: list[Request] = []
+
+    async def the_other_way_round(request: Request) -> list[Answer]:
+        if request.op == "overview":
+            return await answered(request)
+        kept.append(request)
+        if len(kept) < 2:
+            return []
+        return [Answer(each.id, raw([])) for each in reversed(kept)]
+
+    listener.answering = the_other_way_round
+    assert await asyncio.gather(live.nodes(), live.holds()) == [[], []]
+
+
+async def test_who_never_answers_is_unreachable_and_leaves_nothing_behind(listener: Listener) -> None:
+    live = LiveBackend(listener, lambda: Millis(7), Random(1), Patience(read=0.05, ping=0.01, silence=0.02))
+    listener.answering = silence
+    for asked in (live.nodes, live.jobs):
+        with pytest.raises(Unreachable):
+            await asked()
+    assert live.connection.phase is Phase.CONNECTING
+    assert live.connection.good_at is None
+    await live.close()
+
+
+class BrokenEngine:
+    """Cannot be started."""
+
+    def reach(self) -> Channel:
+        raise Unreachable("The engine says: no space left.")
+
+    def reach_again(self) -> Channel:
+        raise Unreachable("The engine was stopped.")
+
+
+async def test_why_an_engine_did_not_start_is_told_as_long_as_it_does_not_run() -> None:
+    live = LiveBackend(BrokenEngine(), lambda: Millis(7), Random(1), HASTE)
+    with pytest.raises(Unreachable, match="no space left"):
+        await live.status()
+    assert live.connection.phase is Phase.CONNECTING
+    await live.close()
+
+
+async def silence(_: Request) -> list[Answer]:
+    return []
+
+
+async def test_rows_that_did_not_change_are_not_told_again(live: LiveBackend, listener: Listener) -> None:
+    shown = [[job_row(1), job_row(2), job_row(3)], [job_row(1), job_row(3, name="other"), job_row(4)]]
+
+    async def subscribed(request: Request) -> list[Answer] | None:
+        if request.op != "subscribe":
+            return await answered(request)
+        rows = shown[len(listener.of("subscribe")) - 1]
+        updates = [raw(page_of(rows)), raw(AllLoaded())]
+        return [*(Answer(request.id, update, last=False) for update in updates), Answer(request.id)]
+
+    listener.answering = subscribed
+    told = []
+    async with asyncio.timeout(10), aclosing(live.watch_jobs()) as deltas:
+        async for delta in deltas:
+            told.append(([row.id for row in delta.changed], list(delta.removed)))
+            if len(told) == 4:
+                break
+    assert told == [([1, 2, 3], []), ([], []), ([3, 4], []), ([], [2])]
+
+
+async def test_a_loss_is_told_and_mended(live: LiveBackend, listener: Listener) -> None:
+    phases = []
+    async with asyncio.timeout(10), aclosing(live.connections()) as connections:
+        async for connection in connections:
+            phases.append(connection.phase)
+            if connection.phase is Phase.CONNECTED:
+                if len(phases) > 2:
+                    break
+                listener.answering = once_closed(listener)
+    assert phases == [Phase.CONNECTING, Phase.CONNECTED, Phase.STALE, Phase.CONNECTED]
+
+
+def once_closed(listener: Listener) -> Answering:
+    async def closes(_: Request) -> None:
+        listener.answering = answered
+
+    return closes
+
+
+def test_retries_are_spread_and_grow_to_a_limit() -> None:
+    patience = Patience()
+    waits = [[patience.retry(attempt, Random(seed)) for attempt in range(12)] for seed in range(50)]
+    assert all(0.1 <= each[0] <= 0.2 for each in waits)
+    assert all(2.5 <= each[-1] <= 5.0 for each in waits)
+    assert len({each[-1] for each in waits}) == 50
+
+
+async def test_a_keeper_tells_the_figures_only_when_they_change(listener: Listener) -> None:
+    keeper = Keeper(listener, lambda: Millis(7), Random(1), HASTE)
+    seen = []
+    glances = iter([GLANCE, GLANCE, GLANCE, msgspec.structs.replace(GLANCE, held=1)])
+
+    async def ever_more(request: Request) -> list[Answer]:
+        return [Answer(request.id, raw(next(glances, GLANCE)))]
+
+    listener.answering = ever_more
+    keeper.begin()
+    async with asyncio.timeout(10), aclosing(keeper.overview.follow()) as followed:  # type: ignore[type-var] # a generator
+        async for glance in followed:
+            seen.append(glance)
+            if glance is not None and glance.held:
+                break
+    await keeper.close()
+    assert [None if each is None else each.held for each in seen] == [None, 0, 1]
+
+
+async def test_what_nobody_waits_for_any_more_is_discarded() -> None:
+    begun, go_on, discarded = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow() -> str:
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(10)
+        return "a connection"
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(beside(slow, lambda _: discarded.set()))
+        await begun.wait()
+        task.cancel()
+    go_on.set()
+    async with asyncio.timeout(10):
+        await discarded.wait()

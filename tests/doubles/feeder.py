@@ -1,0 +1,140 @@
+"""The real app in this process's terminal over a made-up cluster of any length, of which as much changes as is asked
+for: `python -m tests.doubles.feeder '{"rows": 100000, "changing": 1000}'`. Measures how long its event loop stood still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.backends.base import JobsDelta
+from cockpit.model.reasons import NotEnoughFree, Resource
+from cockpit.model.view import JobRow, Overview
+from cockpit.tui.opening import Session, run_cockpit
+from tests.doubles.memory_backend import MemoryBackend
+from tests.doubles.samples import NOW, queued_row
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from cockpit.backends.base import Backend
+    from cockpit.model.ids import Millis
+
+VISIBLE = 28
+"""Rows that a screen of forty lines surely shows."""
+LOOK_SECONDS = 0.002
+PAGE = 1_000
+
+
+class Wish(msgspec.Struct, forbid_unknown_fields=True):
+    """What to show, and what shall happen to it each second."""
+
+    rows: int = 1_000
+    changing: int = 0
+    """Rows anywhere."""
+    cells: int = 0
+    """Cells of the first rows."""
+    changes: int = 1_000_000
+    """Seconds after which nothing changes any more."""
+    engine: bool = False
+    """Show this user's own engine instead."""
+    report: str = ""
+    """A file for what was measured, written once a second: milliseconds of the longest stall since the last time."""
+
+
+class FeedingBackend(MemoryBackend):
+    """Every change follows from the seed."""
+
+    def __init__(self, wish: Wish) -> None:
+        super().__init__()
+        self._wish = wish
+        self._chance = Random(7)
+        self.job_rows = [
+            queued_row(number, name=f"train-bert-{number % 977}", user=f"user{number % 61}", card_milli=4000)
+            for number in range(1, wish.rows + 1)
+        ]
+        self.glance = Overview("feeder", {"queued": wish.rows}, 0, 1, 64, 0, 1 << 20, 0, 288_000, 0)
+
+    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+        for start in range(0, len(self.job_rows), PAGE):
+            yield JobsDelta(tuple(self.job_rows[start : start + PAGE]), (), 0, loaded=False)
+            await asyncio.sleep(0)
+        yield JobsDelta((), (), 0)
+        for _ in range(self._wish.changes):
+            await asyncio.sleep(1)
+            changed = self._changed()
+            if changed:
+                yield JobsDelta(changed, (), 0)
+        await asyncio.Event().wait()
+
+    def _changed(self) -> tuple[JobRow, ...]:
+        places = [self._chance.randrange(len(self.job_rows)) for _ in range(self._wish.changing)]
+        seen = self._chance.sample([(row, cell) for row in range(VISIBLE) for cell in range(4)], self._wish.cells)
+        for place, cell in [*((place, 3) for place in places), *seen]:
+            self.job_rows[place] = self._with_another(self.job_rows[place], cell)
+        return tuple({place: self.job_rows[place] for place in (*places, *(row for row, _ in seen))}.values())
+
+    def _with_another(self, row: JobRow, cell: int) -> JobRow:
+        number = self._chance.randrange(2, 1_000)
+        short = NotEnoughFree(Resource.CARDS, number, ("A100",), 1, 0, ())
+        changes: list[dict[str, object]] = [
+            {"name": f"train-bert-{number}"},
+            {"user": f"user{number}"},
+            {"card_milli": number * 1000},
+            {"reason": short},
+        ]
+        return replace(row, version=row.version + 1, **changes[cell])
+
+
+async def measure(report: Path) -> None:
+    """How late this loop comes when it wants to come every two milliseconds."""
+    longest, written = 0.0, perf_counter()
+    while True:
+        before = perf_counter()
+        await asyncio.sleep(LOOK_SECONDS)
+        longest = max(longest, perf_counter() - before - LOOK_SECONDS)
+        if perf_counter() - written > 1:
+            with report.open("a") as file:
+                file.write(f"{longest * 1000:.1f}\n")
+            longest, written = 0.0, perf_counter()
+
+
+def main() -> int:
+    wish = msgspec.json.decode(sys.argv[1], type=Wish)
+    looking = []
+
+    async def session() -> Session:
+        if wish.report:
+            looking.append(asyncio.ensure_future(measure(Path(wish.report))))
+        backend, now = _backend(wish)
+        return Session(backend=backend, now=now, user="ann", read_jobs=lambda *_: [], close=close)
+
+    async def close() -> None:
+        for task in looking:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    return run_cockpit(session, os.environ)
+
+
+def _backend(wish: Wish) -> tuple[Backend, Callable[[], Millis]]:
+    if not wish.engine:
+        return FeedingBackend(wish), lambda: NOW
+    from cockpit.cli import live
+    from cockpit.runtime.clock import SystemClock
+
+    return live(None), SystemClock().now
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""A terminal of our own: a real pseudo terminal around a program, every byte of it with the moment it came."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import struct
+import subprocess
+import termios
+import threading
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyte
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+SECONDS = 30
+SYNC_QUESTION, SYNC_ANSWER = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+"""Modern terminals can be told where a frame begins and ends, and say so when asked."""
+
+
+class Chunk(NamedTuple):
+    """What one read gave."""
+
+    at: float
+    data: bytes
+
+
+class Terminal:
+    """Runs `command` until the block ends, then kills it if it is still there."""
+
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], *, columns: int = 120, lines: int = 40, cwd: str = "/"
+    ) -> None:
+        self.columns, self.lines = columns, lines
+        self._fd, theirs = os.openpty()
+        self.chunks: list[Chunk] = []
+        self._more = threading.Condition()
+        self._set_size(columns, lines)
+        self.started_at = perf_counter()
+        self.process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"},
+            cwd=cwd,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(SECONDS)
+        os.close(self._fd)
+
+    def press(self, keys: str) -> float:
+        """Send what the keys send; when that was."""
+        at = perf_counter()
+        os.write(self._fd, keys.encode())
+        return at
+
+    def resize(self, columns: int, lines: int) -> None:
+        """As a window's edge that is dragged."""
+        self.columns, self.lines = columns, lines
+        self._set_size(columns, lines)
+        self.process.send_signal(28)  # SIGWINCH: nobody is in this terminal's foreground
+
+    def paint_after(self, at: float, mark: str) -> float:
+        """When a text had come that was sent after the moment `at`. Raises TimeoutError."""
+        wanted, seen = mark.encode(), b""
+        place = 0
+        while True:
+            with self._more:
+                if not self._more.wait_for(lambda: len(self.chunks) > place, SECONDS):  # noqa: B023 - waits here
+                    raise TimeoutError(f"{mark!r} never came; the screen shows\n" + "\n".join(self.screen().display))
+                fresh = self.chunks[place:]
+            place += len(fresh)
+            for chunk in fresh:
+                if chunk.at >= at:
+                    seen += chunk.data
+                    if wanted in seen:
+                        return chunk.at
+
+    def quiet(self, seconds: float, *, within: float = SECONDS) -> None:
+        """Wait until nothing has come for so long. Raises TimeoutError."""
+        end = perf_counter() + within
+        with self._more:
+            while self._more.wait(seconds):
+                if perf_counter() > end:
+                    raise TimeoutError(f"it is never quiet for {seconds} s")
+
+    def written_since(self, at: float) -> bytes:
+        """Everything that came after a moment."""
+        return b"".join(chunk.data for chunk in list(self.chunks) if chunk.at >= at)
+
+    def screen(self, *, since: float = 0.0) -> pyte.Screen:
+        """What a terminal shows that has been written to since then."""
+        screen = pyte.Screen(self.columns, self.lines)
+        pyte.ByteStream(screen).feed(self.written_since(since))
+        return screen
+
+    def until(self, holds: Callable[[str], bool]) -> str:
+        """Wait until the visible text is so; the text. Raises TimeoutError."""
+        end = perf_counter() + SECONDS
+        while not holds(text := "\n".join(self.screen().display)):
+            if perf_counter() > end:
+                raise TimeoutError(f"it never came true of\n{text}")
+            with self._more:
+                self._more.wait(0.2)
+        return text
+
+    def _set_size(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def _read(self) -> None:
+        while True:
+            try:
+                select.select([self._fd], [], [])
+                data = os.read(self._fd, 65536)
+            except OSError:  # the program has gone
+                return
+            with self._more:
+                self.chunks.append(Chunk(perf_counter(), data))
+                self._more.notify_all()
+            if SYNC_QUESTION in data:
+                os.write(self._fd, SYNC_ANSWER)

@@ -1,0 +1,46 @@
+"""A person who is too quick, or who tidies up too much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.cockpit_user import eventually
+
+if TYPE_CHECKING:
+    from tests.e2e.cockpit_user import CockpitUser
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
+
+
+@pytest.mark.req("JT-40")
+def test_a_shell_right_after_submitting_waits_for_its_container(user: CockpitUser) -> None:
+    user.ok("engine", "start")
+    for name in ("a", "b", "c"):
+        job = user.submit("exec sleep 300", name=name, specs=[{"cpus": 1, "memory": "64M", "cards": 0}])
+        assert user.ok("shell", job, "--", "echo", "inside") == "inside\n"
+        user.ok("cancel", job, "--now")
+
+
+def test_an_engine_whose_folder_is_gone_is_still_stopped_and_restarted(user: CockpitUser) -> None:
+    user.ok("engine", "start")
+    pid = user.engine_pid()
+    (user.folder / "state/cockpit-cluster").rename(user.folder / "tidied-away")
+    user.ok("engine", "restart")
+    assert user.engine_pid() != pid
+    assert user.rows("jobs") == []
+    user.ok("engine", "stop")
+    assert user.run("engine", "status").returncode == 69
+
+
+@pytest.mark.req("JT-36")
+def test_stopping_the_engine_with_its_jobs_starts_none_of_those_that_wait(user: CockpitUser) -> None:
+    holder = user.submit("exec sleep 300", name="holder", exclusive=True)
+    user.until(holder, "running")
+    waiting = user.submit("touch /workspace/outputs/ran", name="waiting")
+    user.ok("engine", "stop", "--jobs", "--yes")
+    assert {row["state"] for row in user.rows("jobs", "--all")} == {"stopped"}
+    assert not (user.work / "waiting/out/ran").exists()
+    assert user.row("job", waiting)["started_at"] is None
+    eventually(lambda: not list((user.folder / "state/cockpit-cluster/containers").iterdir()))

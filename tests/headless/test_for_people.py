@@ -1,0 +1,83 @@
+"""What a person reads is whole at eighty columns, led by where it is wrong, and not cluttered by what is empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cockpit.headless.verbs.wait import timeout
+from cockpit.model.reasons import NeverFits, Resource
+from cockpit.model.refusal import Refusal, RefusalKind
+from tests.doubles.samples import five_jobs
+from tests.headless.conftest import Desk
+
+
+class Finding(NamedTuple):
+    level: str
+    subject: str
+    found: str
+    advice: str
+
+
+ADVICE = "Install bubblewrap as root with apt-get, or ask whoever runs this machine to do so; jobs need it to run."
+TOO_BIG = NeverFits(Resource.CARDS, 9, 8)
+
+
+@pytest.mark.req("UI-44")
+def test_doctors_advice_is_never_cut(desk: Desk) -> None:
+    desk.findings = [Finding("missing", "bubblewrap", "not installed", ADVICE), Finding("ok", "disk", "8 GiB free", "")]
+    shown = desk("doctor", terminal=True, columns=60)
+    assert shown.lines[0] == "✗ bubblewrap  not installed"
+    assert shown.lines[-1] == "✓ disk        8 GiB free"
+    assert max(map(len, shown.lines)) <= 60
+    assert ADVICE in " ".join(" ".join(line.split()) for line in shown.lines)
+    assert len(desk("doctor").lines) == 3
+    assert desk("doctor", "--columns", "subject,advice", "--no-header").lines[1].split() == ["disk"]
+
+
+@pytest.mark.req("UI-40")
+def test_the_engines_status_is_a_page_to_read(desk: Desk) -> None:
+    lines = desk("engine", "status", terminal=True, columns=20).lines
+    assert lines[:2] == ["status        running", "pid           77"]
+    assert "state folder  /var/s" in lines
+    assert not any(line.startswith("trouble") for line in lines)
+    desk.engine.running = False
+    stopped = desk("engine", "status", terminal=True)
+    assert stopped.lines[0].split() == ["status", "stopped"]
+    assert "cockpit jobs" in stopped.err
+
+
+def test_a_filter_that_leaves_nothing_says_so_without_titles(desk: Desk) -> None:
+    desk.backend.job_rows = five_jobs()
+    nothing = desk("jobs", "--filter", "name:nobody", terminal=True)
+    assert (nothing.out, nothing.err) == (b"", "The filter leaves none of 5.\n")
+    desk.backend.job_rows = []
+    assert desk("jobs", terminal=True).out == b""
+    assert desk("jobs").lines[0].startswith("ID")
+
+
+@pytest.mark.req("UI-41")
+def test_what_the_cluster_refuses_is_led_by_its_file(desk: Desk, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text("a")
+    two.write_text("b c")
+    message = "jobs[1].name: job 3 already has this name"
+    desk.backend.refusal = Refusal(RefusalKind.INVALID, message, (("jobs[2].specs[0].cards", TOO_BIG),))
+    assert desk("submit", str(one), str(two)).err.splitlines() == [
+        f"{two}: job 1: name: job 3 already has this name",
+        f"{two}: job 2: specs[0].cards: asks for 9 cards on one node; the largest has 8",
+    ]
+    desk.backend.refusal = Refusal(RefusalKind.INVALID, "", (("specs[0].cards", TOO_BIG),))
+    assert desk("submit", str(one)).err.startswith(f"{one}: specs[0].cards: asks for 9")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0.5", 0.5), ("90", 90), ("90s", 90), ("10m", 600), ("1h30m", 5400)])
+@pytest.mark.req("UI-41")
+def test_a_time_out_is_seconds_or_a_duration(text: str, seconds: float) -> None:
+    assert timeout(text) == seconds
+
+
+def test_nodes_judged_against_a_spec_that_asks_for_nothing_are_not_judged(desk: Desk) -> None:
+    assert desk("nodes", "--cpus", "0", "--cards", "0").out == desk("nodes").out

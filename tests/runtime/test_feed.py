@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.engine.access import Actor
+from cockpit.engine.machine import Machine
+from cockpit.engine.state import ClusterState
+from cockpit.model import events
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.node import Allocation
+from cockpit.model.reasons import Held, NotEnoughFree
+from cockpit.runtime import feed
+from cockpit.runtime.feed import JobFeed
+from cockpit.sched.cycle import cycle
+from cockpit.sched.policy import Policy
+from tests.builders import ANN, NOON, a_node, a_spec
+
+if TYPE_CHECKING:
+    from cockpit.model.events import EventBody
+    from cockpit.model.view import JobRow
+    from cockpit.sched.plan import Plan
+
+ADMIN = Actor(ANN, admin=True)
+
+
+class PlanningHost:
+    """As much of a host as a feed looks at: a machine, the last plan, and word of changes."""
+
+    def __init__(self) -> None:
+        self.machine = Machine(ClusterState())
+        self.plan: Plan | None = None
+        self.changed = asyncio.Condition()
+
+    async def happens(self, *bodies: EventBody) -> None:
+        for body in bodies:
+            seq = self.machine.state.seq + 1
+            record = events.EventRecord(seq=seq, at=NOON, actor="ann", origin="test", request="", body=body)
+            self.machine.handle(record)
+        self.plan = cycle(self.machine.snapshot(NOON), self.plan.index if self.plan else None, Policy())
+        async with self.changed:
+            self.changed.notify_all()
+
+
+def submitted(job: int, **fields: object) -> EventBody:
+    return events.JobSubmitted(JobId(job), a_spec(f"job-{job}", **fields), ANN, "ann")
+
+
+def placed(job: int, cpus: int) -> EventBody:
+    allocation = Allocation(rank=0, node=NodeName("n1"), cpus=cpus, memory_mib=1024, slices=())
+    return events.JobPlaced(JobId(job), 1, 0, (allocation,))
+
+
+@pytest.fixture
+async def host(monkeypatch: pytest.MonkeyPatch) -> PlanningHost:
+    monkeypatch.setattr(feed, "TICK_SECONDS", 0)
+    monkeypatch.setattr(feed, "REASONS_AT_ONCE", 3)
+    host = PlanningHost()
+    await host.happens(events.NodesChanged((a_node(cpus=8),)), submitted(1, cpus=6), placed(1, 6))
+    return host
+
+
+def free_cpus(row: JobRow) -> int:
+    assert isinstance(row.reason, NotEnoughFree)
+    return row.reason.nearest[0].free
+
+
+async def test_a_reason_that_changes_for_many_comes_in_pieces(host: PlanningHost) -> None:
+    """And what has really happened does not wait for them."""
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
+    subscription = jobs.subscribe(ADMIN)
+    assert {free_cpus(row) for row in subscription.sent.values() if row.id > 1} == {2}
+    async with asyncio.timeout(10), aclosing(jobs.changes(subscription)) as changes:  # type: ignore[type-var] # a generator
+        await host.happens(submitted(12, cpus=1), placed(12, 1))
+        sizes = []
+        while {free_cpus(row) for row in subscription.sent.values() if 1 < row.id < 12} != {1}:
+            change = await anext(changes)
+            sizes.append(len(change.changed))
+            assert 12 in subscription.sent
+    assert sizes == [3, 3, 3, 1]
+
+
+async def test_a_list_is_exact_at_once(host: PlanningHost) -> None:
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
+    jobs.rows(ADMIN)
+    await host.happens(submitted(12, cpus=1), placed(12, 1))
+    assert {free_cpus(row) for row in jobs.rows(ADMIN) if 1 < row.id < 12} == {1}
+
+
+async def test_a_held_row_says_so_whatever_the_plan(host: PlanningHost) -> None:
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    await host.happens(submitted(2, cpus=8), events.JobHeld(JobId(2), "ann"))
+    assert jobs.rows(ADMIN)[-1].reason == Held("ann", NOON)
+    await host.happens(events.JobReleased(JobId(2)))
+    assert free_cpus(jobs.rows(ADMIN)[-1]) == 2
