@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 GAP = 2
 MARGIN = 1
 """Blank columns at the left edge; the cursor's sign stands there."""
-CURSOR_SIGN = "┃"
+CURSOR_SIGN = "▌"
 MARK_SIGN = "◆"
 BRIGHT = "bright"
 BRIGHT_SECONDS = 0.9
