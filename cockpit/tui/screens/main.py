@@ -66,7 +66,9 @@ class MainScreen(Screen[None]):
             yield self.nodes
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
-        yield Input(id="entry", compact=True)
+        entry = Input(id="entry", compact=True)
+        entry.cursor_blink = False
+        yield entry
         yield Lines(theme, id="keys")
 
     @property
