@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup run test check format-check lint types imports architecture bench requirements sizes format clean
+.PHONY: help setup run test check format-check lint types imports architecture bench pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -47,6 +47,10 @@ format: setup ## format and sort imports in place
 
 bench: setup ## measure every figure and print it beside its bar; writes bench.json
 	@$(PYTHON_IN_VENV) -m pytest -q -p no:xdist -o python_files='bench_*.py' --figures=bench.json tests/bench
+
+pictures: setup ## docs/pictures: the cockpit as the scripts in fixtures/plays see it
+	@set -e; for script in fixtures/plays/*.play; do .venv/bin/cockpit play "$$script" --out docs/pictures; done
+	@rm docs/pictures/*.txt
 
 # Runs the tests only when something changed since they last ran.
 .requirements.json: $(SOURCES)

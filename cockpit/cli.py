@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cockpit.backends.base import Backend
     from cockpit.backends.local.channel import Channel
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
     from cockpit.backends.local.live import LiveBackend
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
+    from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
     from cockpit.runtime.findings import Finding
+    from cockpit.tui.opening import Look, Session
+    from cockpit.tui.options import Options
 
 OWN, SYSTEM = "local", "system"
 """Names of the embedded clusters: this user's engine, and the machine-wide one."""
@@ -39,8 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """`cockpit …`: the exit code is the process's."""
     _import_msgspec()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if _opens_the_cockpit(words):
-        return _open_the_cockpit(words)
+    options = _to_open(words)
+    if options is not None:
+        return _open_the_cockpit(options)
     from cockpit.headless.main import run
     from cockpit.headless.services import Services
     from cockpit.headless.streams import Streams
@@ -58,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.now = demo.now
         return demo
 
-    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs)
+    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs, play=play)
     return run(words, services, streams)
 
 
@@ -69,70 +74,101 @@ def connect(cluster: str | None) -> Backend:
     return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[_cluster_name(cluster)])
 
 
-def _opens_the_cockpit(words: Sequence[str]) -> bool:
+def _to_open(words: list[str]) -> Options | None:
     """Without a verb, or for the demo, where a person sits in front of a terminal."""
-    from_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    verb = [word for word in words if not word.startswith("-")][:1]
-    quiet = {"-h", "--help", "-V", "--version", "--headless"} & set(words)
-    return from_terminal and not quiet and (verb == ["demo"] or _only_chooses_a_cluster(words))
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    from cockpit.tui.options import face_options
+
+    return face_options(words)
 
 
-def _only_chooses_a_cluster(words: Sequence[str]) -> bool:
-    return not words or (words[0] in {"-c", "--cluster"} and len(words) == 2)
-
-
-def _open_the_cockpit(words: Sequence[str]) -> int:
+def _open_the_cockpit(options: Options) -> int:
     from cockpit.errors import CockpitError
 
     try:
-        if "demo" in words[:1]:
-            return _open_the_demo(words)
-        name = _cluster_name(words[1] if words else None)
-        return _open_the_demo(["demo"]) if name == DEMO else _open_a_cluster(name)
+        name = DEMO if options.demo else _cluster_name(str(options.flags.get("cluster") or ""))
+        if name == DEMO:
+            return _open_the_demo(options)
+        return _open_a_cluster(name, options)
     except CockpitError as error:
         print(f"cockpit: {error}", file=sys.stderr)  # noqa: T201 - the one place above all faces
         return 1
 
 
-def _open_a_cluster(name: str) -> int:
+def _open_a_cluster(name: str, options: Options) -> int:
+    from cockpit.tui.opening import run_cockpit
+
+    return run_cockpit(lambda: _session_on(name), os.environ, _look(options))
+
+
+async def _session_on(name: str) -> Session:
     import pwd
 
     from cockpit.runtime.clock import SystemClock
-    from cockpit.tui.opening import Session, run_cockpit
+    from cockpit.tui.opening import Session
 
     try:
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         user = str(os.geteuid())
-
-    async def session() -> Session:
-        backend = live(name)
-        return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
-
-    return run_cockpit(session, os.environ)
+    backend = live(name)
+    return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
 
 
-def _open_the_demo(words: Sequence[str]) -> int:
+def _open_the_demo(options: Options) -> int:
+    from cockpit.backends.demo.backend import leave_tidily
     from cockpit.headless.arguments import parse
-    from cockpit.tui.opening import Session, run_cockpit
+    from cockpit.tui.opening import run_cockpit
 
-    _, options = parse(words)
+    leave_tidily()
+    _, chosen = parse(options.demo or [DEMO])
+    fixture, seed, speed = chosen.fixture, chosen.seed, chosen.speed
+    return run_cockpit(lambda: _demo_session(fixture, seed, speed=speed), os.environ, _look(options))
 
-    async def session() -> Session:
-        from cockpit.backends.demo.backend import leave_tidily, open_demo
 
-        leave_tidily()
-        demo = await open_demo(options.fixture, options.seed, speed=options.speed)
-        return Session(
-            backend=demo.backend,
-            now=demo.now,
-            user=demo.person,
-            read_jobs=read_jobs,
-            close=demo.close,
-            pace=demo.pace,
-        )
+def _look(options: Options) -> Look:
+    from cockpit.config.loading import load_settings
+    from cockpit.tui.opening import Look
 
-    return run_cockpit(session, os.environ)
+    places = _own_places()
+    settings = load_settings(flags=options.flags, env=os.environ, files=places.config_files)
+    return Look(settings=settings, folder=places.config)
+
+
+async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = True) -> Session:
+    """With `going` False its time passes only while somebody waits for it."""
+    import asyncio
+
+    from cockpit.backends.demo.backend import open_demo
+    from cockpit.tui.opening import Session
+
+    demo = await open_demo(fixture, seed, speed=speed, going=going)
+    return Session(
+        backend=demo.backend,
+        now=demo.now,
+        user=demo.person,
+        read_jobs=read_jobs,
+        close=demo.close,
+        pace=demo.pace,
+        elapse=asyncio.sleep if going else demo.elapse,
+    )
+
+
+def play(script: Script, folder: Path) -> None:
+    """Run the cockpit by this script. Raises `Unmet` where the screen is not as it says."""
+    from cockpit.tui.play import play as perform
+
+    cluster = script.cluster
+    name = _cluster_name(cluster.name if cluster is not None else None)
+    if name != DEMO:
+        perform(lambda: _session_on(name), script, folder)
+        return
+    from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED
+    from cockpit.backends.demo.pace import DEFAULT_SPEED
+
+    fixture, seed = (cluster.fixture, cluster.seed) if cluster is not None else (DEFAULT_FIXTURE, DEFAULT_SEED)
+    perform(lambda: _demo_session(fixture, seed, speed=DEFAULT_SPEED, going=False), script, folder)
 
 
 def live(cluster: str | None) -> LiveBackend:
@@ -200,9 +236,8 @@ def _cluster_name(cluster: str | None) -> str:
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster()
     if name not in {OWN, SYSTEM, DEMO, ""}:
-        raise CockpitError(
-            f"There is no cluster {name!r}. This cockpit knows {OWN!r}, {SYSTEM!r} and {DEMO!r}; see -c."
-        )
+        known = f"{OWN!r}, {SYSTEM!r} and {DEMO!r}"
+        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
     return name
 
 

@@ -13,9 +13,9 @@ from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, rows_of
-from cockpit.runtime import operations
+from cockpit.runtime import acting, reading
+from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
-from cockpit.runtime.operations import Asked
 from cockpit.runtime.shells import open_shell
 
 if TYPE_CHECKING:
@@ -45,26 +45,26 @@ class InProcessBackend:
         self._asked = Asked(actor)
 
     async def status(self) -> EngineStatus:
-        return await operations.status(self._engine, self._asked, _NOTHING)
+        return await reading.status(self._engine, self._asked, _NOTHING)
 
     async def overview(self) -> Overview:
-        return await operations.overview_of(self._engine, self._asked, _NOTHING)
+        return await reading.overview_of(self._engine, self._asked, _NOTHING)
 
     async def jobs(self, *, ended: bool = False) -> list[JobRow]:
-        pages = operations.jobs(self._engine, self._asked, messages.JobsArgs(ended))
+        pages = reading.jobs(self._engine, self._asked, messages.JobsArgs(ended))
         return [row async for page in pages for row in rows_of(_decoded(page, JobsPage))]
 
     async def job(self, job: JobId) -> JobDetail:
-        return await operations.job(self._engine, self._asked, messages.JobArgs(job))
+        return await reading.job(self._engine, self._asked, messages.JobArgs(job))
 
     async def nodes(self) -> list[NodeRow]:
-        return await operations.nodes(self._engine, self._asked, _NOTHING)
+        return await reading.nodes(self._engine, self._asked, _NOTHING)
 
     async def holds(self) -> list[HoldRow]:
-        return await operations.holds(self._engine, self._asked, _NOTHING)
+        return await reading.holds(self._engine, self._asked, _NOTHING)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return list(await operations.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
+        return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""
@@ -102,36 +102,36 @@ class InProcessBackend:
             await asyncio.sleep(TICK_SECONDS)
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
-        encoded = await operations.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
+        encoded = await acting.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
         return list(_ids(_decoded(encoded, messages.Submitted).ids))
 
     async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        await operations.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds))
+        await acting.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds))
 
     async def hold(self, job: JobId) -> None:
-        await operations.hold(self._engine, self._asked, messages.JobArgs(job))
+        await acting.hold(self._engine, self._asked, messages.JobArgs(job))
 
     async def release(self, job: JobId) -> None:
-        await operations.release(self._engine, self._asked, messages.JobArgs(job))
+        await acting.release(self._engine, self._asked, messages.JobArgs(job))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
-        await operations.edit(self._engine, self._asked, messages.EditArgs(job, spec))
+        await acting.edit(self._engine, self._asked, messages.EditArgs(job, spec))
 
     async def delete(self, job: JobId) -> None:
-        await operations.delete(self._engine, self._asked, messages.JobArgs(job))
+        await acting.delete(self._engine, self._asked, messages.JobArgs(job))
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
-        return await operations.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))
+        return await reading.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))
 
     async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
-        encoded = await operations.extend_hold(self._engine, self._asked, messages.ExtendArgs(job, seconds))
+        encoded = await acting.extend_hold(self._engine, self._asked, messages.ExtendArgs(job, seconds))
         return Millis(_decoded(encoded, messages.HeldUntil).held_until)
 
     async def end_hold(self, job: JobId) -> None:
-        await operations.end_hold(self._engine, self._asked, messages.JobArgs(job))
+        await acting.end_hold(self._engine, self._asked, messages.JobArgs(job))
 
     async def logs(self, request: LogRequest) -> LogChunk:
-        return await operations.logs(self._engine, self._asked, request)
+        return await reading.logs(self._engine, self._asked, request)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         opened = await open_shell(self._engine, self._asked, request)

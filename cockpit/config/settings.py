@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
+from cockpit.config.keys import Keys
 from cockpit.formats.checked import Checked, duration, memory, whole
 from cockpit.formats.kinds import Choice, Flag, Path, Text
 from cockpit.formats.tables import Field, Table
@@ -29,6 +32,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scratch_mib: int = 1024
     fraction_fit: FractionFit = FractionFit.BEST
     invariants: bool = False
+    theme: str = ""
+    ascii: bool = False
+    read_only: bool = False
+    keys: Mapping[str, tuple[str, ...]] = {}
 
 
 SETTINGS = Table(
@@ -95,6 +102,30 @@ SETTINGS = Table(
             kind=Flag(),
             about="Check the whole state after every event: slow, for finding faults in cockpit itself.",
         ),
+        Field(
+            name="theme",
+            attribute="theme",
+            kind=Checked(Text(), label_error),
+            about="The cockpit's colours: `dark`, `light`, `ansi` (the terminal's own), or one of your own.",
+        ),
+        Field(
+            name="ascii",
+            attribute="ascii",
+            kind=Flag(),
+            about="Draw the cockpit with ASCII signs alone, as it does where the locale is not UTF-8.",
+        ),
+        Field(
+            name="read_only",
+            attribute="read_only",
+            kind=Flag(),
+            about="Let the cockpit look at everything and change nothing.",
+        ),
+        Field(
+            name="keys",
+            attribute="keys",
+            kind=Keys(),
+            about="A table of the cockpit's actions and their keys, where you want others.",
+        ),
     ],
 )
 
@@ -107,4 +138,6 @@ def variable(setting: Field) -> str:
 def default_text(setting: Field) -> str:
     """Its default as one would write it; empty where there is none."""
     default = setting.kind.write(getattr(SETTINGS.stand_in, setting.attribute))
-    return str(default).lower() if isinstance(default, bool) else str(default)
+    if isinstance(default, bool):
+        return str(default).lower()
+    return str(default) if default else ""

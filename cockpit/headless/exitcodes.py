@@ -44,6 +44,8 @@ class ExitCode(IntEnum):
     """The engine speaks another protocol version."""
     REFUSED = 77
     """The asker may not."""
+    UNMET = 79
+    """`play`: the screen was not as the script says."""
     TIMED_OUT = 124
     """`wait --timeout`: the time is over and the job is not."""
     INTERRUPTED = 130

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cockpit.backends.base import Backend
 from cockpit.headless.streams import Streams
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import EngineStatus
 from cockpit.present.columns import Context
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cockpit.headless.play_script import Script
 
 
 class EngineControl(Protocol):
@@ -63,6 +68,8 @@ class Services(NamedTuple):
     """What `doctor` finds."""
     read_jobs: Callable[[str, str, str], list[JobSpec]]
     """Source name, text, and the absolute folder where its relative paths begin. Raises `SpecErrors`."""
+    play: Callable[[Script, Path], None]
+    """Run the cockpit by this script; its screenshots go into the folder. Raises `Unmet` where the screen is not so."""
 
 
 class Call:

@@ -1,113 +1,199 @@
-"""The answer panel: what stands in the way of the job under the cursor, how it gets on, or how it ended."""
+"""The answer panel: what stands in the way of the job under the cursor, how it gets on, or how it ended.
+
+The first lines matter most: a small screen shows only them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
+from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
-from cockpit.model.reasons import NotEnoughFree
+from cockpit.model.reasons import Held, NeverFits, NoEligibleNode
 from cockpit.model.view import JobDetail, JobRow
 from cockpit.present import units
+from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
+from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe, safe_lines
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.states import seconds_left
-from cockpit.present.tables.jobs import elapsed_seconds, why
+from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
 
 PROGRESS_COLUMNS = 30
-TAIL_LINES = 3
+MOST_TAIL = 8
+AHEAD = 3
+"""Jobs ahead that are named."""
+INDENT = "  "
 
 
-def answer(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
+class Around(NamedTuple):
+    """What the words depend on besides the job."""
+
+    context: Context
+    columns: int
+    lines: int
+    """As many as are seen at once."""
+    keys: Mapping[str, str]
+    """The key of each action, by its id, as a person reads it."""
+    others: Callable[[JobId], JobRow | None]
+    """Other jobs, where the asker may see them."""
+
+
+def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     """Harmless lines, the sentence first. `detail` may come later than the row, or be of an older version of it."""
-    yield _head(row, context)
     match row.state:
         case JobState.QUEUED:
-            yield from _waiting(row, detail, context)
+            return _waiting(row, detail, around)
         case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
-            yield from _ended(row, detail, context)
+            return _ended(row, detail, around)
         case _:
-            yield from _occupying(row, detail, context)
+            return _occupying(row, detail, around)
 
 
-def _head(row: JobRow, context: Context) -> Line:
-    sentence = why(row, context) or _plain(row)
-    role = str(row.state) if row.ended_at is not None else STRONG
-    return line(Span(f"{row.id} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}", role))
+def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) -> Line:
+    left = line(Span(f"{row.id} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}.", role))
+    return spread(left, right, around.columns)
 
 
-def _plain(row: JobRow) -> str:
-    where = f" on {listed(row.placed_on)}" if row.placed_on else ""
-    words = {
-        JobState.SUCCEEDED: "succeeded",
-        JobState.STARTING: f"is being started{where}",
-        JobState.RUNNING: f"runs{where}",
-    }
-    return words.get(row.state, str(row.state))
-
-
-def _waiting(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
-    explanation = detail.explanation if detail is not None else None
+def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    context, explanation = around.context, detail.explanation if detail is not None else None
+    first, *more = reason_clauses(row.reason, context.now, context.zone) if row.reason is not None else ("is queued",)
+    at = explanation.reserved_at if explanation is not None else None
+    latest = (Span("no later than ", MUTED), Span(clock(at, context.now, context.zone), STRONG)) if at else ()
+    yield _head(row, first, STRONG, latest, around)
+    if more:
+        yield line(f"{INDENT}{'; '.join(more)}.")
+    yield from _way_out(row, around)
     if explanation is not None:
-        yield line(Span("place ", MUTED), f"{explanation.position}", Span(" in the queue", MUTED), *_ahead(detail))
-        if explanation.reserved_at is not None:
-            at = clock(explanation.reserved_at, context.now, context.zone)
-            yield line(Span("starts no later than ", MUTED), Span(at, STRONG))
-    yield line(Span("waits since ", MUTED), clock(row.submitted_at, context.now, context.zone), *_asks(row))
-    if isinstance(row.reason, NotEnoughFree) and row.reason.other_models_free:
-        other = units.counted(row.reason.other_models_free, "card")
-        yield line(Span("other models  ", MUTED), f"{other} of models that it does not accept are free")
+        yield line(
+            Span(f"{INDENT}place ", MUTED),
+            f"{explanation.position}",
+            Span(" in the queue", MUTED),
+            *_ahead(detail, around),
+        )
+    waited = units.spoken(wait_seconds(row, context) // 60 * 60)
+    since = clock(row.submitted_at, context.now, context.zone)
+    yield _asks(row)
+    yield line(Span(f"{INDENT}waits since ", MUTED), since, Span(f", for {waited}", MUTED))
+    yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
 
 
-def _ahead(detail: JobDetail | None) -> Iterator[Span]:
-    ahead = detail.explanation.ahead if detail is not None and detail.explanation is not None else ()
-    if ahead:
-        yield Span(f"   ahead of it: {listed(map(str, ahead))}", MUTED)
+def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
+    """What a person can do about a job that does not start by itself."""
+    if isinstance(row.reason, Held):
+        yield _keys(around, ("hold", "let it go"), ("edit", "edit it"), ("cancel", "cancel it"))
+    elif isinstance(row.reason, NeverFits | NoEligibleNode):
+        yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
 
 
-def _asks(row: JobRow) -> Iterator[Span]:
+def _ahead(detail: JobDetail | None, around: Around) -> Iterator[Span]:
+    explanation = detail.explanation if detail is not None else None
+    if explanation is None or not explanation.ahead:
+        return
+    named = [_other(job, around) for job in explanation.ahead[:AHEAD]]
+    rest = explanation.position - 1 - len(named)
+    yield Span("   ahead of it: ", MUTED)
+    yield Span(", ".join(named) + (f" and {rest} more" if rest > 0 else ""))
+
+
+def _other(job: JobId, around: Around) -> str:
+    """`4722 (carol, 32 cards)`; what the asker may not see is `-`."""
+    row = around.others(job)
+    if row is None:
+        return f"{job} (-)"
+    held = units.counted(row.cpus, "CPU")
+    if row.card_milli:
+        held = f"{units.cards(row.card_milli)} {'card' if row.card_milli <= 1000 else 'cards'}"
+    return f"{job} ({safe(row.user)}, {held})"
+
+
+def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.cards(row.card_milli)} {models or 'cards'}" if row.card_milli else ""
-    yield Span(
-        f"   asks for {units.counted(row.nodes, 'node')}, {units.counted(row.cpus, 'CPU')}, "
-        f"{units.memory(row.memory_mib)}{cards}",
-        MUTED,
-    )
+    size = f"{units.counted(row.nodes, 'node')}, {units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}"
+    limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
+    return line(Span(f"{INDENT}asks for ", MUTED), f"{size}{cards}", limit)
 
 
-def _occupying(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
-    elapsed = elapsed_seconds(row, context) or 0
-    part = elapsed / row.time_limit_seconds
-    filled = units.bar(part, PROGRESS_COLUMNS)
-    left = units.spoken(max(row.time_limit_seconds - elapsed, 0) // 60 * 60 or 60)
-    yield line(
-        Span(f"{units.spoken(elapsed // 60 * 60) if elapsed >= 60 else 'just started'} ", "text"),
-        Span(filled, str(row.state)),
-        Span(f" of {units.spoken(row.time_limit_seconds)}, {left} left", MUTED),
-    )
-    yield line(
-        Span("started ", MUTED), clock(row.started_at or row.state_since, context.now, context.zone), *_asks(row)
-    )
-    yield from _tail(detail)
+def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    context = around.context
+    where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
+    words = {JobState.STARTING: f"is being started{where}", JobState.RUNNING: f"runs{where}"}
+    sentence = why(row, context) or words.get(row.state, str(row.state))
+    started = row.started_at
+    end = clock(started + row.time_limit_seconds * 1000, context.now, context.zone) if started else ""  # type: ignore[arg-type]  # a sum of millis
+    right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
+    yield _head(row, sentence, STRONG, right, around)
+    yield _progress(row, context)
+    yield _asks(row)
+    since = clock(row.started_at or row.state_since, context.now, context.zone)
+    waited = units.spoken(wait_seconds(row, context) // 60 * 60) if started else ""
+    yield line(Span(f"{INDENT}started ", MUTED), since, Span(f" after a wait of {waited}" if waited else "", MUTED))
+    yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
+    yield from _tail(detail, around)
 
 
-def _ended(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
+def _progress(row: JobRow, context: Context) -> Line:
+    elapsed, limit = elapsed_seconds(row, context) or 0, row.time_limit_seconds
+    left = units.spoken(max(limit - elapsed, 0) // 60 * 60 or 60)
+    gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"
+    filled = bar(elapsed / limit, PROGRESS_COLUMNS, str(row.state))
+    return (Span(f"{INDENT}{gone} "), *filled, Span(f" of {units.spoken(limit)}, {left} left", MUTED))
+
+
+def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    context = around.context
+    sentence = why(row, context) or ""
+    verb = "ended with " if sentence.startswith("exit ") else ""
+    yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
     if row.held_until is not None:
-        left = units.countdown(seconds_left(row.held_until, context.now))
-        until = clock(row.held_until, context.now, context.zone)
-        yield line(Span("its container is kept for a look inside until ", MUTED), Span(f"{until}, {left} left", "held"))
-    if row.ended_at is not None:
-        elapsed = units.spoken(elapsed_seconds(row, context) or 0)
-        yield line(
-            Span("ended ", MUTED), clock(row.ended_at, context.now, context.zone), Span(f" after {elapsed}", MUTED)
+        yield _keys(
+            around,
+            ("shell", "look inside"),
+            ("logs", "its logs"),
+            ("extend_hold", "keep longer"),
+            ("end_hold", "remove now"),
         )
-    yield from _tail(detail)
+    yield from _tail(detail, around)
+    yield line(Span(INDENT), *_times(row, context))
+    yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
 
 
-def _tail(detail: JobDetail | None) -> Iterator[Line]:
+def _kept_until(row: JobRow, context: Context) -> Line:
+    if row.held_until is None:
+        return ()
+    until = clock(row.held_until, context.now, context.zone)
+    left = units.countdown(seconds_left(row.held_until, context.now))
+    return line(Span("kept until ", MUTED), Span(until, "held"), Span(f", {left} left", MUTED))
+
+
+def _times(row: JobRow, context: Context) -> Iterator[Span]:
+    if row.ended_at is not None:
+        yield Span("ended ", MUTED)
+        yield Span(clock(row.ended_at, context.now, context.zone))
+    if row.started_at is not None:
+        yield Span(f" after {units.spoken(elapsed_seconds(row, context) or 0)}", MUTED)
+    if row.placed_on:
+        yield Span(f" on {listed(dict.fromkeys(row.placed_on))}", MUTED)
+
+
+def _keys(around: Around, *offers: tuple[str, str]) -> Line:
+    """`s look inside   + keep longer`: the actions that have a key."""
+    shown = [Span(INDENT)]
+    for action, words in offers:
+        if action in around.keys:
+            shown += [Span(around.keys[action], ACCENT), Span(f" {words}   ")]
+    return tuple(shown)
+
+
+def _tail(detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """The last of the last lines that leave room for what else is said."""
     if detail is None or not detail.log_tail.strip():
         return
-    for text in safe_lines(detail.log_tail).rstrip("\n").split("\n")[-TAIL_LINES:]:
-        yield line(Span("│ ", MUTED), Span(text, "text"))
+    room = min(MOST_TAIL, max(1, around.lines - 4))
+    for text in safe_lines(detail.log_tail).rstrip("\n").split("\n")[-room:]:
+        yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

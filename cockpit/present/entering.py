@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cockpit.present.events import exit_sentence
+from cockpit.present.moments import clock
+from cockpit.present.safe import safe, safe_lines
+
+if TYPE_CHECKING:
+    from cockpit.model.view import JobDetail
+    from cockpit.present.columns import Context
+
+LAST_LINES = 3
+LABEL = "Last lines:  "
+
 
 def entry_notice(*, kept: bool, remounted: bool, cards_freed: bool) -> str:
     """One sentence about a kept container; nothing about one whose command still runs."""
@@ -10,3 +24,29 @@ def entry_notice(*, kept: bool, remounted: bool, cards_freed: bool) -> str:
     gone = "its processes and /tmp are gone" if remounted else "its processes are gone"
     cards = "; its cards are free (debug_hold: {cards: keep} keeps them)" if cards_freed else ""
     return f"The files are as the job left them; {gone}{cards}."
+
+
+def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> Iterator[str]:
+    """Harmless lines above the first prompt: which container this is, what of it is left, how it ended."""
+    yield " · ".join(_container(detail, rank, context))
+    if notice:
+        yield notice
+    if detail.log_tail.strip() and detail.row.ended_at is not None:
+        for number, text in enumerate(safe_lines(detail.log_tail).strip("\n").split("\n")[-LAST_LINES:]):
+            yield f"{LABEL if number == 0 else ' ' * len(LABEL)}{text}"
+
+
+def _container(detail: JobDetail, rank: int, context: Context) -> Iterator[str]:
+    """`4715 bert-eval`, `replica 0 on n03`, `ended 11:02 with exit 3`, `kept until 15:02`."""
+    row, attempt = detail.row, detail.job.attempt
+    yield f"{row.id} {safe(row.name)}"
+    places = {each.rank: each.node for each in attempt.placement} if attempt is not None else {}
+    yield f"replica {rank}" + (f" on {safe(places[rank])}" if rank in places else "")
+    replica = next((each for each in attempt.replicas if each.rank == rank), None) if attempt is not None else None
+    if replica is not None and replica.ended_at is not None:
+        exited = f" with {exit_sentence(replica.exit)}" if replica.exit is not None else ""
+        yield f"ended {clock(replica.ended_at, context.now, context.zone)}{exited}"
+    elif row.started_at is not None:
+        yield f"running since {clock(row.started_at, context.now, context.zone)}"
+    if row.held_until is not None:
+        yield f"kept until {clock(row.held_until, context.now, context.zone)}"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from cockpit.model.job import JobState
 from cockpit.model.view import Overview
 from cockpit.present import units
+from cockpit.present.bars import bar
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line_width
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, fitted, line, line_width, spread
 from cockpit.present.states import GLYPHS
 
 BAR_COLUMNS = 10
+APART = Span("   ")
 
 
 class Standing(NamedTuple):
@@ -36,69 +38,121 @@ class Key(NamedTuple):
     key: str
     label: str
     enabled: bool = True
+    action: str = ""
+    """What a click on it does."""
 
 
 def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line:
-    """Who and where at the left; figures at the right, the least important left out first."""
-    left: list[Span] = [Span(" cockpit  ", ACCENT)]
-    if standing.badge:
-        left.append(Span(f"{standing.badge}  ", "demo"))
-    left += [Span(safe(standing.cluster), STRONG), Span(f"  {standing.access} · {safe(standing.user)}", MUTED)]
-    right = [Span(f"⚠ {standing.trouble} ", "warning")] if standing.trouble else []
-    parts = [*_figures(overview), *([(Span(f"{standing.age} ", MUTED),)] if standing.age else [])]
-    while parts and line_width((*left, *right, *_joined(parts))) + 2 > columns:
-        parts.pop(0)
-    right = [*_joined(parts), *right]
-    blanks = columns - line_width(tuple(left)) - line_width(tuple(right))
-    return (*left, Span(" " * max(1, blanks)), *right)
+    """Who and where at the left; the figures at the right, in fewer words and then fewer of them where it is narrow."""
+    left = _left(standing)
+    stale = _stale(standing)
+    for figures in _figures(overview):
+        right = _joined([*figures, *stale])
+        if line_width(left) + line_width(right) + 2 <= columns:
+            return spread(left, right, columns)
+    return left
 
 
-def _joined(parts: list[Line]) -> list[Span]:
-    return [span for part in parts for span in (*part, Span("   "))]
+def _left(standing: Standing) -> Line:
+    badge = [Span(f"  {standing.badge}", "demo")] if standing.badge else []
+    access = Span(f"  {standing.access}", "warning" if standing.access == "ro" else MUTED)
+    where = Span(safe(standing.cluster), STRONG)
+    return line(Span(" cockpit  ", ACCENT), where, access, Span(f" · {safe(standing.user)}", MUTED), *badge)
 
 
-def _figures(overview: Overview | None) -> list[Line]:
-    if overview is None:
-        return []
-    shown: list[Line] = []
-    for state in (JobState.QUEUED, JobState.RUNNING):
+def _stale(standing: Standing) -> list[Line]:
+    words = " · ".join(filter(None, (safe(standing.trouble), standing.age)))
+    return [line(Span(f"⚠ {words}", "warning"))] if words else []
+
+
+def _joined(parts: list[Line]) -> Line:
+    """With gaps between the parts, and one column before the edge."""
+    spans = [span for part in parts for span in (*part, APART)]
+    return (*spans[:-1], Span(" ")) if spans else ()
+
+
+def _figures(overview: Overview | None) -> Iterator[list[Line]]:
+    """The figures, shorter and shorter; at last none."""
+    if overview is not None:
+        for words, bar_columns in ((True, BAR_COLUMNS), (False, BAR_COLUMNS), (False, 0)):
+            yield [*_counts(overview, words=words), _used(overview, bar_columns)]
+        yield list(_counts(overview, words=False))
+    yield []
+
+
+def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
+    for state in (JobState.RUNNING, JobState.QUEUED):
         number = overview.jobs_by_state.get(state, 0)
-        shown.append((Span(f"{GLYPHS[state]} {number} {state}", str(state) if number else MUTED),))
+        yield _count(GLYPHS[state], number, str(state) if words else "", str(state) if number else MUTED)
     if overview.held:
-        shown.append((Span(f"✗ {overview.held} kept", "held"),))
+        yield _count(GLYPHS[JobState.ERROR], overview.held, "kept" if words else "", "held")
+
+
+def _count(shape: str, number: int, word: str, role: str) -> Line:
+    return line(Span(f"{shape} {number} {word}".rstrip(), role))
+
+
+def _used(overview: Overview, bar_columns: int) -> Line:
+    """Of the cards, or of the CPUs where there are none."""
     if overview.card_milli:
-        used, total = units.cards(overview.used_card_milli), units.cards(overview.card_milli)
-        shown.append(_fraction("cards", f"{used}/{total}", overview.used_card_milli / overview.card_milli))
+        label, used, total = "cards", units.cards(overview.used_card_milli), units.cards(overview.card_milli)
     else:
-        part = overview.used_cpus / max(overview.cpus, 1)
-        shown.append(_fraction("CPUs", f"{overview.used_cpus}/{overview.cpus}", part))
-    return shown
+        label, used, total = "CPUs", overview.used_cpus, overview.cpus
+    text = line(Span(f"{label} ", MUTED), Span(f"{used}/{total}"))
+    return (*text, Span(" "), *bar(used / max(total, 1), bar_columns, "running")) if bar_columns else text
 
 
-def _fraction(label: str, text: str, part: float) -> Line:
-    filled = units.bar(part, BAR_COLUMNS).ljust(BAR_COLUMNS, "·")
-    return (Span(f"{label} ", MUTED), Span(f"{text} "), Span(filled, "running"))
-
-
-def view_row(views: Iterable[tuple[str, str]], current: str, note: str, columns: int) -> Line:
+def view_row(views: Iterable[tuple[str, str]], current: str, note: Line, columns: int) -> Line:
     """` 1 Jobs   2 Nodes` with the current one in the accent; at the right what filters or sorts it."""
-    left: list[Span] = []
-    for number, name in views:
-        chosen = name == current
-        left += [Span(f" {number} ", ACCENT if chosen else MUTED), Span(f"{name}  ", STRONG if chosen else MUTED)]
-    blanks = columns - line_width(tuple(left)) - line_width((Span(note),)) - 1
-    return (*left, Span(" " * max(1, blanks)), Span(f"{note} ", ACCENT))
+    left = tuple(span for each in views for span in _view(each, current))
+    room = columns - line_width(left) - 2
+    shown = fitted(note, room) if line_width(note) > room else note
+    return spread(left, (*shown, Span(" ")) if note else (), columns)
+
+
+def _view(view: tuple[str, str], current: str) -> Line:
+    """A view's key, if it has one, and its name."""
+    key, name = view
+    chosen = name == current
+    sign = Span(f" {key} " if key else " ", ACCENT if chosen else MUTED)
+    return sign, Span(name, STRONG if chosen else MUTED), Span("  ")
+
+
+def view_at(views: Iterable[tuple[str, str]], column: int) -> str:
+    """The name of the view that stands there; empty where none does."""
+    end = 0
+    for view in views:
+        end += line_width(_view(view, ""))
+        if column < end:
+            return view[1]
+    return ""
 
 
 def key_row(keys: Iterable[Key], columns: int) -> Line:
     """As many keys as fit, in their order; the dimmed ones would say why they cannot be used."""
-    shown: list[Span] = []
+    return tuple(span for key in _fitting(keys, columns) for span in _key(key))
+
+
+def key_at(keys: Iterable[Key], column: int) -> str:
+    """The action of the key that stands there; empty where none does."""
+    end = 0
     for key in keys:
-        part = (
-            Span(f" {key.key}", ACCENT if key.enabled else MUTED),
-            Span(f" {key.label} ", "text" if key.enabled else MUTED),
-        )
-        if line_width((*shown, *part)) > columns:
-            break
-        shown += part
-    return tuple(shown)
+        end += line_width(_key(key))
+        if column < end:
+            return key.action
+    return ""
+
+
+def _fitting(keys: Iterable[Key], columns: int) -> Iterator[Key]:
+    used = 0
+    for key in keys:
+        used += line_width(_key(key))
+        if used > columns:
+            return
+        yield key
+
+
+def _key(key: Key) -> Line:
+    return Span(f" {key.key}", ACCENT if key.enabled else MUTED), Span(
+        f" {key.label} ", "text" if key.enabled else MUTED
+    )

@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
-from cockpit.model.job import ENDED, JobState
+from cockpit.model.job import ENDED
+from cockpit.model.reasons import Held
 from cockpit.model.view import JobRow
 from cockpit.present import units
+from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
-from cockpit.present.moments import clock
+from cockpit.present.layout import fitting
+from cockpit.present.moments import brief_clock
+from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
-from cockpit.present.states import GLYPHS, state_words
+from cockpit.present.states import GLYPHS, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, why
 
 BAR_COLUMNS = 8
-GAP = 2
-"""Blank columns between two cells."""
-
-ASCII_SHAPES = {
-    JobState.QUEUED: "Q",
-    JobState.PRECHECKING: "c",
-    JobState.STAGING: "d",
-    JobState.STARTING: "r",
-    JobState.RUNNING: "R",
-    JobState.RESUMING: "r",
-    JobState.SUSPENDED: "=",
-    JobState.SUCCEEDED: "+",
-    JobState.ERROR: "x",
-    JobState.EXPIRED: "!",
-    JobState.STOPPED: "#",
-}
-
-
-class CellContext(NamedTuple):
-    """What cells depend on besides the row."""
-
-    context: Context
-    ascii_only: bool = False
+LEAST_ID_COLUMNS = 4
 
 
 class CellColumn(NamedTuple):
@@ -47,57 +30,51 @@ class CellColumn(NamedTuple):
     id: str
     title: str
     width: int
-    cell: Callable[[JobRow, CellContext], Line]
+    cell: Callable[[JobRow, Context], Line]
     right: bool = False
     grows: int = 0
-    """Its share of the columns that are left over."""
+    most: int = 0
     need: int = 0
-    """Shown from this total width on."""
+    ticks: bool = False
+    """Tells the time: that it differs is no news."""
 
 
-def _id(row: JobRow, _: CellContext) -> Line:
+def _id(row: JobRow, _: Context) -> Line:
     return line(Span(str(row.id), MUTED))
 
 
-def _name(row: JobRow, _: CellContext) -> Line:
+def _name(row: JobRow, _: Context) -> Line:
     return line(Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG))
 
 
-def _user(row: JobRow, _: CellContext) -> Line:
+def _user(row: JobRow, _: Context) -> Line:
     return line(safe(row.user))
 
 
-def state_cell(row: JobRow, cells: CellContext) -> Line:
-    """Shape and word; what is kept says how long."""
-    shape = ASCII_SHAPES[row.state] if cells.ascii_only else GLYPHS[row.state]
-    words = state_words(row.state, row.held_until, cells.context.now, ending=row.ending is not None)
-    state, _, beside = words.partition(" · ")
-    shown = line(Span(f"{shape} {state}", str(row.state)))
-    return (*shown, Span(f" · {beside}", "held")) if beside else shown
+def state_cell(row: JobRow, _: Context) -> Line:
+    """Shape and word, in the state's colour."""
+    word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
+    shown = Span(f"{GLYPHS[row.state]} {word}", str(row.state))
+    return line(shown, Span("·held", "held")) if row.held_until is not None else line(shown)
 
 
-def _nodes(row: JobRow, _: CellContext) -> Line:
+def _nodes(row: JobRow, _: Context) -> Line:
     return line(Span(str(row.nodes), MUTED))
 
 
-def _cards(row: JobRow, _: CellContext) -> Line:
+def _cards(row: JobRow, _: Context) -> Line:
     return line(str(units.cards(row.card_milli))) if row.card_milli else line(Span(NOTHING, MUTED))
 
 
-def _time(row: JobRow, cells: CellContext) -> Line:
+def _time(row: JobRow, context: Context) -> Line:
     """Elapsed, its part of the limit as a bar, the limit."""
-    limit = coarse(row.time_limit_seconds)
-    elapsed = elapsed_seconds(row, cells.context)
+    limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
+    elapsed = elapsed_seconds(row, context)
     if elapsed is None:
-        return line(Span(f"{'':{5 + BAR_COLUMNS}} / {limit:>5}", MUTED))
-    part = elapsed / row.time_limit_seconds
-    filled = "#" * round(min(part, 1.0) * BAR_COLUMNS) if cells.ascii_only else units.bar(part, BAR_COLUMNS)
-    running = row.ended_at is None
-    return line(
-        f"{coarse(elapsed):>5} " if running else Span(f"{coarse(elapsed):>5} ", MUTED),
-        Span(f"{filled.strip():<{BAR_COLUMNS}}" if running else " " * BAR_COLUMNS, str(row.state)),
-        Span(f"/ {limit:>5}", MUTED),
-    )
+        return line(Span(" " * (5 + 1 + BAR_COLUMNS)), limit)
+    if row.ended_at is not None:
+        return line(Span(f"{coarse(elapsed):>5} {'':{BAR_COLUMNS}}", MUTED), limit)
+    return (Span(f"{coarse(elapsed):>5} "), *bar(elapsed / row.time_limit_seconds, BAR_COLUMNS, str(row.state)), limit)
 
 
 def coarse(seconds: int) -> str:
@@ -110,26 +87,40 @@ def coarse(seconds: int) -> str:
     return f"{hours}:{minutes:02}" if hours < 48 else f"{hours // 24}d{hours % 24:>2}h"
 
 
-def _start(row: JobRow, cells: CellContext) -> Line:
+def _start(row: JobRow, context: Context) -> Line:
     if row.started_at is None:
         return line(Span(NOTHING, MUTED))
-    return line(Span(clock(row.started_at, cells.context.now, cells.context.zone), MUTED))
+    return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
 
 
-def _why(row: JobRow, cells: CellContext) -> Line:
-    return line(Span(why(row, cells.context) or "", "text" if row.reason is not None else MUTED))
+def _placed_on(row: JobRow, _: Context) -> Line:
+    return line(Span(", ".join(map(safe, dict.fromkeys(row.placed_on))) or NOTHING, MUTED))
+
+
+def _why(row: JobRow, context: Context) -> Line:
+    """What stands in the way first; what else is to know of it is quieter, and is cut first."""
+    if row.reason is not None:
+        first, *more = reason_clauses(row.reason, context.now, context.zone)
+        shown = Span(first, "held" if isinstance(row.reason, Held) else "text")
+        return line(shown, Span(f"; {'; '.join(more)}", MUTED)) if more else line(shown)
+    sentence = Span(why(row, context) or "", MUTED if row.ended_at is not None and row.held_until is None else "text")
+    if row.held_until is None:
+        return line(sentence)
+    left = units.countdown(seconds_left(row.held_until, context.now))
+    return line(sentence, Span(f" · kept {left} more", "held"))
 
 
 COLUMNS = (
-    CellColumn("id", "ID", 7, _id, right=True),
-    CellColumn("name", "NAME", 16, _name, grows=1),
-    CellColumn("user", "USER", 8, _user, need=100),
-    CellColumn("state", "STATE", 19, state_cell),
-    CellColumn("nodes", "NODES", 5, _nodes, right=True, need=120),
+    CellColumn("id", "ID", LEAST_ID_COLUMNS, _id, right=True, need=84),
+    CellColumn("name", "NAME", 16, _name, grows=2, most=30),
+    CellColumn("user", "USER", 8, _user, grows=1, most=12, need=94),
+    CellColumn("state", "STATE", 13, state_cell),
+    CellColumn("nodes", "NODES", 5, _nodes, right=True, need=126),
     CellColumn("cards", "CARDS", 5, _cards, right=True),
-    CellColumn("elapsed_seconds", "TIME / LIMIT", 21, _time, need=110),
-    CellColumn("started_at", "START", 11, _start, need=130),
-    CellColumn("why", "WHY", 18, _why, grows=3),
+    CellColumn("elapsed_seconds", " TIME          / LIMIT", 22, _time, need=116, ticks=True),
+    CellColumn("started_at", "START", 5, _start, right=True),
+    CellColumn("placed_on", "ON", 12, _placed_on, grows=1, most=20, need=160),
+    CellColumn("why", "WHY", 28, _why, grows=6, ticks=True),
 )
 
 
@@ -140,11 +131,8 @@ class Laid(NamedTuple):
     width: int
 
 
-def laid_out(total: int) -> tuple[Laid, ...]:
+@lru_cache(maxsize=64)
+def laid_out(total: int, id_columns: int = LEAST_ID_COLUMNS) -> tuple[Laid, ...]:
     """The columns that fit, the left-over space shared among those that grow."""
-    chosen = [column for column in COLUMNS if total >= column.need]
-    left = max(0, total - sum(column.width for column in chosen) - GAP * (len(chosen) - 1))
-    shares = sum(column.grows for column in chosen)
-    widths = [column.width + left * column.grows // shares for column in chosen]
-    widths[-1] += total - sum(widths) - GAP * (len(chosen) - 1) if total > sum(widths) else 0
-    return tuple(map(Laid, chosen, widths))
+    columns = [each._replace(width=id_columns) if each.id == "id" else each for each in COLUMNS]
+    return tuple(Laid(column, width) for column, width in fitting(columns, total))

@@ -60,6 +60,8 @@ class JobList:
         self.sort_column = ""
         self.descending = False
         self.mine = False
+        self.largest_id = 0
+        """Of the jobs that have been here."""
 
     @property
     def order(self) -> Sequence[JobId]:
@@ -153,6 +155,7 @@ class JobList:
                 del self._rows[row.id]
         self._counts.update(row.state for row in now.values())
         self._rows |= now
+        self.largest_id = max(self.largest_id, max(now, default=0))
 
     def _arrange(self, rows: Iterable[JobRow]) -> None:
         context = self._context()

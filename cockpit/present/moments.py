@@ -30,6 +30,11 @@ def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
     return _clock(moment // 60_000, now // 60_000, zone)
 
 
+def brief_clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
+    """`09:14` on the same day as now, `10-05` in the same year, else `2025`: five columns at most."""
+    return _brief_clock(moment // 60_000, now // 60_000, zone)
+
+
 def parse_moment(text: str) -> Millis | None:
     """An ISO date or date and time, in this machine's zone unless it names one."""
     try:
@@ -49,6 +54,14 @@ def _clock(minutes: int, now_minutes: int, zone: tzinfo | None) -> str:
     if local.date() == today.date():
         return f"{local:%H:%M}"
     return f"{local:%m-%d %H:%M}" if local.year == today.year else f"{local:%Y-%m-%d %H:%M}"
+
+
+@lru_cache(maxsize=4096)
+def _brief_clock(minutes: int, now_minutes: int, zone: tzinfo | None) -> str:
+    local, today = _local(minutes, zone), _local(now_minutes, zone)
+    if local.date() == today.date():
+        return f"{local:%H:%M}"
+    return f"{local:%m-%d}" if local.year == today.year else f"{local:%Y}"
 
 
 def _local(minutes: int, zone: tzinfo | None) -> datetime:

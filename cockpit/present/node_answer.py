@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from cockpit.model.ids import JobId
-from cockpit.model.view import NodeRow
+from cockpit.model.node import NodeState
+from cockpit.model.view import JobRow, NodeRow
 from cockpit.present import units
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.tables.nodes import usage_entry
 
+INDENT = "  "
 
-def node_answer(row: NodeRow, names: Mapping[JobId, str]) -> Iterator[Line]:
-    """Harmless lines. `names` of the jobs that are known."""
+
+def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
+    """Harmless lines. `others` knows the jobs that the asker may see."""
     node = row.node
-    free = f"{node.cpus - row.used_cpus} CPUs, {units.memory(node.memory_mib - row.used_memory_mib)}"
-    cards = f", {units.counted(len(node.cards) - row.used_cards, 'whole card')}" if node.cards else ""
-    yield line(Span(safe(node.name), ACCENT), f"  {free}{cards} free", Span(f"   {safe(node.state_reason)}", "drained"))
-    yield line(Span(safe(f"{node.os} · {node.kernel} · driver {node.driver_version or '–'}"), MUTED))
+    left = line(Span(safe(node.name), ACCENT), Span(f"  {_sentence(row)}", STRONG))
+    yield spread(left, line(Span("Enter", ACCENT), Span(" its jobs", MUTED)) if row.jobs else (), columns)
     if row.jobs:
-        jobs = ", ".join(f"{job} {safe(names.get(job, ''))}".rstrip() for job in row.jobs)
-        yield line(Span("jobs   ", MUTED), jobs)
+        yield line(Span(f"{INDENT}jobs    ", MUTED), ", ".join(_job(job, others) for job in row.jobs))
     if row.slices:
-        yield line(Span("cards  ", MUTED), "  ".join(safe(usage_entry(use)) for use in row.slices))
+        yield line(Span(f"{INDENT}cards   ", MUTED), "  ".join(safe(usage_entry(use)) for use in row.slices))
+    system = " · ".join(filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.cards))))
+    yield line(Span(f"{INDENT}system  ", MUTED), Span(safe(system)))
+    if node.pool:
+        yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool))
+
+
+def _sentence(row: NodeRow) -> str:
+    node = row.node
+    if node.state is not NodeState.UP:
+        reason = f": {safe(node.state_reason)}" if node.state_reason else ""
+        return f"is {node.state}{reason}."
+    free = [f"{units.counted(max(node.cpus - row.used_cpus, 0), 'CPU')}"]
+    free.append(f"{units.memory(max(node.memory_mib - row.used_memory_mib, 0))} of memory")
+    if node.cards:
+        whole = len(node.cards) - row.used_cards
+        free.append(units.counted(whole, "whole card") if whole else "no whole card")
+    return f"has {', '.join(free[:-1])} and {free[-1]} free."
+
+
+def _job(job: JobId, others: Callable[[JobId], JobRow | None]) -> str:
+    row = others(job)
+    return f"{job} {safe(row.name)} ({safe(row.user)})" if row is not None else f"{job}"

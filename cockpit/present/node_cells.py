@@ -2,96 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
+from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
-from cockpit.model.view import NodeRow
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.view import JobRow, NodeRow
 from cockpit.present import units
+from cockpit.present.bars import bar
+from cockpit.present.columns import NOTHING
+from cockpit.present.layout import fitting
+from cockpit.present.room import fits
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.tables.nodes import usage_entry
 
 BAR_COLUMNS = 6
-GAP = 2
+GIB = 1024
+FULL = 1.0
+
+Chosen = NodeSpec | None
+"""What nodes are judged against."""
 
 
 class NodeColumn(NamedTuple):
-    """One column. `need`: shown from this total width on."""
+    """One column of the view."""
 
     id: str
     title: str
     width: int
-    cell: Callable[[NodeRow], Line]
+    cell: Callable[[NodeRow, Chosen], Line]
     grows: int = 0
+    most: int = 0
     need: int = 0
 
 
-def _name(row: NodeRow) -> Line:
+def _name(row: NodeRow, _: Chosen) -> Line:
     return line(Span(safe(row.node.name), STRONG))
 
 
-def _status(row: NodeRow) -> Line:
+def _status(row: NodeRow, chosen: Chosen) -> Line:
+    """Against the chosen spec `idle` or `tight`; without one how much of it is in use."""
     if row.node.state is not NodeState.UP:
-        return line(Span(f"■ {row.node.state}", "drained"))
-    busy = bool(row.jobs)
-    return line(Span("● in use" if busy else "○ free", "running" if busy else "idle"))
+        return line(Span(f"{'■' if row.node.state is NodeState.DRAINED else '✗'} {row.node.state}", "drained"))
+    if chosen is not None:
+        return line(Span("○ idle", "idle") if fits(row, chosen) else Span("◉ tight", "tight"))
+    if not row.jobs and not row.slices and not row.used_cpus:
+        return line(Span("○ free", "idle"))
+    return line(Span("◉ full", "tight") if _full(row) else Span("◐ in use", "running"))
 
 
-def _fraction(used: int, total: int, text: str, digits: int) -> Line:
+def _full(row: NodeRow) -> bool:
+    """Nothing more can start there."""
+    used_cards = row.used_card_milli / (len(row.node.cards) * 1000) if row.node.cards else 0.0
+    return max(used_cards, row.used_cpus / max(row.node.cpus, 1)) >= FULL
+
+
+def _fraction(used: float, total: float, text: str, digits: int) -> Line:
     if not total:
-        return line(Span("–".rjust(digits), MUTED))
+        return line(Span(NOTHING.rjust(digits), MUTED))
     part = used / total
-    role = "tight" if part >= 1 else "running"
-    return line(f"{text:>{digits}} ", Span(units.bar(part, BAR_COLUMNS), role), Span(_rest(part), "free"))
+    return (Span(f"{text:>{digits}} "), *bar(part, BAR_COLUMNS, "tight" if part >= FULL else "running"))
 
 
-def _rest(part: float) -> str:
-    return "·" * (BAR_COLUMNS - len(units.bar(part, BAR_COLUMNS).rstrip()))
-
-
-def _cpus(row: NodeRow) -> Line:
+def _cpus(row: NodeRow, _: Chosen) -> Line:
     return _fraction(row.used_cpus, row.node.cpus, f"{row.used_cpus}/{row.node.cpus}", 7)
 
 
-def _memory(row: NodeRow) -> Line:
-    text = f"{units.memory(row.used_memory_mib)}/{units.memory(row.node.memory_mib)}"
-    return _fraction(row.used_memory_mib, row.node.memory_mib, text, 13)
+def _memory(row: NodeRow, _: Chosen) -> Line:
+    used, total = (units.decimal(mib, GIB, digits=1) for mib in (row.used_memory_mib, row.node.memory_mib))
+    return _fraction(row.used_memory_mib, row.node.memory_mib, f"{used}/{total}", 10)
 
 
-def _cards(row: NodeRow) -> Line:
-    total = len(row.node.cards) * 1000
-    return _fraction(row.used_card_milli, total, f"{units.cards(row.used_card_milli)}/{len(row.node.cards)}", 7)
+def _cards(row: NodeRow, _: Chosen) -> Line:
+    total = len(row.node.cards)
+    return _fraction(row.used_card_milli, total * 1000, f"{units.cards(row.used_card_milli)}/{total}", 6)
 
 
-def _model(row: NodeRow) -> Line:
+def _model(row: NodeRow, _: Chosen) -> Line:
     models = dict.fromkeys(card.model for card in row.node.cards)
-    return line(Span(safe(", ".join(models)) or "–", MUTED))
+    return line(Span(safe(", ".join(models)) or NOTHING, MUTED))
 
 
-def _usage(row: NodeRow) -> Line:
-    return line(safe(", ".join(map(usage_entry, row.slices))))
+def _usage(row: NodeRow, _: Chosen) -> Line:
+    if row.node.state is not NodeState.UP and not row.slices:
+        return line(Span(safe(row.node.state_reason), "drained"))
+    return line(safe("  ".join(map(usage_entry, row.slices))))
 
 
-def _system(row: NodeRow) -> Line:
-    return line(Span(safe(f"{row.node.os} {row.node.kernel}".strip()) or "–", MUTED))
+def _system(row: NodeRow, _: Chosen) -> Line:
+    return line(Span(safe(f"{row.node.os} {row.node.kernel}".strip()) or NOTHING, MUTED))
 
 
 COLUMNS = (
-    NodeColumn("name", "NODE", 12, _name, grows=1),
+    NodeColumn("name", "NODE", 8, _name, grows=1, most=20),
     NodeColumn("status", "STATUS", 9, _status),
-    NodeColumn("cpus", "CPUS", 7 + 1 + BAR_COLUMNS, _cpus),
-    NodeColumn("memory", "MEMORY", 13 + 1 + BAR_COLUMNS, _memory, need=100),
-    NodeColumn("cards", "CARDS", 7 + 1 + BAR_COLUMNS, _cards),
-    NodeColumn("model", "MODEL", 10, _model, need=90),
-    NodeColumn("usage", "USAGE", 18, _usage, grows=3),
-    NodeColumn("system", "SYSTEM", 30, _system, need=160),
+    NodeColumn("cpus", "   CPUS", 7 + 1 + BAR_COLUMNS, _cpus),
+    NodeColumn("memory", "MEMORY GiB", 10 + 1 + BAR_COLUMNS, _memory, need=100),
+    NodeColumn("cards", " CARDS", 6 + 1 + BAR_COLUMNS, _cards),
+    NodeColumn("model", "MODEL", 8, _model, grows=1, most=20, need=90),
+    NodeColumn("usage", "USAGE", 18, _usage, grows=6),
+    NodeColumn("system", "SYSTEM", 30, _system, grows=1, most=50, need=170),
 )
 
 
-def laid_out(total: int) -> list[tuple[NodeColumn, int]]:
+@lru_cache(maxsize=16)
+def laid_out(total: int) -> tuple[tuple[NodeColumn, int], ...]:
     """The columns that fit, with their widths."""
-    chosen = [column for column in COLUMNS if total >= column.need]
-    left = max(0, total - sum(column.width for column in chosen) - GAP * (len(chosen) - 1))
-    shares = sum(column.grows for column in chosen)
-    return [(column, column.width + left * column.grows // shares) for column in chosen]
+    return tuple(fitting(COLUMNS, total))
+
+
+def card_demand(jobs: Iterable[JobRow]) -> dict[str, float]:
+    """How many cards of each model the queued jobs among these ask for; jobs that take any count for none."""
+    wanted: Counter[str] = Counter()
+    for job in jobs:
+        if job.state is JobState.QUEUED:
+            for model in job.card_models:
+                wanted[model] += job.card_milli
+    return {model: milli / WHOLE_CARD for model, milli in sorted(wanted.items())}

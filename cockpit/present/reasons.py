@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import tzinfo
 from functools import lru_cache
+from itertools import groupby
 from typing import Final, assert_never
 
 from cockpit.model.ids import Millis
@@ -33,36 +35,43 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
 
     Ten thousand jobs wait for few reasons, whose hashes are remembered.
     """
+    return "; ".join(reason_clauses(reason, now, zone))
+
+
+@lru_cache(maxsize=4096)
+def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    """The sentence in its parts: what stands in the way, then what else is to know of it."""
     match reason:
         case NotEnoughFree():
-            return _not_enough_free(reason)
+            return tuple(_not_enough_free(reason))
         case Held():
-            return f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}"
+            return (f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}",)
         case NotEvaluated():
-            return "waits for the scheduler to look at it"
+            return ("waits for the scheduler to look at it",)
         case NeverFits():
-            return _never_fits(reason)
+            return tuple(_never_fits(reason))
         case NoEligibleNode():
-            return _no_eligible_node(reason)
+            return tuple(_no_eligible_node(reason))
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
             ahead = reason.ahead or "another user's job"
-            return f"would fit now, but would delay {ahead}, which is to start by {start}"
+            return (f"would fit now, but would delay {ahead}, which is to start by {start}",)
         case _:
             assert_never(reason)
 
 
-def _not_enough_free(reason: NotEnoughFree) -> str:
+def _not_enough_free(reason: NotEnoughFree) -> list[str]:
     parts = [_wish(reason)]
     if reason.nodes_wanted > 1:
-        parts.append(f"{units.counted(reason.nodes_with_room, 'node')} {_has(reason.nodes_with_room)} room")
+        some = reason.nodes_with_room
+        parts.append(f"{units.counted(some, 'node')} {_has(some)} room" if some else "no node has room")
     if reason.nearest:
-        parts.append(", ".join(_shortfall(node, reason) for node in reason.nearest))
+        parts.append(", ".join(_shortfalls(reason)))
     if reason.other_models_free:
         parts.append(
             f"{units.counted(reason.other_models_free, 'card')} of other models {_is(reason.other_models_free)} free"
         )
-    return "; ".join(parts)
+    return parts
 
 
 def _wish(reason: NotEnoughFree) -> str:
@@ -72,31 +81,38 @@ def _wish(reason: NotEnoughFree) -> str:
     return f"waits for {amount(reason.resource, reason.wanted, reason.card_models)} {where}"
 
 
-def _shortfall(node: NodeShortfall, reason: NotEnoughFree) -> str:
+def _shortfalls(reason: NotEnoughFree) -> Iterator[str]:
+    """Nodes that lack the same are named together."""
+    for lack, nodes in groupby(reason.nearest, key=lambda node: _lack(node, reason)):
+        names = [node.node for node in nodes]
+        occupied = f"{_is(len(names))} occupied"
+        yield f"{listed(names)} {f'{_has(len(names))} {lack}' if lack else occupied}"
+
+
+def _lack(node: NodeShortfall, reason: NotEnoughFree) -> str:
+    """`3 free`, `no CPU free`; empty where the whole node is in use."""
     if node.resource is Resource.NODE:
-        return f"{safe(node.node)} is occupied"
+        return ""
     if node.resource is reason.resource:
-        free = bare_amount(node.resource, node.free) if node.free else "none"
-    else:
-        free = amount(node.resource, node.free) if node.free else f"no {RESOURCE_NAMES[node.resource]}"
-    return f"{safe(node.node)} has {free} free"
+        return f"{bare_amount(node.resource, node.free) if node.free else 'none'} free"
+    return f"{amount(node.resource, node.free) if node.free else f'no {RESOURCE_NAMES[node.resource]}'} free"
 
 
-def _never_fits(reason: NeverFits) -> str:
+def _never_fits(reason: NeverFits) -> tuple[str, str]:
     if reason.resource is None:
         big_enough = "none is" if reason.most == 0 else f"only {reason.most} {_is(reason.most)}"
-        return f"asks for {units.counted(reason.wanted, 'node')} of that size; {big_enough} big enough"
+        return f"asks for {units.counted(reason.wanted, 'node')} of that size", f"{big_enough} big enough"
     wanted = amount(reason.resource, reason.wanted, reason.card_models)
     largest = f"the largest has {bare_amount(reason.resource, reason.most)}" if reason.most else "no node has any"
-    return f"asks for {wanted} on one node; {largest}"
+    return f"asks for {wanted} on one node", largest
 
 
-def _no_eligible_node(reason: NoEligibleNode) -> str:
+def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, str]:
     asked = _asked_of_nodes(reason)
     if reason.out_of_service:
         down = listed(reason.out_of_service)
-        return f"asks for {asked}; {down} {_is(len(reason.out_of_service))} out of service"
-    return f"asks for {asked}; the cluster has no such node"
+        return f"asks for {asked}", f"{down} {_is(len(reason.out_of_service))} out of service"
+    return f"asks for {asked}", "the cluster has no such node"
 
 
 def _asked_of_nodes(reason: NoEligibleNode) -> str:

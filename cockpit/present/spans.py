@@ -32,6 +32,12 @@ def line_width(spans: Line) -> int:
     return sum(width(span.text) for span in spans)
 
 
+def spread(left: Line, right: Line, columns: int) -> Line:
+    """`left` and `right` at the edges of so many columns; without `right` where there is no room for both."""
+    blanks = columns - line_width(left) - line_width(right)
+    return (*left, Span(" " * blanks), *right) if right and blanks > 0 else left
+
+
 def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
     """Exactly so many columns: cut with `…`, or padded on the side that the alignment leaves."""
     used = line_width(spans)

@@ -26,7 +26,8 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
-from cockpit.runtime.operations import OPERATIONS, WAITING, Asked
+from cockpit.runtime.asked import Asked
+from cockpit.runtime.operations import OPERATIONS, WAITING
 from cockpit.runtime.shells import SHELL_ARGS, open_shell
 from cockpit.runtime.tasks import report_defect
 from cockpit.runtime.troubles import unavailable

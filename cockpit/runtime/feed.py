@@ -93,6 +93,11 @@ class JobFeed:
             if change is not None:
                 yield change
 
+    @property
+    def told(self) -> bool:
+        """Every subscriber knows everything."""
+        return not any(map(self._pending, self._subscribers))
+
     def _pending(self, subscription: Subscription) -> bool:
         plan_is_new = self._host.plan is not self._plan
         return bool(subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new)

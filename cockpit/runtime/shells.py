@@ -24,8 +24,8 @@ from cockpit.runtime.host import Act
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.ids import Millis
+    from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
-    from cockpit.runtime.operations import Asked
 
 SHELL_ARGS = ShellRequest
 START_SECONDS = 5.0

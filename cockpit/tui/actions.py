@@ -4,133 +4,116 @@ this table. What cannot be done says why.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from cockpit.errors import CockpitError
-from cockpit.model.job import JobState
 from cockpit.tui import deeds
-
-if TYPE_CHECKING:
-    from cockpit.model.view import JobRow
-    from cockpit.tui.face import Face
-
-JOBS, NODES, JOB = "jobs", "nodes", "job"
-ANYWHERE = frozenset({JOBS, NODES, JOB})
-ON_JOBS = frozenset({JOBS, JOB})
-
-
-class Situation(NamedTuple):
-    """What an action's fitness depends on."""
-
-    view: str
-    chosen: Sequence[JobRow]
-    """The marked jobs, else the one under the cursor."""
-    read_only: str
-    """Why nothing may be changed; empty when it may."""
-    demo: bool = False
-
-
-class Action(NamedTuple):
-    """One act. `why_not` gives a sentence when it cannot be done now; acting ones are refused in read-only mode."""
-
-    id: str
-    label: str
-    keys: tuple[str, ...]
-    help: str
-    run: Callable[[Face], Awaitable[None] | None]
-    views: frozenset[str] = ANYWHERE
-    why_not: Callable[[Situation], str] = lambda _: ""
-    acts: bool = False
-    """Changes something."""
-    danger: bool = False
-    """Asks first, with No as the default."""
-    in_row: bool = True
-    """Shown in the bottom row."""
-
-    def refusal(self, situation: Situation) -> str:
-        """Why it cannot be done here and now; empty when it can."""
-        if situation.view not in self.views:
-            return f"{self.label} is not for this view."
-        if self.acts and situation.read_only:
-            return situation.read_only
-        return self.why_not(situation)
-
-
-def _needs_job(situation: Situation) -> str:
-    return "" if situation.chosen else "There is no job under the cursor."
-
-
-def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
-    def why_not(situation: Situation) -> str:
-        if not situation.chosen:
-            return _needs_job(situation)
-        unfit = [row for row in situation.chosen if not wanted(row)]
-        return sentence.format(id=unfit[0].id, state=unfit[0].state) if unfit else ""
-
-    return why_not
-
-
-_queued = _each(lambda row: row.state is JobState.QUEUED, "Job {id} is {state}; this is for queued jobs.")
-_live = _each(lambda row: row.ended_at is None, "Job {id} has already ended ({state}).")
-_kept = _each(lambda row: row.held_until is not None, "Job {id} has no kept container.")
-_over = _each(lambda row: row.ended_at is not None, "Job {id} is {state}; cancel it first.")
-_enterable = _each(
-    lambda row: row.held_until is not None or row.state is JobState.RUNNING,
-    "Job {id} is {state}: there is a container to enter only while it runs or is kept.",
+from cockpit.tui.action import (
+    JOB,
+    JOBS,
+    NODES,
+    ON_JOBS,
+    ON_TABLES,
+    Action,
+    Situation,
+    needs_container,
+    needs_job,
+    needs_kept,
+    needs_live,
+    needs_over,
+    needs_queued,
+    only_in_demo,
+    only_outside_demo,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def _only_in_demo(situation: Situation) -> str:
-    return "" if situation.demo else "Only a demo's time can be changed."
+__all__ = ["ACTIONS", "BY_ID", "JOB", "JOBS", "NODES", "Action", "Situation", "called", "command_name"]
 
+_JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
+LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 
-ACTIONS = (
-    Action("help", "help", ("question_mark", "f1"), "What every key does here", deeds.show_help),
-    Action("new", "submit", ("n",), "Write a job file in $EDITOR and submit it", deeds.new_job, acts=True),
-    Action("edit", "edit", ("e",), "Change a queued job in $EDITOR", deeds.edit_job, ON_JOBS, _queued, acts=True),
-    Action("clone", "clone", ("N",), "Submit a copy, edited first", deeds.clone_job, ON_JOBS, _needs_job, acts=True),
+_LOOKING = (
+    Action("open", "open", ("enter",), "The job's page", deeds.open_job, LOOK, _JOBS, needs_job, in_row=True),
+    Action("node_jobs", "its jobs", ("enter",), "The jobs on this node", deeds.node_jobs, LOOK, frozenset({NODES})),
+    Action("logs", "logs", ("l",), "What the job printed", deeds.show_logs, LOOK, ON_JOBS, needs_job, in_row=True),
+    Action("next_tab", "next tab", ("right_square_bracket", "tab"), "The tab to the right", deeds.next_tab, LOOK, _JOB),
     Action(
-        "cancel", "cancel", ("x",), "Stop jobs: ask, then kill", deeds.cancel, ON_JOBS, _live, acts=True, danger=True
+        "previous_tab",
+        "previous tab",
+        ("left_square_bracket", "shift+tab"),
+        "The tab to the left",
+        deeds.previous_tab,
+        LOOK,
+        _JOB,
+    ),
+    Action("stream", "other stream", ("o",), "stdout or stderr in the logs", deeds.other_stream, LOOK, _JOB),
+    Action("filter", "filter", ("slash",), "Show only what matches", deeds.ask_filter, LOOK, ON_TABLES, in_row=True),
+    Action("mine", "mine", ("m",), "Your own jobs, or everybody's", deeds.toggle_mine, LOOK, _JOBS, in_row=True),
+    Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
+)
+_ACTING = (
+    Action("new", "submit", ("n",), "Submit a job written in $EDITOR", deeds.new_job, ACT, acts=True, in_row=True),
+    Action(
+        "edit",
+        "edit",
+        ("e",),
+        "Change a queued job in $EDITOR",
+        deeds.edit_job,
+        ACT,
+        ON_JOBS,
+        needs_queued,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "clone",
+        "clone",
+        ("N",),
+        "Submit a copy, edited first",
+        deeds.clone_job,
+        ACT,
+        ON_JOBS,
+        needs_job,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "cancel",
+        "cancel",
+        ("x",),
+        "Stop jobs: ask, then kill",
+        deeds.cancel,
+        ACT,
+        ON_JOBS,
+        needs_live,
+        acts=True,
+        danger=True,
+        in_row=True,
     ),
     Action(
         "hold",
-        "hold ⇄ release",
+        "hold",
         ("H",),
-        "Hold queued jobs back, or let them go",
+        "Hold queued jobs back, or let go",
         deeds.hold_or_release,
+        ACT,
         ON_JOBS,
-        _queued,
+        needs_queued,
         acts=True,
-    ),
-    Action("shell", "shell", ("s",), "Enter the container", deeds.shell, ON_JOBS, _enterable, acts=True),
-    Action("logs", "logs", ("l",), "What the job printed", deeds.show_logs, ON_JOBS, _needs_job),
-    Action("open", "open", ("enter",), "The job's page", deeds.open_job, frozenset({JOBS}), _needs_job),
-    Action("filter", "filter", ("slash",), "Show only what matches", deeds.ask_filter, frozenset({JOBS})),
-    Action("mine", "mine ⇄ all", ("m",), "Only your own jobs, or everybody's", deeds.toggle_mine, frozenset({JOBS})),
-    Action("command", "command", ("colon",), "Type an action's name", deeds.ask_command),
-    Action(
-        "extend_hold",
-        "extend hold",
-        ("plus",),
-        "Keep a failed container two hours longer",
-        deeds.extend_hold,
-        ON_JOBS,
-        _kept,
-        acts=True,
-        in_row=False,
+        in_row=True,
     ),
     Action(
-        "end_hold",
-        "end hold",
-        ("minus",),
-        "Remove a kept container now",
-        deeds.end_hold,
+        "shell",
+        "shell",
+        ("s",),
+        "Enter the container",
+        deeds.shell,
+        ACT,
         ON_JOBS,
-        _kept,
+        needs_container,
         acts=True,
-        danger=True,
-        in_row=False,
+        in_row=True,
     ),
     Action(
         "delete",
@@ -138,90 +121,78 @@ ACTIONS = (
         ("X",),
         "Take ended jobs off the list",
         deeds.delete,
+        ACT,
         ON_JOBS,
-        _over,
+        needs_over,
         acts=True,
         danger=True,
-        in_row=False,
+    ),
+)
+_KEPT = (
+    Action(
+        "extend_hold",
+        "extend hold",
+        ("plus",),
+        "Keep it two hours longer",
+        deeds.extend_hold,
+        KEPT,
+        ON_JOBS,
+        needs_kept,
+        acts=True,
     ),
     Action(
-        "sort_next",
-        "sort right",
-        ("greater_than_sign",),
-        "Sort by the next column",
-        deeds.sort_next,
-        frozenset({JOBS}),
-        in_row=False,
+        "end_hold",
+        "end hold",
+        ("minus",),
+        "Remove it now",
+        deeds.end_hold,
+        KEPT,
+        ON_JOBS,
+        needs_kept,
+        acts=True,
+        danger=True,
     ),
+)
+_ORDERING = (
+    Action("sort_next", "sort right", ("greater_than_sign",), "By the next column", deeds.sort_next, ORDER, _JOBS),
     Action(
-        "sort_previous",
-        "sort left",
-        ("less_than_sign",),
-        "Sort by the previous column",
-        deeds.sort_previous,
-        frozenset({JOBS}),
-        in_row=False,
+        "sort_previous", "sort left", ("less_than_sign",), "By the previous column", deeds.sort_previous, ORDER, _JOBS
     ),
-    Action(
-        "sort_reverse",
-        "reverse",
-        ("equals_sign",),
-        "Turn the order round",
-        deeds.sort_reverse,
-        frozenset({JOBS}),
-        in_row=False,
-    ),
-    Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, ON_JOBS, _needs_job, in_row=False),
-    Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, in_row=False),
-    Action("nodes", "nodes", ("2",), "The nodes and what is used of them", deeds.show_nodes, in_row=False),
-    Action(
-        "pause",
-        "pause",
-        ("f6",),
-        "Let a demo's time stand still, or go on",
-        deeds.pause,
-        why_not=_only_in_demo,
-        in_row=False,
-    ),
-    Action(
-        "faster",
-        "faster",
-        ("right_parenthesis",),
-        "Let a demo's time pass faster",
-        deeds.faster,
-        why_not=_only_in_demo,
-        in_row=False,
-    ),
-    Action(
-        "slower",
-        "slower",
-        ("left_parenthesis",),
-        "Let a demo's time pass slower",
-        deeds.slower,
-        why_not=_only_in_demo,
-        in_row=False,
-    ),
-    Action("theme", "theme", (), "The next colour theme", deeds.next_theme, in_row=False),
-    Action("back", "back", ("escape",), "Back; never quits", deeds.back, in_row=False),
-    Action("quit", "quit", ("q", "ctrl+c"), "Leave the cockpit; jobs go on", deeds.leave, in_row=False),
+    Action("sort_reverse", "reverse", ("equals_sign",), "The other way round", deeds.sort_reverse, ORDER, _JOBS),
+)
+_GOING = (
+    Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
+    Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
+    Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
+    Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
+    Action("theme", "theme", (), "The next colour theme", deeds.next_theme, GO),
+    Action("back", "back", ("escape",), "Back; never quits", deeds.back, GO),
+    Action("quit", "quit", ("q", "ctrl+c"), "Leave; jobs go on", deeds.leave, GO),
+)
+_PACING = (
+    Action("pause", "pause", ("f6",), "Stand still, or go on", deeds.pause, DEMO, why_not=only_in_demo),
+    Action("faster", "faster", ("right_parenthesis",), "Pass faster", deeds.faster, DEMO, why_not=only_in_demo),
+    Action("slower", "slower", ("left_parenthesis",), "Pass slower", deeds.slower, DEMO, why_not=only_in_demo),
 )
 
-BY_ID = {action.id: action for action in ACTIONS}
+ACTIONS: Final = (
+    Action("help", "help", ("question_mark", "f1"), "What every key does here", deeds.show_help, LOOK, in_row=True),
+    *_ACTING,
+    *_LOOKING,
+    *_KEPT,
+    *_ORDERING,
+    *_GOING,
+    *_PACING,
+)
+
+BY_ID: Final[Mapping[str, Action]] = {action.id: action for action in ACTIONS}
 
 
-def with_keys(remapped: Mapping[str, Sequence[str]]) -> tuple[Action, ...]:
-    """The actions with the keys that a person chose for some of them. Raises `CockpitError` for an unknown action or a
-    key that two actions of one view want.
-    """
-    unknown = set(remapped) - set(BY_ID)
-    if unknown:
-        raise CockpitError(f"keys: there is no action {min(unknown)!r}; there are {', '.join(sorted(BY_ID))}.")
-    chosen = tuple(action._replace(keys=tuple(remapped.get(action.id, action.keys))) for action in ACTIONS)
-    taken: dict[tuple[str, str], str] = {}
-    for action in chosen:
-        for key in action.keys:
-            for view in action.views:
-                other = taken.setdefault((view, key), action.id)
-                if other != action.id:
-                    raise CockpitError(f"keys: {other} and {action.id} both want the key {key!r}.")
-    return chosen
+def command_name(action_id: str) -> str:
+    """How it is called on the command line: `extend-hold`."""
+    return action_id.replace("_", "-")
+
+
+def called(text: str) -> Action | None:
+    """The action of that name, written with hyphens, underscores or blanks."""
+    return BY_ID.get("_".join(text.lower().replace("-", " ").replace("_", " ").split()))

@@ -12,15 +12,24 @@ from textual.app import SystemCommand
 from textual.binding import BindingType
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
+from cockpit.present.answer import Around
 from cockpit.present.columns import Context
 from cockpit.present.frame import Key, Standing
-from cockpit.present.job_cells import CellContext, Laid, laid_out
+from cockpit.present.job_cells import Laid
+from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
+from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
+from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
+from cockpit.tui import commands
 from cockpit.tui import theme as themes
-from cockpit.tui.actions import BY_ID, JOB, JOBS, Situation, with_keys
-from cockpit.tui.face import Face
+from cockpit.tui.actions import JOB, JOBS, NODES, Situation, command_name
+from cockpit.tui.ascii import AsciiFilter
+from cockpit.tui.face import Face, HelpEntry
 from cockpit.tui.job_rows import JobRows
+from cockpit.tui.keymap import with_keys
 from cockpit.tui.keys import key_name
 from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.screens.job import JobPage
@@ -33,11 +42,9 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from cockpit.backends.base import Backend, JobsDelta
-    from cockpit.model.ids import JobId, Millis
-    from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
-    from cockpit.present.spans import Line
-    from cockpit.tui.actions import Action
+    from cockpit.model.ids import Millis
+    from cockpit.model.spec import JobSpec, NodeSpec
+    from cockpit.model.view import JobDetail, JobRow, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -55,8 +62,10 @@ class Outside:
     user: str
     read_jobs: Callable[[str, str, str], list[JobSpec]]
     theme: str = themes.DEFAULT
+    themes: Mapping[str, RoleTheme] = field(default_factory=themes.load_themes)
+    """All there are, by name."""
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Keys that a person chose, by action."""
+    """Keys that a person chose, by action, as people write them."""
     read_only: str = ""
     """Why nothing may be changed; empty when it may."""
     badge: Callable[[], str] = lambda: ""
@@ -76,25 +85,28 @@ class CockpitApp(Face):
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(self, backend: Backend, outside: Outside) -> None:
-        self.themes = themes.load_themes()
+        self.themes = outside.themes
         self._role_theme = self.themes[outside.theme]
         super().__init__(ansi_color=self._role_theme.ansi)
+        if outside.ascii_only:
+            self._filters.append(AsciiFilter())
         self.backend = backend
         self.outside = outside
         self.actions = with_keys(outside.keys)
-        self.job_rows = JobRows(self.cell_context)
-        self.node_rows = NodeRows()
+        self.job_rows = JobRows(self.context)
+        self.node_rows = NodeRows(self.context, self.chosen_spec)
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
         self._details: dict[JobId, JobDetail] = {}
-        self._fresh_at: Millis | None = None
+        self._demand: Mapping[str, float] = {}
+        self._heard: float | None = None
+        """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
         self._trouble = ""
         self._wanted = asyncio.Event()
         self.main_screen = MainScreen()
-        for action in self.actions:
-            for key in action.keys:
-                self.bind(key, f"act('{action.id}')", description=action.label, show=False)
+        for key in {key for action in self.actions for key in action.keys}:
+            self.bind(key, f"press('{key}')", show=False)
 
     # What is known
 
@@ -105,24 +117,23 @@ class CockpitApp(Face):
         """The moment, the zone and the person that words depend on."""
         return Context(now=self.now(), user=self.outside.user)
 
-    def cell_context(self) -> CellContext:
-        return CellContext(self.context(), self.outside.ascii_only)
-
     def role_theme(self) -> RoleTheme:
         """The colours of now."""
         return self._role_theme
 
     def standing(self) -> Standing:
         """How this cockpit stands to its cluster."""
-        age = 0 if self._fresh_at is None else max(0, self.now() - self._fresh_at) // 1000
-        stale = self._trouble or age > STALE_SECONDS
+        age = 0 if self._heard is None else int(asyncio.get_running_loop().time() - self._heard)
+        stale = self._heard is not None and (self._trouble or age > STALE_SECONDS)
+        badge = self.outside.badge()
+        cluster = self.overview.cluster if self.overview is not None else "…"
         return Standing(
-            cluster=self.overview.cluster if self.overview is not None else "…",
+            cluster=cluster.removesuffix(" · DEMO") if badge else cluster,
             access="ro" if self.outside.read_only else "rw",
             user=self.outside.user,
-            age=f"{age} s old" if stale and self._fresh_at is not None else "",
+            age=f"{age} s old" if stale else "",
             trouble=self._trouble,
-            badge=self.outside.badge(),
+            badge=badge,
         )
 
     def situation(self) -> Situation:
@@ -155,19 +166,27 @@ class CockpitApp(Face):
         """`This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
         if self.overview is None:
             return ""
-        rows = [row for name in self.node_rows.order if (row := self.node_rows.row(name)) is not None]
-        return f"This machine: {capacity([row.node for row in rows], self.overview)}."
+        return f"This machine: {capacity([row.node for row in self.node_rows.rows()], self.overview)}."
 
     def shown_columns(self, width: int) -> Sequence[Laid]:
         """The columns of the Jobs view at this width of the screen."""
-        return laid_out(width - MARGIN)
+        return self.job_rows.laid(width - MARGIN)
 
-    def node_lines(self, row: NodeRow) -> Iterable[Line]:
-        """The panel about a node."""
-        from cockpit.present.node_answer import node_answer
+    def around(self, columns: int, lines: int = 0) -> Around:
+        """What the answer panel's words depend on, so many columns and lines large."""
+        keys = {action.id: key_name(action.keys[0]) for action in self.actions if action.keys}
+        return Around(self.context(), columns, lines, keys, self.job_rows.row)
 
-        names = {each.id: each.name for job in row.jobs if (each := self.job_rows.row(job)) is not None}
-        return node_answer(row, names)
+    @property
+    def demand(self) -> Mapping[str, float]:
+        """Cards of each model that queued jobs ask for."""
+        return self._demand
+
+    def chosen_spec(self) -> NodeSpec | None:
+        """What nodes are judged against: the spec of the queued job under the cursor."""
+        row = self.job_under_cursor()
+        detail = self._details.get(row.id) if row is not None and row.state is JobState.QUEUED else None
+        return detail.job.spec.specs[0] if detail is not None else None
 
     @property
     def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
@@ -185,13 +204,22 @@ class CockpitApp(Face):
         situation = self.situation()
         for action in self.actions:
             if action.in_row and action.keys and situation.view in action.views:
-                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation))
+                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation), action.id)
 
-    def help_entries(self) -> Sequence[Action]:
-        return self.actions
+    def help_entries(self) -> Sequence[HelpEntry]:
+        """Every action of this view that has a key, and whether it can be done."""
+        situation = self.situation()
+        return [
+            HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(situation))
+            for each in self.actions
+            if each.keys and situation.view in each.views
+        ]
 
     def action_names(self) -> Sequence[str]:
-        return [*BY_ID, *self.themes]
+        return commands.completions(self)
+
+    def filter_names(self, view: str) -> Sequence[str]:
+        return [f"{name}:" for name in (job_table if view == JOBS else node_table).names()]
 
     # Keeping it fresh
 
@@ -212,6 +240,14 @@ class CockpitApp(Face):
     def wake(self) -> None:
         """Ask again now: another row or view is looked at."""
         self._wanted.set()
+
+    async def catch_up(self) -> None:
+        """Ask for all that is looked at, and show it: for who does not wait for the next tick."""
+        await self._ask()
+        self._is_fresh()
+        self._tick()
+        if isinstance(self.screen, JobPage):
+            await self.screen.catch_up()
 
     def _tick(self) -> None:
         if self.screen is self.main_screen:
@@ -264,7 +300,9 @@ class CockpitApp(Face):
 
     async def _ask(self) -> None:
         self.overview = await self.backend.overview()
-        if self.main_screen.view != JOBS or not self.node_rows.order:
+        if self.main_screen.view == NODES:
+            self._demand = card_demand(self.job_rows.list.rows())
+        if self.main_screen.view != JOBS or not self.node_rows.rows():
             changed, moved = self.node_rows.take(await self.backend.nodes())
             if moved:
                 self.main_screen.nodes.order_changed()
@@ -275,7 +313,7 @@ class CockpitApp(Face):
             self._details = {row.id: await self.backend.job(row.id)}
 
     def _is_fresh(self) -> None:
-        self._fresh_at, self._trouble = self.now(), ""
+        self._heard, self._trouble = asyncio.get_running_loop().time(), ""
 
     def _is_stale(self, error: CockpitError) -> None:
         if isinstance(error, Unreachable):
@@ -283,9 +321,11 @@ class CockpitApp(Face):
 
     # Acting
 
-    def action_act(self, action_id: str) -> None:
-        """What a key is bound to."""
-        self.perform(action_id)
+    def action_press(self, key: str) -> None:
+        """A key may do one thing in this view and another in that."""
+        meant = [action for action in self.actions if key in action.keys]
+        here = [action for action in meant if self.view_name in action.views]
+        self.perform((here or meant)[0].id)
 
     def perform(self, action_id: str) -> None:
         """Do it, or say why not."""
@@ -308,14 +348,26 @@ class CockpitApp(Face):
         self.wake()
 
     def run_command(self, text: str) -> None:
-        """`:name`; the short words people know from vi are understood."""
-        name = {"q": "quit", "q!": "quit", "wq": "quit", "h": "help"}.get(text.strip(), text.strip())
-        if name in BY_ID:
-            self.perform(name)
-        elif name in self.themes:
-            self.use_theme(name)
-        elif name:
-            self.notify(f"There is no action {name!r}; Tab completes, ? lists them.", severity="warning", markup=False)
+        """What was typed on the command line."""
+        commands.run_command(self, text)
+
+    def go_to(self, number: int) -> None:
+        """Put the cursor on the job of this number."""
+        job = JobId(number)
+        if self.job_rows.place(job) is None:
+            hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
+            self.notify(f"Job {number} {hidden}.", severity="warning", markup=False)
+            return
+        self.perform("jobs")
+        self.main_screen.jobs.move_to(job)
+
+    def turn_tab(self, step: int) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.turn(step)
+
+    def other_stream(self) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.other_stream()
 
     def open_page(self, tab: str) -> None:
         if isinstance(self.screen, JobPage):
@@ -338,7 +390,12 @@ class CockpitApp(Face):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
         """The palette lists the same actions, and the themes."""
+        situation = self.situation()
         for action in self.actions:
-            yield SystemCommand(action.label, action.help, lambda action=action: self.perform(action.id))
+            key = f"{key_name(action.keys[0])} · " if action.keys else ""
+            refusal = action.refusal(situation)
+            about = f"not now: {refusal}" if refusal else action.help
+            name = command_name(action.id).replace("-", " ")
+            yield SystemCommand(name, f"{key}{about}", lambda action=action: self.perform(action.id))
         for name, role_theme in sorted(self.themes.items()):
             yield SystemCommand(f"theme {name}", role_theme.title, lambda name=name: self.use_theme(name))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
+from cockpit.present.entering import entry_lines
 from cockpit.present.units import counted
 from cockpit.tui.screens.confirm import Confirm
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
-    from cockpit.model.view import JobRow
     from cockpit.tui.face import Face
 
 EXTEND_SECONDS = 2 * 3600
+LEAVING = "exit or Ctrl-D returns to the cockpit."
 
 
 async def show_help(app: Face) -> None:
@@ -52,24 +55,17 @@ async def edit_job(app: Face) -> None:
 
 async def cancel(app: Face) -> None:
     """Ask, then stop."""
-    rows = app.chosen_rows()
-    await _confirmed(
-        app, rows, "Stop", "They are asked to end, and killed after their grace period.", app.backend.cancel
-    )
+    await _confirmed(app, "Stop", "Asked to end; killed after the grace period.", app.backend.cancel)
 
 
 async def delete(app: Face) -> None:
     """Ask, then take off the lists."""
-    rows = app.chosen_rows()
-    await _confirmed(app, rows, "Delete", "What is kept of them goes; accounting remembers them.", app.backend.delete)
+    await _confirmed(app, "Delete", "What is kept is removed; accounting remembers.", app.backend.delete)
 
 
 async def end_hold(app: Face) -> None:
     """Ask, then remove kept containers."""
-    rows = app.chosen_rows()
-    await _confirmed(
-        app, rows, "End the hold of", "Their containers are removed; output and logs stay.", app.backend.end_hold
-    )
+    await _confirmed(app, "End the hold of", "The container is removed; output and logs stay.", app.backend.end_hold)
 
 
 async def extend_hold(app: Face) -> None:
@@ -90,14 +86,17 @@ async def shell(app: Face) -> None:
     """The whole terminal is the container's until the shell ends."""
     from cockpit.headless.terminal import relay_terminal
 
+    app.check_terminal()
     (row, *_) = app.chosen_rows()
     size = app.size
     request = ShellRequest(
         job=row.id, terminal=True, rows=size.height, columns=size.width, term=os.environ.get("TERM", "xterm-256color")
     )
     session = await app.backend.open_shell(request)
+    detail = await app.backend.job(row.id)
+    notice = "\n".join(entry_lines(detail, request.rank, session.notice, app.context()))
     with app.suspend():
-        print(f"{row.id} {row.name}: {session.notice}\nexit or Ctrl-D returns to the cockpit.")  # noqa: T201 - the screen is the shell's now
+        print(f"{notice}\n{LEAVING}")  # noqa: T201 - the screen is the shell's now
         relay_terminal(session, 0, 1)
     app.refresh()
 
@@ -110,6 +109,26 @@ async def show_logs(app: Face) -> None:
 async def open_job(app: Face) -> None:
     """The job's page."""
     app.open_page("why")
+
+
+async def node_jobs(app: Face) -> None:
+    """The jobs on the node under the cursor."""
+    app.main_view.show_jobs_of_node()
+
+
+async def next_tab(app: Face) -> None:
+    """The tab to the right."""
+    app.turn_tab(1)
+
+
+async def previous_tab(app: Face) -> None:
+    """The tab to the left."""
+    app.turn_tab(-1)
+
+
+async def other_stream(app: Face) -> None:
+    """stdout or stderr."""
+    app.other_stream()
 
 
 async def ask_filter(app: Face) -> None:
@@ -151,12 +170,19 @@ async def copy(app: Face) -> None:
 
 async def show_jobs(app: Face) -> None:
     """The list of jobs."""
-    app.main_view.show_view("jobs")
+    _show_view(app, "jobs")
 
 
 async def show_nodes(app: Face) -> None:
     """The nodes."""
-    app.main_view.show_view("nodes")
+    _show_view(app, "nodes")
+
+
+async def open_demo(app: Face) -> None:
+    """A demo of its own in front of this cockpit, until it is left."""
+    with app.suspend():
+        subprocess.run([sys.executable, "-m", "cockpit.cli", "demo"], check=False)  # noqa: ASYNC221 - the screen is the demo's now
+    app.refresh()
 
 
 async def pause(app: Face) -> None:
@@ -196,9 +222,15 @@ async def leave(app: Face) -> None:
     app.exit(0)
 
 
-async def _confirmed(
-    app: Face, rows: Sequence[JobRow], verb: str, consequence: str, act: Callable[..., Awaitable[None]]
-) -> None:
+def _show_view(app: Face, view: str) -> None:
+    """Also from a job's page."""
+    while len(app.screen_stack) > 1:
+        app.pop_screen()
+    app.main_view.show_view(view)
+
+
+async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
+    rows = app.chosen_rows()
     what = f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
     if await app.push_screen_wait(Confirm(f"{verb} {what}?", consequence)):
         for row in rows:

@@ -92,6 +92,7 @@ async def _until_accepted(app: Face, text: str, act: Callable[[list[JobSpec]], A
 
 def _in_editor(app: Face, text: str) -> str | None:
     """What the person made of it; None when it was left as it was."""
+    app.check_terminal()
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, prefix="cockpit-", encoding="utf-8", delete=False) as file:
         file.write(text)

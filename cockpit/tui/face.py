@@ -5,8 +5,9 @@ these promises; nothing else here imports it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from cockpit.errors import CockpitError
 from cockpit.tui.painting import TightPainting
 
 if TYPE_CHECKING:
@@ -15,34 +16,35 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import JobDetail, JobRow, Overview
+    from cockpit.present.answer import Around
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
     from cockpit.present.job_cells import Laid
-    from cockpit.present.spans import Line
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
     from cockpit.tui.theme import RoleTheme
 
 
-class HelpEntry(Protocol):
+class HelpEntry(NamedTuple):
     """An action as the help lists it."""
 
-    @property
-    def keys(self) -> tuple[str, ...]: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def help(self) -> str: ...
-    @property
-    def views(self) -> frozenset[str]: ...
+    keys: tuple[str, ...]
+    """As people read them."""
+    label: str
+    help: str
+    group: str
+    why_not: str
+    """Why it cannot be done just now; empty when it can."""
 
 
 class MainView(Protocol):
     """The main screen, as deeds use it."""
 
     def show_view(self, view: str) -> None: ...
+    def show_jobs_of_node(self) -> None: ...
     def ask_filter(self) -> None: ...
+    def filter(self, text: str) -> None: ...
     def ask_command(self) -> None: ...
     def toggle_mine(self) -> None: ...
     def sort_by_neighbour(self, step: int) -> None: ...
@@ -54,9 +56,9 @@ class Pace(Protocol):
     """How fast a demo lives."""
 
     paused: bool
+    speed: float
+    """Virtual seconds in a real one."""
 
-    @property
-    def speed(self) -> float: ...
     def faster(self) -> None: ...
     def slower(self) -> None: ...
     def pause(self) -> None: ...
@@ -73,6 +75,11 @@ class Face(TightPainting):
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
+
+    def check_terminal(self) -> None:
+        """Raises `CockpitError` where there is no terminal to hand over: in a browser, or played by a script."""
+        if self.is_headless or self.is_web:
+            raise CockpitError("There is no terminal here that could be handed over.")
 
     @property
     @abstractmethod
@@ -105,11 +112,15 @@ class Face(TightPainting):
 
     @abstractmethod
     def help_entries(self) -> Sequence[HelpEntry]:
-        """Every action."""
+        """Every action of this view that has a key."""
 
     @abstractmethod
     def action_names(self) -> Sequence[str]:
         """What the command line completes."""
+
+    @abstractmethod
+    def filter_names(self, view: str) -> Sequence[str]:
+        """Keys that a filter of this view understands, each with its colon."""
 
     @abstractmethod
     def chosen_rows(self) -> list[JobRow]:
@@ -127,12 +138,17 @@ class Face(TightPainting):
         """`This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
 
     @abstractmethod
-    def shown_columns(self, width: int) -> Sequence[Laid]:
-        """The columns of the Jobs view at this width of the screen."""
+    def around(self, columns: int, lines: int = 0) -> Around:
+        """What the answer panel's words depend on, so many columns and lines large."""
+
+    @property
+    @abstractmethod
+    def demand(self) -> Mapping[str, float]:
+        """Cards of each model that queued jobs ask for."""
 
     @abstractmethod
-    def node_lines(self, row: NodeRow) -> Iterable[Line]:
-        """The panel about a node."""
+    def shown_columns(self, width: int) -> Sequence[Laid]:
+        """The columns of the Jobs view at this width of the screen."""
 
     @property
     @abstractmethod
@@ -159,6 +175,18 @@ class Face(TightPainting):
     @abstractmethod
     def use_theme(self, name: str) -> None:
         """Draw everything anew in this theme's colours."""
+
+    @abstractmethod
+    def go_to(self, number: int) -> None:
+        """Put the cursor on the job of this number."""
+
+    @abstractmethod
+    def turn_tab(self, step: int) -> None:
+        """The next or previous tab of a job's page."""
+
+    @abstractmethod
+    def other_stream(self) -> None:
+        """The other of a job's two logs."""
 
     @abstractmethod
     def open_page(self, tab: str) -> None:

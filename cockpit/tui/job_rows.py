@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.present.job_cells import CellContext, laid_out
+from cockpit.present.job_cells import LEAST_ID_COLUMNS, Laid, laid_out
 from cockpit.present.job_list import JobList
 from cockpit.tui.widgets.table import TableColumn
 
@@ -13,15 +13,16 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import JobId
     from cockpit.model.view import JobRow
+    from cockpit.present.columns import Context
     from cockpit.present.spans import Line
 
 
 class JobRows:
     """`TableRows` over a `JobList`."""
 
-    def __init__(self, context: Callable[[], CellContext]) -> None:
+    def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
-        self.list = JobList(lambda: context().context)
+        self.list = JobList(context)
 
     @property
     def order(self) -> Sequence[JobId]:
@@ -34,10 +35,18 @@ class JobRows:
         """None when it has gone."""
         return self.list.row(row_id)
 
+    def laid(self, width: int) -> Sequence[Laid]:
+        """What fits; the ids' column is as wide as the largest of them."""
+        return laid_out(width, max(LEAST_ID_COLUMNS, len(str(self.list.largest_id))))
+
     def columns(self, width: int) -> Sequence[TableColumn]:
-        return [TableColumn(laid.column.title, laid.width, laid.column.right) for laid in laid_out(width)]
+        by = self.list.sort_column
+        return [
+            TableColumn(column.title, size, column.right, ticks=column.ticks, leads=column.id == by)
+            for column, size in self.laid(width)
+        ]
 
     def cells(self, row_id: JobId, width: int) -> Sequence[Line]:
         row, context = self.list.row(row_id), self._context()
         assert row is not None
-        return [laid.column.cell(row, context) for laid in laid_out(width)]
+        return [laid.column.cell(row, context) for laid in self.laid(width)]

@@ -1,6 +1,11 @@
-"""Textual's names of keys as people write them."""
+"""Textual's names of keys, and keys as people read and write them: `Ctrl-x`, `?`, `F5`, `Enter`."""
 
 from __future__ import annotations
+
+import re
+
+from textual.keys import Keys
+from textual.keys import _character_to_key as name_of_character
 
 _SHOWN = {
     "question_mark": "?",
@@ -13,16 +18,45 @@ _SHOWN = {
     "equals_sign": "=",
     "left_parenthesis": "(",
     "right_parenthesis": ")",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
     "escape": "Esc",
     "enter": "Enter",
     "space": "Space",
+    "tab": "Tab",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
 }
+_WRITTEN = {"esc": "escape", "return": "enter", "pgup": "pageup", "pgdn": "pagedown", "del": "delete"}
+_MODIFIER = re.compile(r"(ctrl|shift|alt)[-+](?=.)", re.IGNORECASE)
+_NAMED = {key.value for key in Keys}
+
+MOVING = frozenset(
+    {"j", "k", "g", "G", "V", "space", "up", "down", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u"}
+)
+"""Keys that move the cursor or mark rows in every list; no action may take them."""
+CHORD = "ctrl+"
+"""Begins the chords that tmux, vim and shells use."""
 
 
 def key_name(key: str) -> str:
-    """`Ctrl-c`, `?`, `F1`, `n`."""
+    """Textual's name as a person reads it: `Ctrl-c`, `?`, `F1`, `n`."""
     if key in _SHOWN:
         return _SHOWN[key]
-    if key.startswith("ctrl+"):
-        return f"Ctrl-{key_name(key.removeprefix('ctrl+'))}"
-    return key.upper() if key[:1] == "f" and key[1:].isdigit() else key
+    modifier, plus, rest = key.partition("+")
+    if plus and rest:
+        return f"{modifier.capitalize()}-{key_name(rest)}"
+    return key.upper() if re.fullmatch(r"f\d+", key) else key
+
+
+def key_of(text: str) -> str | None:
+    """What a person wrote as Textual's name; None where there is no such key."""
+    modifiers = ""
+    while found := _MODIFIER.match(text):
+        modifiers += f"{found[1].lower()}+"
+        text = text[found.end() :]
+    name = _WRITTEN.get(text.lower(), text)
+    if len(name) == 1:
+        return modifiers + (name.lower() if CHORD in modifiers else name_of_character(name))
+    known = name.lower() in _NAMED or name.lower() in _SHOWN
+    return modifiers + name.lower() if known else None

@@ -7,19 +7,23 @@ import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cockpit.config.loading import load_settings
+from cockpit.errors import SpecErrors
+from cockpit.present.nearest import nearest
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp, Outside
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from cockpit.backends.base import Backend
+    from cockpit.config.settings import Settings
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
     from cockpit.tui.face import Pace
 
-THEME_VARIABLE = "COCKPIT_THEME"
-ASCII_VARIABLE = "COCKPIT_ASCII"
+READ_ONLY = "This cockpit is read-only: it was opened with --read-only, or so by config.toml or COCKPIT_READ_ONLY."
 SELDOM = (50_000, 20, 50)
 """Garbage collection: a look at everything stops the screen for longer than a frame."""
 
@@ -35,36 +39,68 @@ class Session:
     close: Callable[[], Awaitable[None]]
     pace: Pace | None = None
     """Of a demo."""
+    elapse: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """So many seconds pass for who looks at the screen. A demo's that nothing else moves pass at once."""
 
 
-def run_cockpit(open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str]) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How the cockpit looks and what it obeys, as flags, environment and config.toml say."""
+
+    settings: Settings
+    folder: Path | None = None
+    """Of the person's configuration: their own themes are in its `themes`."""
+
+
+def run_cockpit(
+    open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: Look | None = None
+) -> int:
     """Until the person leaves; the exit code."""
     gc.set_threshold(*SELDOM)
-    return asyncio.run(_run(open_session, env))
+    return asyncio.run(_run(open_session, env, look))
 
 
-async def _run(open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str]) -> int:
+async def _run(open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: Look | None) -> int:
     session = await open_session()
     try:
-        code = await app_for(session, env).run_async()
+        code = await app_for(session, env, look).run_async()
     finally:
         await session.close()
     return code or 0
 
 
-def app_for(session: Session, env: Mapping[str, str]) -> CockpitApp:
-    """The application over a session. `NO_COLOR` means the terminal's own colours, which may be none."""
-    theme = env.get(THEME_VARIABLE) or ("ansi" if env.get("NO_COLOR") else themes.DEFAULT)
+def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) -> CockpitApp:
+    """The application over a session; without `look` as the environment alone says.
+
+    Raises `SpecErrors` where a theme, a key or a setting is wrong.
+    """
+    settings = look.settings if look is not None else load_settings(env=env)
+    known = themes.load_themes(look.folder / "themes" if look is not None and look.folder is not None else None)
     outside = Outside(
         now=session.now,
         user=session.user,
         read_jobs=session.read_jobs,
-        theme=theme,
+        theme=_theme(settings.theme, env, known),
+        themes=known,
+        keys=settings.keys,
+        read_only=READ_ONLY if settings.read_only else "",
         badge=lambda: _badge(session.pace),
         pace=session.pace,
-        ascii_only=bool(env.get(ASCII_VARIABLE)) or not _speaks_unicode(env),
+        ascii_only=settings.ascii or not _speaks_unicode(env),
     )
     return CockpitApp(session.backend, outside)
+
+
+def _theme(chosen: str, env: Mapping[str, str], known: Mapping[str, themes.RoleTheme]) -> str:
+    """`NO_COLOR` means the terminal's own colours, of which Textual then draws none."""
+    if not chosen:
+        return themes.ANSI if env.get("NO_COLOR") else themes.DEFAULT
+    if chosen not in known:
+        hint = nearest(chosen, known)
+        raise SpecErrors(
+            [f"theme: there is no theme {chosen}; {f'did you mean {hint}?' if hint else ', '.join(known)}"]
+        )
+    return chosen
 
 
 def _badge(pace: Pace | None) -> str:

@@ -6,30 +6,41 @@ import tomllib
 from typing import TYPE_CHECKING
 
 from rich.style import Style
+from textual.color import Color, ColorParseError
 from textual.theme import Theme as TextualTheme
 
-from cockpit.errors import CockpitError
+from cockpit.errors import SpecErrors
+from cockpit.present.nearest import nearest
+from cockpit.present.safe import safe
 from cockpit.resources import theme_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
     from pathlib import Path
 
-DEFAULT = "dark"
-_ROLE_TABLES = ("text", "state", "role", "priority")
+DEFAULT, ANSI = "dark", "ansi"
+SURFACE = "surface"
+TABLES = (SURFACE, "text", "state", "role", "priority")
+HEAD = frozenset({"name", "title", "dark", "base"})
+
+Colours = dict[str, dict[str, str]]
+"""Of each role, by table."""
 
 
 class RoleTheme:
-    """One theme file: a colour for every role."""
+    """One theme file: a colour for every role. `tables` holds all of `TABLES`, with every role."""
 
-    def __init__(self, name: str, title: str, dark: bool, colours: dict[str, str], surface: dict[str, str]) -> None:
+    def __init__(self, name: str, title: str, dark: bool, tables: Mapping[str, Mapping[str, str]]) -> None:
         self.name = name
         self.title = title
         self.dark = dark
-        self.colours = colours
-        self.surface = surface
-        self._styles = {role: Style(color=_rich(colour)) for role, colour in colours.items()}
+        self.tables = tables
+        self.surface = tables[SURFACE]
+        self.colours = {role: colour for table in TABLES[1:] for role, colour in tables[table].items()}
+        self._styles = {role: Style(color=_rich(colour)) for role, colour in self.colours.items()}
         self._styles["strong"] += Style(bold=True)
+        self._styles["accent"] += Style(bold=True)
+        self._styles["bright"] = Style(color=_rich(self.colours["strong"]), bold=True, underline=False)
 
     @property
     def ansi(self) -> bool:
@@ -46,7 +57,22 @@ class RoleTheme:
 
     def variables(self) -> dict[str, str]:
         """What the stylesheets name beyond Textual's own colours."""
-        return {"rule": self.surface["line"], "muted": self.colours["muted"]}
+        ground, rule, muted = self.surface["background"], self.surface["line"], self.colours["muted"]
+        bars = dict.fromkeys(
+            ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active"), ground
+        )
+        return {
+            "rule": rule,
+            "muted": muted,
+            "scrollbar": rule,
+            "scrollbar-hover": muted,
+            "scrollbar-active": muted,
+            "scrollbar-corner-color": ground,
+            "block-cursor-background": self.surface["cursor"],
+            "block-cursor-foreground": self.colours["strong"],
+            "input-selection-background": self.surface["marked"],
+            **bars,
+        }
 
     def for_textual(self) -> TextualTheme:
         """The same theme for stylesheets: `$primary` is the accent, `$surface` the panel."""
@@ -68,23 +94,69 @@ class RoleTheme:
 
 
 def load_themes(user_folder: Path | None = None) -> dict[str, RoleTheme]:
-    """Every theme by name: those that ship, then the user's own, which may replace them. Raises `CockpitError` where a
-    file is no theme.
+    """Every theme by name: those that ship, then the user's own, which may replace them.
+
+    A user's theme takes what it does not say from its `base`, by default `dark`. Raises `SpecErrors` with all that is
+    wrong in all files.
     """
-    texts = [(file.name, file.read_text(encoding="utf-8")) for file in theme_files()]
+    errors: list[str] = []
+    themes: dict[str, RoleTheme] = {}
+    for file in theme_files():
+        _add(themes, file.name, file.read_text(encoding="utf-8"), errors)
     if user_folder is not None and user_folder.is_dir():
-        texts += [(str(file), file.read_text(encoding="utf-8")) for file in sorted(user_folder.glob("*.toml"))]
-    return {theme.name: theme for theme in _read_all(texts)}
+        for path in sorted(user_folder.glob("*.toml")):
+            _add(themes, str(path), path.read_text(encoding="utf-8", errors="replace"), errors)
+    if errors:
+        raise SpecErrors(errors)
+    return themes
 
 
-def _read_all(texts: Iterable[tuple[str, str]]) -> Iterable[RoleTheme]:
-    for source, text in texts:
-        try:
-            values = tomllib.loads(text)
-            colours = {role: colour for table in _ROLE_TABLES for role, colour in values[table].items()}
-            yield RoleTheme(values["name"], values["title"], values["dark"], colours, values["surface"])
-        except (tomllib.TOMLDecodeError, KeyError) as error:
-            raise CockpitError(f"{source} is no theme: {error}. Compare it with themes/dark.toml.") from error
+def _add(themes: dict[str, RoleTheme], source: str, text: str, errors: list[str]) -> None:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        errors.append(f"{source}: is no TOML: {error}")
+        return
+    base = themes.get(values.get("base", DEFAULT))
+    wrong = _errors(values, base, themes)
+    if wrong:
+        errors += [f"{source}: {each}" for each in wrong]
+        return
+    tables = {table: {**(base.tables[table] if base else {}), **values.get(table, {})} for table in TABLES}
+    dark = values.get("dark", base.dark if base else True)
+    themes[values["name"]] = RoleTheme(values["name"], values.get("title", values["name"]), dark, tables)
+
+
+def _errors(values: Mapping[str, object], base: RoleTheme | None, themes: Mapping[str, RoleTheme]) -> list[str]:
+    """All that keeps a file from being a theme; without a base it says itself what roles there are."""
+    wrong = [] if isinstance(values.get("name"), str) else ["name: is missing; give the theme a name"]
+    if "base" in values and base is None:
+        wrong.append(f"base: there is no theme {safe(str(values['base']))}; there are {', '.join(themes)}")
+    for table, roles in values.items():
+        if table in HEAD:
+            continue
+        if table not in TABLES or not isinstance(roles, dict):
+            wrong.append(f"{safe(table)}: is no table of a theme; those are {', '.join(TABLES)}")
+            continue
+        known = base.tables[table] if base is not None else roles
+        wrong += [f"{table}.{safe(role)}: is no role{_hint(role, known)}" for role in roles if role not in known]
+        wrong += [
+            f"{table}.{role}: {safe(str(each))} is no colour" for role, each in roles.items() if not _is_colour(each)
+        ]
+    return wrong
+
+
+def _hint(word: str, known: Mapping[str, str]) -> str:
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else f"; those are {', '.join(known)}"
+
+
+def _is_colour(text: object) -> bool:
+    try:
+        Color.parse(str(text))
+    except ColorParseError:
+        return False
+    return True
 
 
 def _rich(colour: str) -> str:

@@ -18,9 +18,9 @@ from tests.environments import environment_for_everybody
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CHECKOUT = zlib.crc32(__file__.encode()) % 10_000
-ANN, BOB, LAB = (f"cockpit-{_CHECKOUT}-{who}" for who in ("ann", "bob", "lab"))
-"""Of this checkout alone: another one's tests may run beside it. Ann alone is in the group."""
+_OURS = zlib.crc32(f"{__file__}{os.environ.get('PYTEST_XDIST_WORKER')}".encode()) % 10_000
+ANN, BOB, LAB = (f"cockpit-{_OURS}-{who}" for who in ("ann", "bob", "lab"))
+"""Of this checkout and worker alone: others' tests may run beside it. Ann alone is in the group."""
 
 
 @pytest.fixture

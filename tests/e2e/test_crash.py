@@ -26,7 +26,7 @@ from tests.e2e.aftermath import (
 )
 from tests.e2e.cockpit_user import CockpitUser, eventually
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e"), pytest.mark.usefixtures("host_mounts")]
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
 RAN = "echo ran >> /workspace/outputs/ran"
 SCRIPTS = {

@@ -16,7 +16,7 @@ from tests.e2e.cockpit_user import CockpitUser, eventually
 from tests.e2e.namespaces import ROOT, told_by
 from tests.runtime.containers.test_ordinary_user import python_for
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e"), pytest.mark.usefixtures("host_mounts")]
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
 UNAVAILABLE, UNREACHABLE = 75, 69
 

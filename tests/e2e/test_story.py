@@ -15,7 +15,7 @@ from tests.e2e.cockpit_user import eventually
 if TYPE_CHECKING:
     from tests.e2e.cockpit_user import CockpitUser
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e"), pytest.mark.usefixtures("host_mounts")]
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
 FAILS = "echo model > /workspace/outputs/model.bin; echo note > /etc/cockpit-note; echo oops >&2; export X=1; exit 3"
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from io import BytesIO
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from cockpit.headless.main import run
+from cockpit.headless.play_script import Script, Unmet
 from cockpit.headless.services import Services
 from cockpit.headless.streams import Streams
 from cockpit.model.ids import Millis
@@ -82,6 +84,8 @@ class Desk:
         self.findings: Sequence[object] = ()
         self.connected: list[str | None] = []
         self.read_jobs: Callable[[str, str, str], list[JobSpec]] = self._read_jobs
+        self.played: list[tuple[Script, Path]] = []
+        self.unmet = ""
         self.clock = [NOW]
 
     def __call__(self, *argv: str, stdin: bytes = b"", terminal: bool = False, columns: int = 120) -> Done:
@@ -94,7 +98,7 @@ class Desk:
             zone=UTC,
             columns=columns,
         )
-        services = Services(self._connect, lambda: self.engine, lambda: self.findings, self._spec_reader)
+        services = Services(self._connect, lambda: self.engine, lambda: self.findings, self._spec_reader, self._play)
         code = run(argv, services, streams)
         return Done(code, out.getvalue(), err.getvalue().decode())
 
@@ -104,6 +108,11 @@ class Desk:
 
     def _spec_reader(self, source: str, text: str, folder: str) -> list[JobSpec]:
         return self.read_jobs(source, text, folder)
+
+    def _play(self, script: Script, folder: Path) -> None:
+        self.played.append((script, folder))
+        if self.unmet:
+            raise Unmet(self.unmet)
 
     def _read_jobs(self, _source: str, text: str, folder: str) -> list[JobSpec]:
         """One job for each line: its name."""

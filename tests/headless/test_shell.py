@@ -33,7 +33,7 @@ class Backend(MemoryBackend):
         return ProcessSession(request, {command!r})
 
 streams = Streams.of_process(lambda: 0)
-code = run(["shell", "7"] + sys.argv[1:], Services(lambda _: Backend(), None, None, None), streams)
+code = run(["shell", "7"] + sys.argv[1:], Services(lambda _: Backend(), None, None, None, None), streams)
 sys.exit(code)
 """
 

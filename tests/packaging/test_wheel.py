@@ -14,7 +14,7 @@ from tests.environments import CHECKOUT, lend, needed_by
 
 pytestmark = pytest.mark.real
 
-COMMANDS = (("--help",), ("schema", "job"), ("engine", "status", "-o", "json"), ("jobs",))
+COMMANDS = (("--help",), ("schema", "job"), ("jobs",), ("engine", "status", "-o", "json"))
 
 READ_RESOURCES = """
 from importlib.resources import files

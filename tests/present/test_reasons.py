@@ -37,7 +37,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         NotEnoughFree(Resource.MEMORY, 65_536, (), 2, 0, (NodeShortfall(N07, Resource.CPUS, 0),)),
-        "waits for 64G of memory on each of 2 nodes; 0 nodes have room; n07 has no CPU free",
+        "waits for 64G of memory on each of 2 nodes; no node has room; n07 has no CPU free",
     ),
     (
         NotEnoughFree(
@@ -48,6 +48,17 @@ SENTENCES: list[tuple[Reason, str]] = [
     (
         NotEnoughFree(Resource.CARDS, 2, ("A100",), 1, 0, (), 1),
         "waits for 2 A100 on one node; 1 card of other models is free",
+    ),
+    (
+        NotEnoughFree(
+            Resource.CARDS,
+            1,
+            (),
+            1,
+            0,
+            (NodeShortfall(N07, Resource.CARDS, 0), NodeShortfall(N12, Resource.CARDS, 0)),
+        ),
+        "waits for 1 card on one node; n07 and n12 have none free",
     ),
     (
         NotEnoughFree(Resource.NODE, 1, (), 2, 1, (NodeShortfall(N07, Resource.NODE, 0),)),

@@ -29,7 +29,7 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
-from cockpit.protocol.pages import JobsPage, Update, page_of, rows_of
+from cockpit.protocol.pages import JobsChange, JobsPage, Update, page_of, rows_of
 from cockpit.runtime.connection import SHELL
 from cockpit.runtime.operations import OPERATIONS
 from cockpit.runtime.shells import SHELL_ARGS
@@ -72,10 +72,17 @@ def understood(name: str, encoded: bytes) -> Any:
         request = msgspec.msgpack.decode(body, type=Request)
         return request.id, request.op, request.request, msgspec.msgpack.decode(request.args, type=ARGUMENTS[operation])
     answer = msgspec.msgpack.decode(body, type=Answer)
-    value: Any = msgspec.msgpack.decode(answer.ok, type=ANSWERS.get(operation, type(None)))
+    value = msgspec.msgpack.decode(answer.ok, type=ANSWERS.get(operation, type(None)))
+    return answer.id, answer.no, answer.last, answer.fds, meaning(value)
+
+
+def meaning(value: Any) -> Any:
+    """Pages as rows: those of an older engine lack the columns that came since."""
     if isinstance(value, JobsPage):
-        value = (rows_of(value), value.counts)
-    return answer.id, answer.no, answer.last, answer.fds, value
+        return rows_of(value), value.counts
+    if isinstance(value, JobsChange):
+        return value.version, rows_of(value.new), value.changed, value.removed, value.resync
+    return value
 
 
 def contains(new: Any, old: Any) -> bool:

@@ -55,15 +55,17 @@ async def open_demo(
     *,
     speed: float = DEFAULT_SPEED,
     settings: Settings = SETTINGS,
+    going: bool = True,
 ) -> DemoCluster:
-    """A demo that has lived its first hours and goes on living in the running event loop, until it is closed.
+    """A demo that has lived its first hours and goes on living in the running event loop, until it is closed. With
+    `going` False it goes on by `elapse` alone.
 
     `folder`: one that does not exist yet, which is the demo's alone; None: below the machine's temporary folder. It is
     removed by `close`, or when the interpreter exits. Raises `SpecErrors` for a fixture that is not there or wrong.
     """
     demo = DemoCluster(read_fixture(fixture), seed, _own_folder(folder), speed=speed, settings=settings)
     try:
-        await demo.begin()
+        await demo.begin(going=going)
     except BaseException:
         await demo.close()
         raise
@@ -93,6 +95,7 @@ class DemoCluster:
         self.host = self._host(scripts, settings)
         self.pace = DemoPace(self._clock, lambda: self.host.resting, speed=speed)
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
+        self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock)
         self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs)
         self._nodes = nodes_of(fixture)
@@ -120,6 +123,12 @@ class DemoCluster:
         await self.pace.reach(self._opening)
         if going:
             self._tasks.start(self.pace.run(), "the demo's pace")
+
+    async def elapse(self, seconds: float) -> None:
+        """So many real seconds' worth of its life, at once; afterwards every watcher knows of it."""
+        await self.pace.elapse(seconds)
+        while not self._feed.told:  # noqa: ASYNC110 - the feed tells by itself, ten times a second
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
         """Everything of it ends, and its folder is gone."""

@@ -83,8 +83,15 @@ class DemoPace:
         read = self._real()
         passed, self._seen = min(read - self._seen, LONGEST_TICK_NANOS), read
         if not self.paused:
-            milliseconds, self._owed_nanos = divmod(self._owed_nanos + int(passed * self._speed), NANOS_PER_MILLI)
-            await self.reach(Millis(self._clock.now() + milliseconds))
+            await self._live(passed)
+
+    async def elapse(self, seconds: float) -> None:
+        """As much as so many real seconds bring, at once; nothing while paused."""
+        await self._live(0 if self.paused else int(seconds * 1_000_000_000))
+
+    async def _live(self, nanos: int) -> None:
+        milliseconds, self._owed_nanos = divmod(self._owed_nanos + int(nanos * self._speed), NANOS_PER_MILLI)
+        await self.reach(Millis(self._clock.now() + milliseconds))
 
     async def reach(self, target: Millis) -> None:
         """Go there as fast as possible; everybody who waits on the way wakes at their own moment."""

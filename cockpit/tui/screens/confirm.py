@@ -34,8 +34,9 @@ class Confirm(ModalScreen[bool]):
             yield Label(safe(self._question), id="question", markup=False)
             yield Label(self._consequence, id="consequence", markup=False)
             with Horizontal():
-                yield Button("No", id="no")
-                yield Button("Yes", id="yes")
+                yield Button("No", id="no", compact=True)
+                yield Button("Yes", id="yes", compact=True)
+                yield Label("n  y  ← →", id="how", markup=False)
 
     def on_mount(self) -> None:
         self.query_one("#no").focus()

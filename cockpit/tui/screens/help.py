@@ -1,4 +1,4 @@
-"""Every key that does something in the present view, and what it does."""
+"""Every key that does something in the present view, and what it does; what cannot be done just now says why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.tui.keys import key_name
+from cockpit.present.width import pad
 from cockpit.tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from cockpit.tui.face import HelpEntry
     from cockpit.tui.theme import RoleTheme
 
-MOVING = (
+IN_TABLES = (
     ("j k ↓ ↑", "one row"),
-    ("Ctrl-d Ctrl-u", "half a page"),
-    ("g G", "to the first, the last row"),
-    ("Space  V", "mark a row, a range"),
-    ("Ctrl-p", "find any action by name"),
+    ("Ctrl-d  Ctrl-u", "half a page"),
+    ("g  G", "to the first, the last row"),
+    ("Space  V", "mark a row; a range of them"),
 )
+IN_PAGES = (*IN_TABLES[:2], ("g  G", "to the top; to the end, and follow it"))
+ALWAYS = (("Ctrl-p", "find any action by its name"),)
+TITLES = {"jobs": "the list of jobs", "nodes": "the list of nodes", "job": "a job's page"}
+KEYS_ROOM, LABEL_ROOM = 16, 14
 
 
 class Help(ModalScreen[None]):
@@ -34,9 +37,9 @@ class Help(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,f1,q", "dismiss", show=False)]
 
-    def __init__(self, actions: Sequence[HelpEntry], view: str, theme: Callable[[], RoleTheme]) -> None:
+    def __init__(self, entries: Sequence[HelpEntry], view: str, theme: Callable[[], RoleTheme]) -> None:
         super().__init__()
-        self._actions = actions
+        self._entries = entries
         self._view = view
         self._theme = theme
 
@@ -45,15 +48,32 @@ class Help(ModalScreen[None]):
             yield LineView(self._theme)
 
     def on_mount(self) -> None:
-        self.query_one(LineView).show(list(self._lines()))
+        lines = list(help_lines(self._entries, self._view))
+        self.query_one(Vertical).styles.height = len(lines) + 4
+        self.query_one(LineView).show(lines)
+        self.query_one(LineView).focus()
 
-    def _lines(self) -> Iterator[Line]:
-        yield line(Span(f" Keys of {self._view}", STRONG))
-        yield line()
-        for action in self._actions:
-            if action.keys and self._view in action.views:
-                keys = "  ".join(map(key_name, action.keys))
-                yield line(Span(f"  {keys:<16}", ACCENT), f"{action.label:<16}", Span(action.help, MUTED))
-        yield line()
-        for keys, meaning in MOVING:
-            yield line(Span(f"  {keys:<16}", ACCENT), meaning)
+
+def help_lines(entries: Sequence[HelpEntry], view: str) -> Iterator[Line]:
+    """In groups, the keys that move last."""
+    yield line(Span(f"Keys in {TITLES[view]}", STRONG), Span("   Esc closes this", MUTED))
+    groups: dict[str, list[HelpEntry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.group, []).append(entry)
+    for group, members in groups.items():
+        yield from _group(group, members)
+    yield line()
+    yield line(Span("move", MUTED))
+    for keys, meaning in (IN_PAGES if view == "job" else IN_TABLES) + ALWAYS:
+        yield line(Span(pad(f"  {keys}", KEYS_ROOM), ACCENT), meaning)
+
+
+def _group(group: str, entries: Sequence[HelpEntry]) -> Iterator[Line]:
+    yield line()
+    yield line(Span(group, MUTED))
+    for entry in entries:
+        keys, label = pad(f"  {'  '.join(entry.keys)}", KEYS_ROOM), pad(entry.label, LABEL_ROOM)
+        if entry.why_not:
+            yield line(Span(f"{keys}{label}", "unknown"), Span(entry.why_not, MUTED))
+        else:
+            yield line(Span(keys, ACCENT), label, Span(entry.help, MUTED))

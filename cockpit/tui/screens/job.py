@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogRequest, LogStream
-from cockpit.present.frame import Key, key_row, view_row
+from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job_tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import LogText
-from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
+TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 REFRESH_SECONDS = 1.0
+LOG_LOOK_SECONDS = 0.02
 KEPT_LINES = 20_000
 """Of a log that is followed."""
 TAIL_BYTES = -(1 << 20)
@@ -34,9 +37,8 @@ class JobPage(Screen[None]):
 
     app: Face
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket,shift+tab", "turn(-1)", show=False),
-        Binding("right_square_bracket,tab", "turn(1)", show=False),
-        Binding("o", "other_stream", show=False),
+        Binding("tab", "app.press('tab')", show=False),
+        Binding("shift+tab", "app.press('shift+tab')", show=False),
     ]
 
     def __init__(self, job: JobId, tab: str) -> None:
@@ -46,6 +48,8 @@ class JobPage(Screen[None]):
         self._detail: JobDetail | None = None
         self._stream = LogStream.STDOUT
         self._log: list[Line] = []
+        self._log_end = TAIL_BYTES
+        """How far the log has been read."""
 
     def compose(self) -> ComposeResult:
         theme = self.app.role_theme
@@ -74,48 +78,82 @@ class JobPage(Screen[None]):
     def draw(self) -> None:
         """Everything, from what is known."""
         width = self.size.width
-        tabs = [(str(number), name.capitalize()) for number, name in enumerate(TABS, 1)]
-        note = f"{self._stream} · o turns to the other" if self.tab == "logs" else "[ ] turn the tabs"
-        self.query_one("#tabs", Lines).show([view_row(tabs, self.tab.capitalize(), note, width)])
-        self.query_one("#keys", Lines).show([key_row([Key("Esc", "back"), *self.app.keys_of_view()], width)])
+        self.query_one("#tabs", Lines).show([view_row(TAB_NAMES, self.tab.capitalize(), self._note(), width)])
+        self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
         if self._detail is None:
             return
-        context = self.app.context()
-        self.query_one("#head", Lines).show([head_line(self._detail, context)])
+        self.query_one("#head", Lines).show([head_line(self._detail, self.app.around(width))])
         if self.tab != "logs":
-            self.query_one(LineView).show(tab_lines(self.tab, self._detail, context))
+            body = self.query_one(LineView)
+            body.show(tab_lines(self.tab, self._detail, self.app.around(body.size.width, body.size.height)))
 
-    def action_turn(self, step: int) -> None:
+    def turn(self, step: int) -> None:
+        """The next or previous tab."""
         self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])
 
-    def action_other_stream(self) -> None:
+    def other_stream(self) -> None:
         """stdout or stderr."""
         self._stream = LogStream.STDERR if self._stream is LogStream.STDOUT else LogStream.STDOUT
         self.show_tab("logs")
 
+    def _note(self) -> Line:
+        keys = self.app.around(self.size.width).keys
+        if self.tab == "logs" and "stream" in keys:
+            return line(str(self._stream), Span("   "), Span(keys["stream"], ACCENT), Span(" the other", MUTED))
+        turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
+        return line(Span(turns, ACCENT), Span(" turn the tabs", MUTED)) if turns else ()
+
+    def _keys(self) -> list[Key]:
+        back = self.app.around(self.size.width).keys.get("back")
+        return [*([Key(back, "back", action="back")] if back else []), *self.app.keys_of_view()]
+
+    @on(Lines.Clicked, "#tabs")
+    def _tab_clicked(self, event: Lines.Clicked) -> None:
+        if name := view_at(TAB_NAMES, event.column):
+            self.show_tab(name.lower())
+
+    @on(Lines.Clicked, "#keys")
+    def _key_clicked(self, event: Lines.Clicked) -> None:
+        if action := key_at(self._keys(), event.column):
+            self.app.perform(action)
+
     async def _follow_job(self) -> None:
         while True:
-            try:
-                self._detail = await self.app.backend.job(self.job)
-            except CockpitError as error:
-                self.query_one("#head", Lines).show([line(Span(f" {error}", "warning"))])
-            else:
-                self.draw()
+            await self._ask()
             await asyncio.sleep(REFRESH_SECONDS)
 
+    async def _ask(self) -> None:
+        try:
+            self._detail = await self.app.backend.job(self.job)
+        except CockpitError as error:
+            self.query_one("#head", Lines).show([line(Span(f" {error}", "warning"))])
+        else:
+            self.draw()
+
+    async def catch_up(self) -> None:
+        """Ask now, and wait until the log shows all that there is."""
+        await self._ask()
+        while self.tab == "logs" and await self._log_grows():  # noqa: ASYNC110 - the follower reads by itself
+            await asyncio.sleep(LOG_LOOK_SECONDS)
+
+    async def _log_grows(self) -> bool:
+        """There is more than is shown."""
+        request = LogRequest(job=self.job, stream=self._stream, offset=self._log_end, wait=False)
+        return bool((await self.app.backend.logs(request)).data)
+
     async def _follow_log(self) -> None:
-        text, offset = LogText(), TAIL_BYTES
+        text, self._log_end = LogText(), TAIL_BYTES
         self._log = []
         self._show_log("")
         while True:
-            request = LogRequest(job=self.job, stream=self._stream, offset=offset, wait=True)
+            request = LogRequest(job=self.job, stream=self._stream, offset=self._log_end, wait=True)
             try:
                 chunk = await self.app.backend.logs(request)
             except CockpitError as error:
                 self.app.notify(str(error), severity="warning", markup=False)
                 return
             self._show_log(text.feed(chunk.data))
-            offset = chunk.offset + len(chunk.data)
+            self._log_end = chunk.offset + len(chunk.data)
             if chunk.ended:
                 return
 

@@ -5,31 +5,40 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
 from textual.screen import Screen
 from textual.strip import Strip
-from textual.suggester import SuggestFromList
 from textual.widget import Widget
-from textual.widgets import ContentSwitcher, Input
+from textual.widgets import ContentSwitcher
 
 from cockpit.present.answer import answer
 from cockpit.present.filters import FilterError
-from cockpit.present.frame import key_row, top_bar, view_row
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.first_sight import empty_lines
+from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
+from cockpit.present.node_answer import node_answer
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.tui.widgets.entry import COMMAND, FILTER, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
-    from textual import events
     from textual.app import ComposeResult
 
+    from cockpit.model.view import NodeRow
     from cockpit.tui.face import Face
 
 VIEWS = (("1", "Jobs"), ("2", "Nodes"))
 SMALL_HEIGHT = 30
+LEAST_PANEL, MOST_PANEL = 3, 9
+"""Lines of the answer panel."""
 JOBS, NODES = "jobs", "nodes"
-FILTER, COMMAND = "filter", "command"
+HINTS = {
+    JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
+    NODES: "status:up cards>=4 card_model:A100 name~a0",
+    COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
+}
 
 
 class Titles(Widget):
@@ -51,8 +60,11 @@ class MainScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._entry_kind = FILTER
-        self._filter_text = ""
+        self._filters = {JOBS: "", NODES: ""}
+        self._wrong = ""
+        """What is wrong with the filter that is being typed."""
+        self._came_from: Hashable | None = None
+        """The row under the cursor before the filter was asked for."""
 
     def compose(self) -> ComposeResult:
         theme = self.app.role_theme
@@ -66,9 +78,7 @@ class MainScreen(Screen[None]):
             yield self.nodes
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
-        entry = Input(id="entry", compact=True)
-        entry.cursor_blink = False
-        yield entry
+        yield Entry(id="entry")
         yield Lines(theme, id="keys")
 
     @property
@@ -81,6 +91,10 @@ class MainScreen(Screen[None]):
         """The one that is shown."""
         return self.jobs if self.view == JOBS else self.nodes
 
+    @property
+    def _filter_text(self) -> str:
+        return self._filters[self.view]
+
     def show_view(self, view: str) -> None:
         """Another table in the same frame."""
         self.query_one(ContentSwitcher).current = view
@@ -91,67 +105,84 @@ class MainScreen(Screen[None]):
         self.app.wake()
         self.draw()
 
+    # Drawing
+
     def draw(self) -> None:
         """Everything but the rows: they repaint themselves."""
         if not self.is_mounted:
             return
         width = self.size.width
         self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])
-        self.query_one("#views", Lines).show([view_row(VIEWS, self.view.capitalize(), self._note(), width)])
-        self.query_one("#keys", Lines).show([key_row(self.app.keys_of_view(), width)])
+        note = tuple(self._note())
+        self.query_one("#views", Lines).show([view_row(VIEWS, self.view.capitalize(), note, width)])
+        keys = line(Span(f" {self._wrong}", "warning")) if self._wrong else key_row(self.app.keys_of_view(), width)
+        self.query_one("#keys", Lines).show([keys])
         self._draw_emptiness()
         self.draw_answer()
 
     def draw_answer(self) -> None:
-        """The panel about the job under the cursor."""
+        """The panel about what is under the cursor."""
         panel = self.query_one("#answer", Lines)
         panel.show(self._node_answer() if self.view == NODES else self._job_answer())
 
     def _job_answer(self) -> Iterator[Line]:
         row = self.app.job_under_cursor()
         if row is not None:
-            yield from answer(row, self.app.detail_of(row.id), self.app.context())
+            size = self.query_one("#answer").size
+            yield from answer(row, self.app.detail_of(row.id), self.app.around(size.width, size.height))
 
     def _node_answer(self) -> Iterator[Line]:
-        row = self.app.node_rows.row(self.nodes.cursor_id) if self.nodes.cursor_id is not None else None  # type: ignore[arg-type]  # ids of nodes
+        row = self._node_under_cursor()
         if row is not None:
-            yield from self.app.node_lines(row)
+            yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
 
-    def _note(self) -> str:
-        if self.view == NODES:
-            return ""
+    def _node_under_cursor(self) -> NodeRow | None:
+        name = self.nodes.cursor_id
+        return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
+
+    def _note(self) -> Iterator[Span]:
+        """What makes this list other than all rows in their usual order."""
+        if self._filter_text:
+            yield Span(f"/ {self._filter_text}", ACCENT)
+        yield from self._jobs_note() if self.view == JOBS else self._nodes_note()
+
+    def _jobs_note(self) -> Iterator[Span]:
         jobs = self.app.job_rows.list
-        parts = [f"/ {self._filter_text}"] if self._filter_text else []
-        parts += ["mine"] if jobs.mine else []
-        parts += [f"by {jobs.sort_column}{' ↓' if jobs.descending else ''}"] if jobs.sort_column else []
-        return "   ".join(parts)
+        if jobs.mine:
+            yield Span("   mine", ACCENT)
+        if jobs.sort_column:
+            yield Span(f"   by {jobs.sort_column.replace('_', ' ')}{' ▼' if jobs.descending else ' ▲'}", ACCENT)
+
+    def _nodes_note(self) -> Iterator[Span]:
+        if self.app.demand:
+            yield Span("   queued jobs ask for  ", MUTED)
+            yield Span("   ".join(f"{model} {cards:g}" for model, cards in self.app.demand.items()))
 
     def _draw_emptiness(self) -> None:
         nothing = self.view == JOBS and not self.app.job_rows.order
         empty = self.query_one("#empty", Lines)
         empty.display = nothing
         self.query_one("#rows").styles.display = "none" if nothing else "block"
+        self.query_one(Titles).display = not nothing
         if nothing:
             empty.show(self._empty_lines())
         elif self.focused is None:  # a table that was hidden has lost the keys
             self.table.focus()
 
     def _empty_lines(self) -> Iterator[Line]:
-        yield line()
         if not self.app.loaded:
-            yield line(Span("   connecting …", MUTED))
-        elif self._filter_text or self.app.job_rows.list.mine:
-            yield line(Span("   No job matches. ", STRONG), Span("Esc", ACCENT), Span(" shows them all.", MUTED))
-        else:
-            yield line(Span(f"   {self.app.capacity_words()} No jobs yet.", STRONG))
-            yield line()
-            yield line(Span("   n", ACCENT), "  submit one       ", Span("?", ACCENT), "  help")
+            return iter([line(), line(Span("   connecting …", MUTED))])
+        hidden = len(self.app.job_rows.list.rows())
+        keys = self.app.around(self.size.width).keys
+        return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
 
-    # The entry line: a filter or a command
+    # Filters and commands
 
     def ask_filter(self) -> None:
         """`/`: filters while one types."""
-        self._ask(FILTER, self._filter_text, "state:queued user:me cards>=4 name~bert")
+        self._came_from = self.table.cursor_id
+        names = [] if self._filter_text else list(self.app.filter_names(self.view))
+        self._entry.ask(FILTER, self._filter_text, HINTS[self.view], names)
         self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
 
     async def _prepare_search(self) -> None:
@@ -161,63 +192,69 @@ class MainScreen(Screen[None]):
 
     def ask_command(self) -> None:
         """`:`: an action by its name."""
-        self._ask(COMMAND, "", "an action, a view, or q; Tab completes")
+        self._entry.ask(COMMAND, "", HINTS[COMMAND], self.app.action_names())
 
-    def _ask(self, kind: str, value: str, hint: str) -> None:
-        self._entry_kind = kind
-        entry = self.query_one("#entry", Input)
-        names = list(self.app.action_names()) if kind == COMMAND else []
-        entry.suggester = SuggestFromList(names) if names else None
-        entry.placeholder = hint
-        entry.value = value
-        entry.display = True
-        entry.focus()
+    @property
+    def _entry(self) -> Entry:
+        return self.query_one(Entry)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        if self._entry_kind == FILTER and event.input.display:
-            self._filter(event.value)
+    @on(Entry.Changed)
+    def _typed(self, event: Entry.Changed) -> None:
+        if self._entry.kind == FILTER and self._entry.display:
+            self.filter(event.value)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    @on(Entry.Submitted)
+    def _entered(self, event: Entry.Submitted) -> None:
+        if self._entry.kind == FILTER and self._wrong:
+            return
         self._close_entry()
-        if self._entry_kind == COMMAND:
+        if self._entry.kind == COMMAND:
             self.app.run_command(event.value)
 
-    def on_key(self, event: events.Key) -> None:
-        entry = self.query_one("#entry", Input)
-        if not entry.has_focus:
-            return
-        if event.key == "escape":
-            if self._entry_kind == FILTER:
-                self._filter("")
-            self._close_entry()
-            event.stop()
-        elif event.key == "tab":
-            entry.action_cursor_right()
-            entry.action_end()
-            event.prevent_default()
-            event.stop()
+    @on(Entry.Left)
+    def _left(self, event: Entry.Left) -> None:
+        if event.kind == FILTER:
+            self._unfilter()
+        self._close_entry()
 
     def _close_entry(self) -> None:
-        self.query_one("#entry").display = False
+        self._entry.put_away()
         self.table.focus()
         self.draw()
 
-    def _filter(self, text: str) -> None:
+    def filter(self, text: str) -> None:
+        """Show what matches; a filter that cannot be read says why, and the last one that could stays."""
+        rows = self.app.job_rows.list if self.view == JOBS else self.app.node_rows
         try:
-            self.app.job_rows.list.filter_by(text)
+            rows.filter_by(text)
         except FilterError as error:
-            self.query_one("#views", Lines).show([line(Span(f" {error}", "warning"))])
-            return
-        self._filter_text = text
-        self.jobs.order_changed()
+            self._wrong = str(error).removeprefix("filter: ")
+        else:
+            self._wrong = ""
+            self._filters[self.view] = text
+            self.table.order_changed()
         self.draw()
+
+    def _unfilter(self) -> None:
+        """Everything again, the cursor where it was before the filter."""
+        self.filter("")
+        if self._came_from is not None:
+            self.table.move_to(self._came_from)
+            self._came_from = None
+
+    def show_jobs_of_node(self) -> None:
+        """The jobs that occupy the node under the cursor."""
+        node = self._node_under_cursor()
+        if node is not None:
+            self.show_view(JOBS)
+            self._came_from = self.jobs.cursor_id
+            self.filter(f'node:"{node.node.name}"')
 
     def toggle_mine(self) -> None:
         """Only one's own jobs, or everybody's."""
         jobs = self.app.job_rows.list
         jobs.show_mine(not jobs.mine)
-        self.jobs.order_changed()
-        self.draw()
+        self._reordered()
 
     def sort_by_neighbour(self, step: int) -> None:
         """By the next of the columns that are shown."""
@@ -225,31 +262,52 @@ class MainScreen(Screen[None]):
         ids = [laid.column.id for laid in self.app.shown_columns(self.size.width)]
         place = ids.index(jobs.sort_column) if jobs.sort_column in ids else (-1 if step > 0 else 0)
         jobs.sort_by(ids[(place + step) % len(ids)], descending=False)
-        self.jobs.order_changed()
-        self.draw()
+        self._reordered()
 
     def reverse_sort(self) -> None:
         """The other way round."""
         jobs = self.app.job_rows.list
         jobs.sort_by(jobs.sort_column or "id", descending=not jobs.descending)
+        self._reordered()
+
+    def _reordered(self) -> None:
         self.jobs.order_changed()
+        self.query_one(Titles).refresh()
         self.draw()
 
     def step_back(self) -> None:
-        """Out of the marks, then out of the filter."""
-        if not self.table.clear_marks():
-            self._filter("")
-        self.draw()
+        """Out of the marks, then out of the filter, then out of one's own jobs alone."""
+        if self.table.clear_marks():
+            return
+        if self._filter_text or self._wrong:
+            self._unfilter()
+        elif self.view == JOBS and self.app.job_rows.list.mine:
+            self.toggle_mine()
 
-    def on_table_cursor_moved(self, _: Table.CursorMoved) -> None:
+    # What happens
+
+    @on(Table.CursorMoved)
+    def _moved(self) -> None:
         self.app.wake()
         self.draw()
 
-    def on_table_opened(self, event: Table.Opened) -> None:
-        if event.table is self.jobs:
-            self.app.perform("open")
+    @on(Table.Opened)
+    def _opened(self, event: Table.Opened) -> None:
+        self.app.perform("open" if event.table is self.jobs else "node_jobs")
+
+    @on(Lines.Clicked, "#views")
+    def _view_clicked(self, event: Lines.Clicked) -> None:
+        if name := view_at(VIEWS, event.column):
+            self.app.perform(name.lower())
+
+    @on(Lines.Clicked, "#keys")
+    def _key_clicked(self, event: Lines.Clicked) -> None:
+        if action := key_at(self.app.keys_of_view(), event.column):
+            self.app.perform(action)
 
     def on_resize(self) -> None:
-        self.set_class(self.size.height < SMALL_HEIGHT, "small")
+        height = self.size.height
+        self.set_class(height < SMALL_HEIGHT, "small")
+        self.query_one("#answer").styles.height = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
         self.query_one(Titles).refresh()
         self.call_after_refresh(self.draw)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rich.style import Style
+    from textual import events
 
     from cockpit.tui.theme import RoleTheme
 
@@ -28,6 +30,18 @@ def strip_of(line: Line, width: int, theme: RoleTheme, ground: Style) -> Strip:
 
 class Lines(Widget):
     """A fixed number of lines; only those that differ are painted again."""
+
+    class Clicked(Message):
+        """Somebody clicked into the lines."""
+
+        def __init__(self, lines: Lines, column: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.column = column
+
+        @property
+        def control(self) -> Lines:
+            return self.lines
 
     def __init__(self, theme: Callable[[], RoleTheme], *, ground: str = "panel", id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
@@ -45,6 +59,9 @@ class Lines(Widget):
     def render_line(self, y: int) -> Strip:
         theme = self._theme()
         return strip_of(_at(self._lines, y), self.size.width, theme, theme.background(self._ground))
+
+    def on_click(self, event: events.Click) -> None:
+        self.post_message(self.Clicked(self, event.x))
 
 
 class LineView(ScrollView, can_focus=True):

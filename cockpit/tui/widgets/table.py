@@ -6,6 +6,7 @@ their ids through every change. Only cells whose drawing differs are painted aga
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
 GAP = 2
 MARGIN = 1
 """Blank columns at the left edge; the cursor's sign stands there."""
-CURSOR_SIGN = "▌"
+CURSOR_SIGN = "┃"
 MARK_SIGN = "◆"
+BRIGHT = "bright"
+BRIGHT_SECONDS = 0.9
+"""Less than the time between two ticks, so that the next one ends it."""
 
 
 class TableColumn(NamedTuple):
@@ -39,6 +43,10 @@ class TableColumn(NamedTuple):
     title: str
     width: int
     right: bool = False
+    ticks: bool = False
+    """Tells the time: that it differs is no news."""
+    leads: bool = False
+    """The rows are in its order."""
 
 
 class TableRows(Protocol):
@@ -80,7 +88,6 @@ class Table(ScrollView, can_focus=True):
         Binding("G,end", "go(-1)", show=False),
         Binding("space", "mark", show=False),
         Binding("V", "mark_range", show=False),
-        Binding("enter", "open", show=False),
     ]
 
     class CursorMoved(Message):
@@ -104,20 +111,24 @@ class Table(ScrollView, can_focus=True):
         self._rows = rows
         self._theme = theme
         self._drawn: dict[Hashable, tuple[Line, ...]] = {}
+        self._bright: dict[tuple[Hashable, int], float] = {}
+        """Cells that differ since a moment ago, and until when they show it."""
         self._anchor: Hashable | None = None
         self.cursor_id: Hashable | None = None
         self.marked: set[Hashable] = set()
 
     # What the owner tells
 
-    def rows_changed(self, changed: Iterable[Hashable]) -> None:
-        """Cells of these rows may look different; order and number are as before."""
+    def rows_changed(self, changed: Iterable[Hashable], *, news: bool = True) -> None:
+        """Cells of these rows may look different; order and number are as before. `news` brightens for a moment."""
         width = self._row_width
         visible = {row_id: line for line, row_id in enumerate(self._visible_ids())}
         for row_id in changed:
             before = self._drawn.pop(row_id, None)
             line = visible.get(row_id)
             if line is not None:
+                if news and before is not None:
+                    self._brighten(row_id, before, width)
                 self._repaint_cells(row_id, line, before, width)
 
     def order_changed(self) -> None:
@@ -143,7 +154,8 @@ class Table(ScrollView, can_focus=True):
 
     def tick(self) -> None:
         """Time has passed: paint again the visible cells that tell it."""
-        self.rows_changed(list(self._visible_ids()))
+        self._fade()
+        self.rows_changed(list(self._visible_ids()), news=False)
 
     # Drawing
 
@@ -158,13 +170,12 @@ class Table(ScrollView, can_focus=True):
 
     def header(self) -> Strip:
         """The titles, laid out like the rows."""
-        muted = self._theme().style("muted")
-        columns = self._rows.columns(self._row_width)
-        titles = (fitted((Span(column.title, "muted"),), column.width, right=column.right) for column in columns)
-        segments = [Segment(" " * MARGIN, muted)]
-        for number, title in enumerate(titles):
-            segments += [Segment(" " * GAP * (number > 0), muted), *(Segment(text, muted) for text, _ in title)]
-        return Strip(segments)
+        theme, ground = self._theme(), self._ground("background")
+        line: list[Span] = [Span(" " * MARGIN)]
+        for number, column in enumerate(self._rows.columns(self._row_width)):
+            title = Span(column.title, "accent" if column.leads else "muted")
+            line += [Span(" " * GAP * (number > 0)), *fitted((title,), column.width, right=column.right)]
+        return Strip([Segment(text, theme.style(role) + ground) for text, role in line])
 
     def _cells(self, row_id: Hashable) -> tuple[Line, ...]:
         drawn = self._drawn.get(row_id)
@@ -177,14 +188,29 @@ class Table(ScrollView, can_focus=True):
 
     def _strip(self, row_id: Hashable, cells: tuple[Line, ...]) -> Strip:
         theme, ground = self._theme(), self._row_ground(row_id)
-        sign = CURSOR_SIGN if row_id == self.cursor_id and self.has_focus else " "
-        sign = MARK_SIGN if row_id in self.marked and sign == " " else sign
+        sign = CURSOR_SIGN if row_id == self.cursor_id else MARK_SIGN if row_id in self.marked else " "
         segments = [Segment(sign, theme.style("accent") + ground)]
         for number, cell in enumerate(cells):
             if number:
                 segments.append(Segment(" " * GAP, ground))
-            segments += [Segment(text, theme.style(role) + ground) for text, role in cell]
+            bright = BRIGHT if (row_id, number) in self._bright else ""
+            segments += [Segment(text, theme.style(bright or role) + ground) for text, role in cell]
         return Strip(segments)
+
+    def _brighten(self, row_id: Hashable, before: tuple[Line, ...], width: int) -> None:
+        """What differs from `before` shows it for a moment."""
+        until = asyncio.get_running_loop().time() + BRIGHT_SECONDS
+        for number, (column, old, new) in enumerate(
+            zip(self._rows.columns(width), before, self._cells(row_id), strict=False)
+        ):
+            if old != new and not column.ticks:
+                self._bright[row_id, number] = until
+
+    def _fade(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for row_id, number in [cell for cell, until in self._bright.items() if until <= now]:
+            del self._bright[row_id, number]
+            self._refresh_row(row_id)
 
     def _row_ground(self, row_id: Hashable) -> Style:
         if row_id == self.cursor_id:
@@ -324,12 +350,6 @@ class Table(ScrollView, can_focus=True):
         if place is not None:
             self._show(place)
         self._remember_line()
-
-    def on_focus(self) -> None:
-        self._refresh_row(self.cursor_id)
-
-    def on_blur(self) -> None:
-        self._refresh_row(self.cursor_id)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)

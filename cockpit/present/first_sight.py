@@ -1,0 +1,37 @@
+"""What stands where no row does: why, and what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cockpit.present import units
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+
+INDENT = "   "
+
+
+def empty_lines(capacity: str, hidden: int, keys: Mapping[str, str], *, demo: bool) -> Iterator[Line]:
+    """Of the Jobs view. `capacity`: a sentence about the cluster; `hidden`: jobs that a filter leaves out; `keys`: of
+    actions by id."""
+    yield line()
+    if hidden:
+        yield line(Span(f"{INDENT}No job matches.", STRONG), Span(f" {_out_of_sight(hidden)}", MUTED))
+        yield line()
+        yield _offers(keys, ("back", "show them all"), ("filter", "another filter"))
+        return
+    yield line(Span(f"{INDENT}{capacity} No jobs yet.", STRONG))
+    yield line()
+    demo_offer = () if demo else ((":demo", "look around a living cluster"),)
+    yield _offers(keys, ("new", "submit one"), *demo_offer, ("help", "help"))
+
+
+def _out_of_sight(hidden: int) -> str:
+    return f"{units.counted(hidden, 'job')} {'is' if hidden == 1 else 'are'} out of sight."
+
+
+def _offers(keys: Mapping[str, str], *offers: tuple[str, str]) -> Line:
+    """`n  submit one`; what has no key is typed as it stands."""
+    shown = [Span(INDENT)]
+    for action, words in offers:
+        shown += [Span(keys.get(action, action), ACCENT), Span(f"  {words}       ")]
+    return tuple(shown)

@@ -1,0 +1,150 @@
+"""What can be done over the socket: each operation passes the asker and the request's id to the host, which journals
+both. Answered once per request id, however often it is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine import decide
+from cockpit.engine.access import refuse_unseen
+from cockpit.engine.submit import edit as edit_job
+from cockpit.engine.submit import submit
+from cockpit.errors import RequestRefused
+from cockpit.model import events
+from cockpit.model.ids import JobId
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.protocol import messages
+from cockpit.runtime.asked import Asked, asked_job
+from cockpit.runtime.host import Act
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventRecord
+    from cockpit.model.ids import Millis
+    from cockpit.model.job import Job
+    from cockpit.runtime.engine import Engine
+
+STOP_DELAY_SECONDS = 0.05
+"""Between the answer to `stop` and the stop, so that the answer gets out."""
+
+
+async def submit_jobs(engine: Engine, asked: Asked, args: messages.SubmitArgs) -> bytes:
+    """Queue all jobs of the request; answered when that is on the disk."""
+    return await _act(
+        engine, asked, lambda machine, _: submit(machine, args.specs, asked.actor.who), _submitted, durable=True
+    )
+
+
+async def cancel(engine: Engine, asked: Asked, args: messages.CancelArgs) -> bytes:
+    """Stop a job."""
+    return await _act_on(engine, asked, args.job, lambda found, now: decide.cancel(found, now, args.grace_seconds))
+
+
+async def hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Keep a queued job from starting."""
+    return await _act_on(engine, asked, args.job, lambda found, _: decide.hold(found, asked.actor.name))
+
+
+async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Let a held job start."""
+    return await _act_on(engine, asked, args.job, lambda found, _: decide.release(found))
+
+
+async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
+    """Let a queued job ask for something else."""
+    return await _act(engine, asked, lambda machine, _: _edited(machine, asked, args))
+
+
+def _edited(machine: Machine, asked: Asked, args: messages.EditArgs) -> decide.Decision:
+    found = machine.state.jobs.get(JobId(args.job))
+    refused = refuse_unseen(asked.actor, found, args.job)
+    if found is None or refused is not None:
+        return refused or decide.only_in_accounting(args.job)
+    return edit_job(machine, found, args.spec)
+
+
+async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Take an ended job off the lists."""
+    return await _act_on(engine, asked, args.job, lambda found, _: decide.delete(found))
+
+
+async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -> bytes:
+    """Keep a failed container longer; answers with the new end."""
+    return await _act_on(
+        engine, asked, args.job, lambda found, now: decide.extend_hold(found, now, args.seconds), _held_until
+    )
+
+
+async def end_hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Remove a kept container."""
+    return await _act_on(engine, asked, args.job, lambda found, _: decide.end_hold(found))
+
+
+async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
+    """End the engine once this is answered; with `jobs` after every job has been stopped. Administrators only."""
+    if not asked.actor.admin:
+        raise RequestRefused(Refusal(RefusalKind.DENIED, "Only an administrator may stop this engine."))
+    await _act(engine, asked, lambda _machine, _now: [events.EngineStopAsked(args.jobs)])
+    if args.jobs:
+        await _stop_all_jobs(engine, asked)
+    asyncio.get_running_loop().call_later(STOP_DELAY_SECONDS, engine.stopping.set)
+
+
+async def _stop_all_jobs(engine: Engine, asked: Asked) -> None:
+    """In one act, so that none of those that wait is started in the place of those that end."""
+    await _act(engine, Asked(asked.actor), decide.cancel_all)
+    jobs = engine.host.machine.state.jobs
+    async with engine.host.changed:
+        await engine.host.changed.wait_for(lambda: all(found.ended for found in jobs.values()))
+
+
+def _submitted(records: Sequence[EventRecord]) -> bytes:
+    ids = tuple(record.body.job for record in records if isinstance(record.body, events.JobSubmitted))
+    return msgspec.msgpack.encode(messages.Submitted(ids))
+
+
+def _held_until(records: Sequence[EventRecord]) -> bytes:
+    (body,) = (record.body for record in records)
+    assert isinstance(body, events.HoldExtended)
+    return msgspec.msgpack.encode(messages.HeldUntil(body.held_until))
+
+
+def _done(_records: Sequence[EventRecord]) -> bytes:
+    return msgspec.msgpack.encode(None)
+
+
+async def _act(
+    engine: Engine,
+    asked: Asked,
+    decision: Callable[[Machine, Millis], decide.Decision],
+    answer: Callable[[Sequence[EventRecord]], bytes] = _done,
+    *,
+    durable: bool = False,
+) -> bytes:
+    """Let the host act, once per request id; raises `RequestRefused`."""
+    act = Act(actor=asked.actor.name, origin="socket", request=asked.request, durable=durable)
+    outcome = await engine.host.act(decision, act, answer)
+    if isinstance(outcome, Refusal):
+        raise RequestRefused(outcome)
+    return outcome
+
+
+async def _act_on(
+    engine: Engine,
+    asked: Asked,
+    job_id: int,
+    decision: Callable[[Job, Millis], decide.Decision],
+    answer: Callable[[Sequence[EventRecord]], bytes] = _done,
+) -> bytes:
+    def decide_on(machine: Machine, now: Millis) -> decide.Decision:
+        found = machine.state.jobs.get(JobId(job_id))
+        return decision(found, now) if found is not None else decide.only_in_accounting(job_id)
+
+    await asked_job(engine, asked.actor, job_id)
+    return await _act(engine, asked, decide_on, answer)

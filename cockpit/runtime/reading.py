@@ -1,0 +1,182 @@
+"""What can be read over the socket: each operation shows the asker what they may see, and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine.access import Actor, may_see, shown_explanation
+from cockpit.engine.views import hold_row, job_row, node_rows, overview
+from cockpit.errors import RequestRefused
+from cockpit.model import asking
+from cockpit.model.ids import ReplicaId
+from cockpit.model.job import Job, JobState
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+from cockpit.protocol import messages
+from cockpit.protocol.frames import MAJOR, MINOR, raw
+from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
+from cockpit.runtime.asked import Asked, asked_job, moved
+from cockpit.runtime.logs import log_path, log_tail, read_log
+from cockpit.runtime.timeline import timeline
+from cockpit.sched.explain import explain
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from cockpit.model.events import EventRecord
+    from cockpit.runtime.engine import Engine
+
+LOG_TAIL_LINES = 12
+DETAIL_EVENTS = 200
+
+
+async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> EngineStatus:
+    """What runs here."""
+    return EngineStatus(
+        running=True,
+        pid=os.getpid(),
+        socket=str(engine.socket),
+        state_folder=str(engine.state_folder),
+        version=engine.version,
+        protocol=f"{MAJOR}.{MINOR}",
+        system=engine.system,
+        started_at=engine.started_at,
+        jobs=sum(may_see(asked.actor, job) for job in engine.host.machine.state.jobs.values()),
+        containers=engine.containers,
+        trouble=engine.host.trouble,
+        asker=asked.actor.name,
+    )
+
+
+async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Overview:
+    """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
+    machine = engine.host.machine
+    if not asked.actor.admin:
+        seen = (job for job in machine.state.jobs.values() if may_see(asked.actor, job))
+        return overview(machine, engine.cluster, seen)
+    if engine.glance is None or engine.glance[0] != machine.state.seq:
+        engine.glance = machine.state.seq, overview(machine, engine.cluster, machine.state.jobs.values())
+    return engine.glance[1]
+
+
+async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[msgspec.Raw]:
+    """Live and held jobs in pages; with `ended` also those that have left the live state."""
+    for page in await _all_pages(engine, asked.actor) if args.ended else engine.feed.live_pages(asked.actor):
+        yield page
+
+
+async def _all_pages(engine: Engine, actor: Actor) -> Iterable[msgspec.Raw]:
+    live = engine.host.machine.state.jobs
+    ended = await engine.host.journal.ended_jobs(limit=100_000, user=None if actor.admin else actor.name)
+    rows = [job_row(job, None) for job in reversed(ended) if job.id not in live and may_see(actor, job)]
+    return engine.feed.pages(rows + engine.feed.rows(actor))
+
+
+async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
+    """All rows in pages, the first one small; then what changes, until the client goes."""
+    subscription = engine.feed.subscribe(asked.actor)
+    try:
+        for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first)):
+            yield page
+        yield raw(AllLoaded())
+        async for change in engine.feed.changes(subscription):
+            encoded = raw(change)
+            yield encoded if fits(encoded) else raw(start_over(change.version))
+            if change.resync or not fits(encoded):
+                return
+    finally:
+        engine.feed.unsubscribe(subscription)
+
+
+async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail:
+    """Everything about one job, live or ended."""
+    found = await asked_job(engine, asked.actor, args.job)
+    host = engine.host
+    explanation = None
+    if host.plan is not None and found.id in host.machine.queue:
+        explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
+        explanation = explanation and shown_explanation(asked.actor, explanation, host.machine.state.jobs)
+    return JobDetail(
+        row=job_row(found, explanation.reason if explanation is not None else None),
+        job=found,
+        explanation=explanation,
+        events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
+        log_tail=_tail(engine, found),
+    )
+
+
+async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
+    """Every node with what is used of it."""
+    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found))
+
+
+async def holds(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[HoldRow]:
+    """Kept containers, soonest to end first."""
+    kept = [each for each in engine.host.machine.state.jobs.values() if each.kept and may_see(asked.actor, each)]
+    return [hold_row(each) for each in sorted(kept, key=lambda each: (each.held_until or 0, each.id))]
+
+
+async def list_events(engine: Engine, asked: Asked, args: messages.EventsArgs) -> AsyncIterator[list[msgspec.Raw]]:
+    """The time line, of one job or of all, in pieces."""
+    for piece in pieces(await events_seen(engine, asked, args)):
+        yield piece
+
+
+async def events_seen(engine: Engine, asked: Asked, args: messages.EventsArgs) -> Sequence[EventRecord]:
+    """The time line, of one job or of all."""
+    if args.job is not None:
+        await asked_job(engine, asked.actor, args.job)
+    return await timeline(engine.host, asked.actor, args)
+
+
+async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | None:
+    """The job once its command has ended, also when its container is kept; None on time-out."""
+    try:
+        async with asyncio.timeout(args.timeout_seconds):
+            while not (found := await asked_job(engine, asked.actor, args.job)).ended:
+                await moved(engine, found)
+            return found
+    except TimeoutError:
+        return None
+
+
+async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> asking.LogChunk:
+    """A piece of a replica's log."""
+    found = await asked_job(engine, asked.actor, request.job)
+    while request.wait and found.attempt is None and not found.ended:
+        await moved(engine, found)
+        found = await asked_job(engine, asked.actor, request.job)
+    if found.attempt is None:
+        return asking.LogChunk(b"", 0, ended=found.ended)
+    replica = ReplicaId(found.id, request.attempt or found.attempt.number, request.rank)
+    if not 0 <= request.rank < found.spec.nodes or not 1 <= replica.attempt <= found.attempt.number:
+        raise RequestRefused(
+            Refusal(
+                RefusalKind.NOT_FOUND,
+                f"Job {found.id} has replicas 0 to {found.spec.nodes - 1} and attempts 1 to {found.attempt.number}.",
+            )
+        )
+
+    def ended() -> bool:
+        live = engine.host.machine.state.jobs.get(found.id)
+        current = live.attempt if live is not None else None
+        if current is None or current.number != replica.attempt:
+            return live is None or live.ended or current is not None
+        return current.replicas[request.rank].ended_at is not None
+
+    return await read_log(log_path(engine.logs, replica, request.stream), request, ended)
+
+
+def _tail(engine: Engine, found: Job) -> str:
+    """The last lines of the replica that decided the job's end, of its stderr if it wrote any."""
+    if found.attempt is None or found.state is JobState.QUEUED:
+        return ""
+    decisive = (each.rank for each in found.attempt.replicas if found.exit is not None and each.exit == found.exit)
+    replica = ReplicaId(found.id, found.attempt.number, next(decisive, 0))
+    streams = (asking.LogStream.STDERR, asking.LogStream.STDOUT)
+    tails = (log_tail(log_path(engine.logs, replica, stream), LOG_TAIL_LINES) for stream in streams)
+    return next((tail for tail in tails if tail), "")

@@ -1,0 +1,90 @@
+"""What an act of the cockpit is, and the reasons for which one cannot be done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cockpit.model.job import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from cockpit.model.view import JobRow
+    from cockpit.tui.face import Face
+
+JOBS, NODES, JOB = "jobs", "nodes", "job"
+ANYWHERE = frozenset({JOBS, NODES, JOB})
+ON_JOBS = frozenset({JOBS, JOB})
+ON_TABLES = frozenset({JOBS, NODES})
+
+
+class Situation(NamedTuple):
+    """What an action's fitness depends on."""
+
+    view: str
+    chosen: Sequence[JobRow]
+    """The marked jobs, else the one under the cursor."""
+    read_only: str
+    """Why nothing may be changed; empty when it may."""
+    demo: bool = False
+
+
+class Action(NamedTuple):
+    """One act. `why_not` gives a sentence when it cannot be done now; acting ones are refused in read-only mode."""
+
+    id: str
+    label: str
+    keys: tuple[str, ...]
+    help: str
+    run: Callable[[Face], Awaitable[None] | None]
+    group: str
+    views: frozenset[str] = ANYWHERE
+    why_not: Callable[[Situation], str] = lambda _: ""
+    acts: bool = False
+    """Changes something."""
+    danger: bool = False
+    """Asks first, with No as the default."""
+    in_row: bool = False
+    """Shown in the bottom row."""
+
+    def refusal(self, situation: Situation) -> str:
+        """Why it cannot be done here and now; empty when it can."""
+        if situation.view not in self.views:
+            return f"{self.label} is not for this view."
+        if self.acts and situation.read_only:
+            return situation.read_only
+        return self.why_not(situation)
+
+
+def needs_job(situation: Situation) -> str:
+    return "" if situation.chosen else "There is no job under the cursor."
+
+
+def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
+    def why_not(situation: Situation) -> str:
+        unfit = [row for row in situation.chosen if not wanted(row)]
+        return f"{_stands(unfit[0])}: {sentence}." if unfit else needs_job(situation)
+
+    return why_not
+
+
+def _stands(row: JobRow) -> str:
+    return f"Job {row.id} is {row.state}" if row.ended_at is None else f"Job {row.id} has ended ({row.state})"
+
+
+needs_queued = _each(lambda row: row.state is JobState.QUEUED, "this is for queued jobs")
+needs_live = _each(lambda row: row.ended_at is None, "there is nothing to stop")
+needs_kept = _each(lambda row: row.held_until is not None, "no container of it is kept")
+needs_over = _each(lambda row: row.ended_at is not None, "cancel it first")
+needs_container = _each(
+    lambda row: row.held_until is not None or row.state is JobState.RUNNING,
+    "a container can be entered while it runs or is kept",
+)
+
+
+def only_in_demo(situation: Situation) -> str:
+    return "" if situation.demo else "Only a demo's time can be changed."
+
+
+def only_outside_demo(situation: Situation) -> str:
+    return "This is the demo." if situation.demo else ""

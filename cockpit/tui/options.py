@@ -1,0 +1,40 @@
+"""The command line that opens the cockpit: `cockpit [-c NAME] [--read-only] [--ascii] [--theme NAME] [demo …]`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SWITCHES = {"--read-only": "read_only", "--ascii": "ascii"}
+VALUED = {"-c": "cluster", "--cluster": "cluster", "--theme": "theme"}
+QUIET = frozenset({"-h", "--help", "-V", "--version", "--headless"})
+"""With these a command prints and ends."""
+DEMO = "demo"
+
+
+class Options(NamedTuple):
+    """What the words say."""
+
+    flags: dict[str, str | bool | None]
+    """Settings by name."""
+    demo: list[str] | None
+    """The demo's own words, its name among them; None: no demo was asked for."""
+
+
+def face_options(words: list[str]) -> Options | None:
+    """None where the words ask for a command that prints, or are none that the cockpit understands."""
+    if QUIET & set(words):
+        return None
+    flags: dict[str, str | bool | None] = {}
+    left: list[str] = []
+    coming = iter(words)
+    for word in coming:
+        option, given, value = word.partition("=")
+        if word in SWITCHES:
+            flags[SWITCHES[word]] = True
+        elif option in VALUED:
+            flags[VALUED[option]] = value if given else next(coming, "")
+        else:
+            left.append(word)
+    if left and left[0] != DEMO:
+        return None
+    return Options(flags, left or None)

@@ -1,0 +1,171 @@
+"""Runs play scripts: the real application without a terminal, driven by keys and looked at like by a person."""
+
+from __future__ import annotations
+
+import asyncio
+from math import ceil
+from typing import TYPE_CHECKING
+
+from textual.events import Key
+
+from cockpit.errors import CockpitError
+from cockpit.headless.play_script import (
+    Act,
+    Expect,
+    Pause,
+    Press,
+    Screenshot,
+    Size,
+    Speed,
+    Theme,
+    Type,
+    Unmet,
+    Wait,
+)
+from cockpit.tui.keys import key_of
+from cockpit.tui.opening import app_for
+from cockpit.tui.picture import screen_svg, screen_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+    from cockpit.headless.play_script import Script
+    from cockpit.tui.app import CockpitApp
+    from cockpit.tui.opening import Session
+
+FIRST_SIZE = Size(120, 40)
+LOOK_SECONDS = 0.1
+"""Between one look at the screen and the next."""
+
+
+class Player:
+    """Presses keys and looks at the screen. On a demo time passes only while it waits, so that a script sees the same
+    history every time.
+    """
+
+    def __init__(self, app: CockpitApp, pilot: Pilot[int], session: Session) -> None:
+        self.app = app
+        self._pilot = pilot
+        self._session = session
+
+    async def press(self, *keys: str) -> None:
+        """Keys as people write them. Raises `CockpitError` for one that no keyboard has."""
+        await self._pilot.press(*map(_known_key, keys))
+
+    async def type(self, text: str) -> None:
+        """Letter by letter, as fast as a person who pastes."""
+        for letter in text:
+            self.app.post_message(Key(_known_key(letter), letter))
+        await self._pilot.pause()
+
+    async def resize(self, columns: int, rows: int) -> None:
+        await self._pilot.resize_terminal(columns, rows)
+
+    async def screen(self) -> str:
+        """What is visible once everything that has happened is shown."""
+        await self._pilot.pause()
+        if self._session.pace is not None:
+            await self._session.elapse(0)
+            await self.app.catch_up()
+            await self._pilot.pause()
+        return screen_text(self.app)
+
+    async def until(self, holds: Callable[[str], bool], seconds: float) -> bool:
+        """Look until the screen is so, for so long of the screen's time."""
+        for _ in range(max(1, ceil(seconds / LOOK_SECONDS))):
+            if holds(await self.screen()):
+                return True
+            await self._session.elapse(LOOK_SECONDS)
+        return holds(await self.screen())
+
+    @property
+    def over(self) -> bool:
+        """The cockpit was left."""
+        return self.app.return_code is not None
+
+
+def play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:
+    """Every step; screenshots go into `folder`. Raises `Unmet` at the first one that does not hold."""
+    asyncio.run(_play(open_session, script, folder))
+
+
+async def _play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:
+    session = await open_session()
+    try:
+        app = app_for(session, {})
+        async with app.run_test(size=FIRST_SIZE, notifications=True) as pilot:
+            player = Player(app, pilot, session)
+            for step in script.steps:
+                await _take(step.act, step.origin, player, session, folder)
+    finally:
+        await session.close()
+
+
+async def _take(act: Act, origin: str, player: Player, session: Session, folder: Path) -> None:
+    if player.over:
+        raise Unmet(f"{origin}: the cockpit was left before this")
+    try:
+        met = await _done(act, player, session, folder)
+    except CockpitError as error:
+        raise CockpitError(f"{origin}: {error}") from error
+    if not met:
+        raise Unmet(f"{origin}: the screen is\n\n{await player.screen()}")
+
+
+async def _done(act: Act, player: Player, session: Session, folder: Path) -> bool:
+    """Whether it held."""
+    match act:
+        case Size(columns, rows):
+            await player.resize(columns, rows)
+        case Theme(name):
+            _use_theme(player.app, name)
+        case Press(keys):
+            await player.press(*keys)
+        case Type(text):
+            await player.type(text)
+        case Wait("", seconds):
+            await player.until(lambda _: False, seconds)
+        case Wait(text, seconds):
+            return await player.until(lambda screen: text in screen, seconds)
+        case Expect(text, absent):
+            return (text in await player.screen()) is not absent
+        case Pause() | Speed():
+            _pace(session, act)
+        case Screenshot(name):
+            await _photograph(player, folder / name)
+    return True
+
+
+def _use_theme(app: CockpitApp, name: str) -> None:
+    if name not in app.themes:
+        raise CockpitError(f"There is no theme {name!r}; there are {', '.join(sorted(app.themes))}.")
+    app.use_theme(name)
+
+
+def _pace(session: Session, act: Pause | Speed) -> None:
+    if session.pace is None:
+        raise CockpitError("This cluster is no demo: its time is everybody's.")
+    if isinstance(act, Speed):
+        session.pace.speed = act.times
+    else:
+        session.pace.pause()
+
+
+async def _photograph(player: Player, path: Path) -> None:
+    text = await player.screen()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".txt").write_text(text + "\n", encoding="utf-8")
+        path.with_suffix(".svg").write_text(screen_svg(player.app), encoding="utf-8")
+    except OSError as error:
+        raise CockpitError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _known_key(written: str) -> str:
+    name = key_of(written)
+    if name is None:
+        raise CockpitError(f"There is no key {written!r}; it goes like j, Enter, Esc, Space, F1, Ctrl-d, PageDown.")
+    return name

@@ -1,0 +1,58 @@
+"""The entry line at the bottom: a filter or a command. It owns the keyboard until it is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+
+FILTER, COMMAND = "filter", "command"
+
+
+class Entry(Input):
+    """Hidden until it is asked for."""
+
+    class Left(Message):
+        """Escape: `kind` and nothing of it is to be kept."""
+
+        def __init__(self, kind: str) -> None:
+            super().__init__()
+            self.kind = kind
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id, compact=True)
+        self.kind = FILTER
+        self.display = False
+
+    def ask(self, kind: str, value: str, hint: str, names: Sequence[str] = ()) -> None:
+        """Show it with `value`; `names` are what Tab completes."""
+        self.kind = kind
+        self.suggester = SuggestFromList(list(names), case_sensitive=False) if names else None
+        self.placeholder = hint
+        with self.prevent(Input.Changed):
+            self.value = value
+        self.display = True
+        self.focus()
+        self.action_end()
+
+    def put_away(self) -> None:
+        """Hide it; what was typed stays where it was put."""
+        self.display = False
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            self.post_message(self.Left(self.kind))
+        elif event.key == "tab":
+            self.action_cursor_right()
+            self.action_end()
+        else:
+            return
+        event.prevent_default()
+        event.stop()

@@ -1,0 +1,149 @@
+"""What a person does to jobs at the cockpit, and what it refuses, with the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.model.job import JobState
+from tests.tui.editor import an_editor
+from tests.tui.lab import the_lab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.tui.lab import Lab
+
+
+async def state_of(lab: Lab, number: int) -> JobState:
+    rows = await lab.backend.jobs(ended=True)
+    return next(row.state for row in rows if row.id == number)
+
+
+@pytest.mark.req("UI-20")
+async def test_cancel_asks_and_anything_but_yes_means_no() -> None:
+    async with the_lab() as lab:
+        for refusal in ("Enter", "Esc", "n", "q"):
+            await lab.cockpit.press("x").sees("Stop job 1 train?").press(refusal).misses("Stop job")
+            assert await state_of(lab, 1) is JobState.RUNNING, refusal
+        await lab.cockpit.press("x").sees("Stop job 1 train?").press("y").sees("■ stopped")
+        assert await state_of(lab, 1) is JobState.STOPPED
+
+
+@pytest.mark.req("UI-20")
+async def test_yes_can_be_chosen_with_the_arrows_too() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("x").sees("Stop job 1").press("Right", "Enter").sees("■ stopped")
+
+
+async def test_hold_and_release_are_one_key() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("G", "k", "k").stands_on("wide").press("H").sees("held by alice")
+        await lab.cockpit.press("H").misses("held by alice").stands_on("wide")
+
+
+async def test_several_are_deleted_at_once_and_counted_first() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("j", "Space", "Space").press("X").sees("Delete 2 jobs?").press("Enter").sees("broken")
+        await lab.cockpit.press("X").sees("Delete 2 jobs?").press("y").misses("broken", "done").sees("train")
+
+
+@pytest.mark.req("JT-40")
+async def test_a_hold_is_extended_and_ended() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("j").stands_on("held 3:").press("+").sees("held 5:")
+        await cockpit.press("-").sees("End the hold").press("Enter").stands_on("held 5:")
+        await cockpit.press("-").sees("End the hold").press("y").misses("held 5:").sees("✗ error")
+
+
+@pytest.mark.req("UI-20")
+async def test_what_cannot_be_done_says_why() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("e").sees("Job 1 is running")
+        await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has already ended")
+        await cockpit.press("s").sees("Job 3 is succeeded").press("+").sees("no kept container")
+        await cockpit.press("k", "k", "X").sees("Job 1 is running; cancel it first")
+
+
+@pytest.mark.req("UI-28")
+async def test_read_only_dims_what_acts_and_says_why() -> None:
+    async with the_lab(read_only="This cockpit was opened with --read-only.") as lab:
+        cockpit = lab.cockpit
+        await cockpit.sees(" ro · alice")
+        for key in ("x", "H", "n", "e", "N", "X", "s", "+", "-"):
+            screen = await cockpit.press(key).sees("opened with --read-only")
+            assert "?" in screen
+            cockpit.app.clear_notifications()
+            await cockpit.misses("opened with --read-only", "Stop job")
+        assert await state_of(lab, 1) is JobState.RUNNING
+        await cockpit.press("Enter").sees("Spec").press("Esc").stands_on("train")
+
+
+async def test_a_new_job_is_written_in_the_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    editor = an_editor(monkeypatch, tmp_path, "sed -i 's/^name: .*/name: written-here/' $1")
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("written-here", "submitted 8")
+    assert "command:" in editor.seen[0]
+
+
+async def test_errors_stand_at_the_top_when_it_opens_again_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    editor = an_editor(
+        monkeypatch,
+        tmp_path,
+        "sed -i 's/^nodes: .*/nodes: none/; s/^name: .*/name: kept/; $a # a thought of mine' $1",
+        "sed -i 's/^nodes: .*/nodes: 100000/' $1",
+        "sed -i 's/^nodes: .*/nodes: 1/' $1",
+    )
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("kept", "submitted 8")
+    _, second, third = editor.seen
+    assert second.startswith("#! ")
+    assert "nodes" in second.splitlines()[0]
+    assert third.startswith("#! ")
+    assert "none" not in "".join(line for line in third.splitlines() if line.startswith("#! "))
+    for text in (second, third):
+        assert "name: kept\n" in text
+        assert "# a thought of mine" in text
+
+
+async def test_leaving_the_editor_without_a_change_or_with_an_error_does_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    an_editor(monkeypatch, tmp_path, "true", "sed -i s/my-job/never/ $1; exit 1")
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("nothing was done").press("n").misses("never")
+        assert len(await lab.backend.jobs(ended=True)) == 7
+
+
+async def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "/nowhere/editor")
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("/nowhere/editor", "EDITOR")
+
+
+async def test_a_clone_has_a_free_name_and_the_rest_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    editor = an_editor(monkeypatch, tmp_path, "echo '# mine now' >>$1", "echo '# again' >>$1")
+    async with the_lab() as lab:
+        await lab.cockpit.press("G", "k").stands_on("eval").press("N").sees("eval-2").stands_on("eval")
+        await lab.cockpit.press("N").sees("eval-3")
+    assert "cards: 2" in editor.seen[0]
+
+
+async def test_an_edited_job_keeps_its_id_and_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    an_editor(monkeypatch, tmp_path, "sed -i 's/^name: .*/name: renamed/' $1")
+    async with the_lab() as lab:
+        await lab.cockpit.press("G", "k").stands_on("eval").press("e").sees("renamed").stands_on("6  renamed")
+
+
+async def test_where_no_terminal_is_to_be_handed_over_the_cockpit_says_so() -> None:
+    async with the_lab() as lab:
+        del lab.cockpit.app.check_terminal
+        await lab.cockpit.press("s").sees("no terminal")
+        lab.cockpit.app.clear_notifications()
+        await lab.cockpit.misses("no terminal").press("n").sees("no terminal")
