@@ -114,7 +114,7 @@ COLUMNS = (
     CellColumn("id", "ID", LEAST_ID_COLUMNS, _id, right=True, need=84),
     CellColumn("name", "NAME", 16, _name, grows=2, most=30),
     CellColumn("user", "USER", 8, _user, grows=1, most=12, need=94),
-    CellColumn("state", "STATE", 13, state_cell),
+    CellColumn("state", "STATE", 14, state_cell),
     CellColumn("nodes", "NODES", 5, _nodes, right=True, need=126),
     CellColumn("cards", "CARDS", 5, _cards, right=True),
     CellColumn("elapsed_seconds", " TIME          / LIMIT", 22, _time, need=116, ticks=True),

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 10
 
 
-
 class Cockpit:
     """Collects steps, and takes them when it is awaited."""
 

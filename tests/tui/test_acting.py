@@ -63,9 +63,9 @@ async def test_what_cannot_be_done_says_why() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("e").sees("Job 1 is running")
-        await cockpit.press("j", "j", "x").stands_on("done").sees("nothing to stop")
-        await cockpit.press("s").sees("while it runs or is kept").press("+").sees("no container of it")
-        await cockpit.press("k", "k", "X").sees("Job 1 is running; cancel it first")
+        await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has ended (succeeded)")
+        await cockpit.press("s").sees("only what runs or is kept").press("+").sees("no container of it is kept")
+        await cockpit.press("k", "k", "X").sees("Job 1 is running: cancel it first")
 
 
 @pytest.mark.req("UI-28")
