@@ -74,7 +74,7 @@ class Outside:
     ascii_only: bool = False
 
 
-class CockpitApp(Face):
+class CockpitApp(Face, inherit_bindings=False):
     """One cockpit over one backend."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
