@@ -21,7 +21,8 @@ from cockpit.sched.snapshot import Snapshot
 def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
     """Decide what starts now and why the rest does not. Pure: same snapshot and policy, same plan.
 
-    `index` is that of the last plan, or None; it saves work and changes nothing else.
+    `index` is that of the last plan, or None; it saves work and changes nothing else. Each step reads what the one
+    before it made; a new rule is a step of its own or belongs to one.
     """
     # 1. refresh: the index follows what happened since the last cycle
     index = refreshed(index, snapshot)

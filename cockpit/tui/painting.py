@@ -146,8 +146,9 @@ class TightPainting(App[int]):
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Textual's way to the terminal: every frame passes here."""
-        if self._paints_tightly and isinstance(renderable, LayoutUpdate):
-            renderable = WholeUpdate(renderable, self._shown)
-        elif self._paints_tightly and isinstance(renderable, ChopsUpdate):
-            renderable = DifferingUpdate(renderable, self._shown) or None
-        super()._display(screen, renderable)
+        update: Any = renderable
+        if self._paints_tightly and isinstance(update, LayoutUpdate):
+            update = WholeUpdate(update, self._shown)
+        elif self._paints_tightly and isinstance(update, ChopsUpdate):
+            update = DifferingUpdate(update, self._shown) or None
+        super()._display(screen, update)

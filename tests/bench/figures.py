@@ -72,6 +72,10 @@ class Figures:
         if peer:
             self.peers[key] = peer
 
+    def beside(self, requirement: str, figure: str, peer: Peer) -> None:
+        """What a peer reached, measured in a test of its own."""
+        self.peers[Key(requirement, figure)] = peer
+
     def spread(self, requirement: str, figure: str, samples: Sequence[float]) -> None:
         """Record the median and the 95th percentile of samples, as `<figure>, median` and `<figure>, p95`."""
         self(requirement, f"{figure}, median", median(samples))
@@ -90,7 +94,7 @@ class Figures:
 
     def _beside(self, key: Key, bar: Bar) -> str:
         peer = self.peers.get(key)
-        if peer is None:
+        if peer is None or key not in self.values:
             return bar.peer
         return f"{peer.name} {number(peer.value)} just now: {self.values[key] / peer.value:.2g} times that"
 

@@ -1,5 +1,5 @@
 """The real app in this process's terminal over a made-up cluster of any length, of which as much changes as is asked
-for: `python -m tests.doubles.feeder '{"rows": 100000, "changing": 1000}'`. Measures how long its event loop stood still.
+for: `python -m tests.doubles.feeder '{"rows": 100000, "changing": 1000}'`. Measures how long the loop stood still.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import JobsDelta
 from cockpit.model.reasons import NotEnoughFree, Resource
 from cockpit.model.view import JobRow, Overview
+from cockpit.runtime.tasks import Tasks
 from cockpit.tui.opening import Session, run_cockpit
 from tests.doubles.memory_backend import MemoryBackend
 from tests.doubles.samples import NOW, queued_row
@@ -48,7 +48,13 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
     engine: bool = False
     """Show this user's own engine instead."""
     report: str = ""
-    """A file for what was measured, written once a second: milliseconds of the longest stall since the last time."""
+    """A file for what was measured: `stall` and the milliseconds of the longest one since the last such line, once a
+    second; `given` and `taken` with the moments before the first and after the last of the first rows."""
+
+    def note(self, name: str, value: float) -> None:
+        if self.report:
+            with Path(self.report).open("a") as file:
+                file.write(f"{name} {value}\n")
 
 
 class FeedingBackend(MemoryBackend):
@@ -65,10 +71,12 @@ class FeedingBackend(MemoryBackend):
         self.glance = Overview("feeder", {"queued": wish.rows}, 0, 1, 64, 0, 1 << 20, 0, 288_000, 0)
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+        self._wish.note("given", perf_counter())
         for start in range(0, len(self.job_rows), PAGE):
             yield JobsDelta(tuple(self.job_rows[start : start + PAGE]), (), 0, loaded=False)
             await asyncio.sleep(0)
         yield JobsDelta((), (), 0)
+        self._wish.note("taken", perf_counter())
         for _ in range(self._wish.changes):
             await asyncio.sleep(1)
             changed = self._changed()
@@ -95,7 +103,7 @@ class FeedingBackend(MemoryBackend):
         return replace(row, version=row.version + 1, **changes[cell])
 
 
-async def measure(report: Path) -> None:
+async def look_for_stalls(wish: Wish) -> None:
     """How late this loop comes when it wants to come every two milliseconds."""
     longest, written = 0.0, perf_counter()
     while True:
@@ -103,26 +111,19 @@ async def measure(report: Path) -> None:
         await asyncio.sleep(LOOK_SECONDS)
         longest = max(longest, perf_counter() - before - LOOK_SECONDS)
         if perf_counter() - written > 1:
-            with report.open("a") as file:
-                file.write(f"{longest * 1000:.1f}\n")
+            wish.note("stall", longest * 1000)
             longest, written = 0.0, perf_counter()
 
 
 def main() -> int:
     wish = msgspec.json.decode(sys.argv[1], type=Wish)
-    looking = []
+    tasks = Tasks()
 
     async def session() -> Session:
         if wish.report:
-            looking.append(asyncio.ensure_future(measure(Path(wish.report))))
+            tasks.start(look_for_stalls(wish), "looks for stalls")
         backend, now = _backend(wish)
-        return Session(backend=backend, now=now, user="ann", read_jobs=lambda *_: [], close=close)
-
-    async def close() -> None:
-        for task in looking:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        return Session(backend=backend, now=now, user="ann", read_jobs=lambda *_: [], close=tasks.cancel_all)
 
     return run_cockpit(session, os.environ)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
 import struct
 import subprocess
 import termios
 import threading
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pyte
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SECONDS = 30
+SPEAKS = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+SIZE = {"COLUMNS", "LINES"}
+"""Variables that say how large another terminal is."""
 SYNC_QUESTION, SYNC_ANSWER = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
 """Modern terminals can be told where a frame begins and ends, and say so when asked."""
 
@@ -47,7 +51,7 @@ class Terminal:
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"},
+            env={name: value for name, value in env.items() if name not in SIZE} | SPEAKS,
             cwd=cwd,
             start_new_session=True,
         )
@@ -55,7 +59,7 @@ class Terminal:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -76,15 +80,15 @@ class Terminal:
         """As a window's edge that is dragged."""
         self.columns, self.lines = columns, lines
         self._set_size(columns, lines)
-        self.process.send_signal(28)  # SIGWINCH: nobody is in this terminal's foreground
+        self.process.send_signal(signal.SIGWINCH)  # the kernel tells nobody: this terminal controls no session
 
-    def paint_after(self, at: float, mark: str) -> float:
-        """When a text had come that was sent after the moment `at`. Raises TimeoutError."""
+    def paint_after(self, at: float, mark: str, *, within: float = SECONDS) -> float:
+        """When a text had come that was sent after the moment `at`; empty: anything. Raises TimeoutError."""
         wanted, seen = mark.encode(), b""
         place = 0
         while True:
             with self._more:
-                if not self._more.wait_for(lambda: len(self.chunks) > place, SECONDS):  # noqa: B023 - waits here
+                if not self._more.wait_for(lambda: len(self.chunks) > place, within):  # noqa: B023 - waits here
                     raise TimeoutError(f"{mark!r} never came; the screen shows\n" + "\n".join(self.screen().display))
                 fresh = self.chunks[place:]
             place += len(fresh)

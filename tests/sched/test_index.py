@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from cockpit.model.ids import JobId
+from cockpit.model.node import NodeState
+from cockpit.sched.index import Index, refreshed
+from cockpit.sched.placement import fitting
+from cockpit.sched.room import best_fit_rank, shortfall
+from cockpit.sched.shape import shape_of
+from tests.sched.random_worlds import act, histories, job_specs, some_nodes
+from tests.sched.test_properties import quick
+from tests.sched.world import World, alone, cards, node, spec_of, wants
+
+
+def index_of(*nodes) -> Index:
+    return refreshed(None, World(*nodes).snapshot())
+
+
+@pytest.mark.req("SC-14")
+def test_refreshing_leaves_the_given_index_as_it_was() -> None:
+    world = World(node("n1", 2))
+    before = refreshed(None, world.snapshot())
+    rooms, shelves = list(before.rooms), [each.labels() for each in before.by_whole]
+    world.occupy(JobId(1), alone(3))
+    after = refreshed(before, world.snapshot())
+    assert (before.rooms, [each.labels() for each in before.by_whole]) == (rooms, shelves)
+    assert (before.rooms[0].cpus, after.rooms[0].cpus) == (16, 13)
+
+
+@pytest.mark.req("SC-14")
+def test_an_index_of_the_same_version_is_used_as_it_is() -> None:
+    world = World(node("n1"))
+    index = refreshed(None, world.snapshot())
+    assert refreshed(index, world.snapshot()) is index
+
+
+@pytest.mark.req("SC-14")
+def test_changes_that_the_index_has_already_seen_do_no_harm() -> None:
+    world = World(node("n1"))
+    world.occupy(JobId(1), alone(3))
+    index = refreshed(None, world.snapshot())
+    world.occupy(JobId(1), None)
+    world.occupy(JobId(1), alone(5))
+    assert refreshed(index, world.snapshot()).rooms == refreshed(None, world.snapshot()).rooms
+
+
+@pytest.mark.req("SC-14")
+def test_an_index_older_than_the_changes_is_made_anew() -> None:
+    world = World(node("n1"))
+    old = refreshed(None, world.snapshot())
+    world.occupy(JobId(1), alone(3))
+    world.cycle()
+    world.occupy(JobId(2), alone(4))
+    assert refreshed(old, world.snapshot()).rooms[0].cpus == 9
+
+
+@pytest.mark.req("SC-14")
+def test_a_job_on_a_node_that_left_the_cluster_is_no_obstacle() -> None:
+    world = World(node("n1"), node("n2"))
+    world.occupy(JobId(1), alone(3, "n2"))
+    world.cycle()
+    world.nodes = {"n1": world.nodes["n1"]}
+    world.nodes_version += 1
+    world.cycle()
+    world.end(JobId(1))
+    assert world.run().index.placed == {}
+
+
+@pytest.mark.req("SC-14")
+def test_kinds_are_nodes_that_the_same_requests_may_use() -> None:
+    floor = index_of(
+        node("n1", 2),
+        node("n2", 2, cpus=99),
+        node("n3", 2, pool="east"),
+        node("n4", cards(2, "H100")),
+        node("n5", 2, state=NodeState.DOWN),
+    ).floor
+    assert floor.kind_of == [0, 0, 1, 2, 3]
+    names = [kind.number for kind in floor.kinds_for(shape_of(spec_of()), wants(1000, "A100"))]
+    assert names == [0, 1]
+
+
+@pytest.mark.req("SC-04")
+@quick
+@given(some_nodes(), histories(), job_specs())
+def test_a_search_finds_every_room_that_fits_and_the_best_first(nodes, history, asked) -> None:
+    world = World(*nodes)
+    for step in history:
+        act(world, step)
+        world.run()
+    index, shape = refreshed(None, world.snapshot()), shape_of(asked)
+    for spec in shape.specs:
+        expected = [
+            room
+            for room in index.rooms
+            if room.node.state is NodeState.UP
+            and shortfall(room, spec, exclusive=shape.exclusive) is None
+            and shape.pool in (None, room.node.pool)
+            and shape.driver_version in (None, room.node.driver_version)
+            and (not shape.node_names or room.node.name in shape.node_names)
+        ]
+        if shape.exclusive and spec.shares_a_card:
+            assert sorted(found.order for found in fitting(index, shape, spec)) == [room.order for room in expected]
+        else:
+            assert list(fitting(index, shape, spec)) == sorted(expected, key=lambda room: best_fit_rank(room, spec))

@@ -1,0 +1,79 @@
+"""The real app in a real pseudo terminal: what reaches it, byte by byte."""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from tests.doubles.feeder import Wish
+from tests.doubles.terminal import Terminal
+from tests.e2e.cockpit_user import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyte
+
+CURSOR = "▌"
+SETTLED_SECONDS = 1.3
+"""Longer than the app's tick."""
+WATCHED_SECONDS = 2.5
+KEYS = (*"jjj", "\x04", "k ", "G", "\x15", "g  j", "2", "1", "jV", "\x1b", "/", "user1", "\x1b", ":", "\x1b")
+
+
+def feeder(wish: Wish, **env: str) -> Terminal:
+    command = [sys.executable, "-m", "tests.doubles.feeder", msgspec.json.encode(wish).decode()]
+    return Terminal(command, {**os.environ, "PYTHONPATH": str(ROOT), **env}, cwd=str(ROOT))
+
+
+def cells(screen: pyte.Screen) -> Sequence[object]:
+    return [screen.buffer[y][x] for y in range(screen.lines) for x in range(screen.columns)]
+
+
+@pytest.mark.req("UI-62", "PF-15")
+def test_nothing_is_written_while_nothing_changes():
+    with feeder(Wish(rows=200)) as terminal:
+        terminal.paint_after(0, CURSOR)
+        terminal.quiet(SETTLED_SECONDS)
+        before = perf_counter()
+        with pytest.raises(TimeoutError):
+            terminal.paint_after(before, "", within=WATCHED_SECONDS)
+        assert terminal.written_since(before) == b""
+
+
+@pytest.mark.req("UI-62")
+def test_after_many_small_updates_the_screen_is_the_one_painted_at_once():
+    with feeder(Wish(rows=200, cells=30, changes=3)) as terminal:
+        terminal.paint_after(0, CURSOR)
+        for keys in KEYS:
+            terminal.press(keys)
+            terminal.quiet(0.2)
+        terminal.quiet(SETTLED_SECONDS)
+        bit_by_bit = terminal.screen()
+        assert "train-bert" in "\n".join(bit_by_bit.display)
+        terminal.resize(121, 40)
+        terminal.quiet(SETTLED_SECONDS)
+        at = perf_counter()
+        terminal.resize(120, 40)
+        terminal.quiet(SETTLED_SECONDS)
+        at_once = terminal.screen(since=at)
+        assert bit_by_bit.display == at_once.display
+        assert cells(bit_by_bit) == cells(at_once)
+
+
+def test_painting_can_be_left_to_textual():
+    with feeder(Wish(rows=200), COCKPIT_PLAIN_PAINT="1") as plain, feeder(Wish(rows=200)) as tight:
+        for terminal in (plain, tight):
+            terminal.paint_after(0, CURSOR)
+            terminal.quiet(SETTLED_SECONDS)
+        assert plain.screen().display == tight.screen().display
+        before = perf_counter()
+        for terminal in (plain, tight):
+            terminal.press("jjj")
+            terminal.quiet(SETTLED_SECONDS)
+        assert len(tight.written_since(before)) < len(plain.written_since(before))
