@@ -120,7 +120,7 @@ COLUMNS = (
     CellColumn("elapsed_seconds", " TIME          / LIMIT", 22, _time, need=116, ticks=True),
     CellColumn("started_at", "START", 5, _start, right=True),
     CellColumn("placed_on", "ON", 12, _placed_on, grows=1, most=20, need=160),
-    CellColumn("why", "WHY", 28, _why, grows=6, ticks=True),
+    CellColumn("why", "WHY", 28, _why, grows=6),
 )
 
 

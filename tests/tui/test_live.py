@@ -83,7 +83,9 @@ async def test_a_job_is_written_runs_prints_and_ends_before_ones_eyes(
 async def test_a_failed_container_is_kept_extended_and_removed(engine: OwnEngine) -> None:
     async with cockpit_on(engine) as cockpit:
         await cockpit.session.backend.submit([script(engine, "broken", "echo oops >&2; exit 3", terminal=True)])
-        await cockpit.sees("✗ error", "exit 3", "3:59").press("+").sees("5:59").press("-").sees("End the hold").press("y")
+        await (
+            cockpit.sees("✗ error", "exit 3", "3:59").press("+").sees("5:59").press("-").sees("End the hold").press("y")
+        )
         await cockpit.misses("5:59").press("X").sees("Delete job 1 broken?").press("y").sees("No jobs yet")
 
 

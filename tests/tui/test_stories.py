@@ -34,7 +34,11 @@ async def test_every_job_with_its_state_in_a_word_and_the_cluster_in_figures() -
 @pytest.mark.req("UI-02")
 async def test_the_panel_answers_for_the_job_under_the_cursor() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.sees("1 train  runs on n0").press("j").sees("2 broken  ended with exit 3", "look inside")
+        await (
+            lab.cockpit.sees("1 train  runs on n0")
+            .press("j")
+            .sees("2 broken  ended with exit 3.", "kept until", "s look inside")
+        )
         await lab.cockpit.press("G", "k").sees("6 eval  waits for", "in the queue", "asks for 1 node")
 
 

@@ -118,9 +118,10 @@ def _told(call: Call, wrong: CockpitError) -> str:
     return str(wrong)
 
 
-EDIT = Verb(arguments, run_edit, ("cockpit edit 4720", "echo 'time_limit: 2h' | cockpit edit 4720 -"))
+EDIT = Verb(arguments, run_edit, ("cockpit edit 4720", "echo 'time_limit: 2h' | cockpit edit 4720 -"), mixed=True)
 CLONE = Verb(
     clone_arguments,
     run_clone,
     ("cockpit clone 4711", "cockpit clone 4711 --name bert-b --edit", "echo 'nodes: 4' | cockpit clone 4711 -"),
+    mixed=True,
 )
