@@ -85,10 +85,10 @@ class Terminal:
     def paint_after(self, at: float, mark: str, *, within: float = SECONDS) -> float:
         """When a text had come that was sent after the moment `at`; empty: anything. Raises TimeoutError."""
         wanted, seen = mark.encode(), b""
-        place = 0
+        place, end = 0, perf_counter() + within
         while True:
             with self._more:
-                if not self._more.wait_for(lambda: len(self.chunks) > place, within):  # noqa: B023 - waits here
+                if not self._more.wait_for(lambda: len(self.chunks) > place, end - perf_counter()):  # noqa: B023 - waits here
                     raise TimeoutError(f"{mark!r} never came; the screen shows\n" + "\n".join(self.screen().display))
                 fresh = self.chunks[place:]
             place += len(fresh)
