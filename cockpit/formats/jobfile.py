@@ -52,6 +52,16 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
     return specs
 
 
+def job_values(source: str, text: str) -> dict[str, object]:
+    """The fields of a text's one job as they stand there, unread. Raises `SpecErrors` where it holds anything else."""
+    documents = _parsed(source, text)
+    found = [each.value for each in documents.found]
+    if documents.errors or len(found) != 1 or not isinstance(found[0], dict):
+        errors = documents.errors or [": write the fields of one job that differ, such as time_limit: 2h"]
+        raise SpecErrors([f"{visible(source, 200)}{error}" for error in errors])
+    return found[0]
+
+
 def _parsed(source: str, text: str) -> Documents:
     if len(text) > MOST_CHARACTERS:
         return Documents([], [f": has {len(text)} characters; submit it in parts of at most {MOST_CHARACTERS}"])

@@ -30,6 +30,8 @@ class Verb(NamedTuple):
     arguments: Callable[[ArgumentParser], None]
     run: Callable[[Call], Awaitable[int]]
     examples: tuple[str, ...]
+    mixed: bool = False
+    """An argument that may be left out may stand after options too."""
 
 
 class UsageError(CockpitError):
@@ -73,7 +75,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     parser = verb_parser(name, verb)
     if {"-h", "--help"} & set(own):
         raise TextAsked(parser.format_help().rstrip())
-    args = parser.parse_args(own)
+    args = parser.parse_intermixed_args(own) if verb.mixed else parser.parse_args(own)
     args.command_words = command
     args.cluster = args.cluster or cluster
     return verb, args

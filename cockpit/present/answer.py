@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
-from cockpit.model.reasons import Held, NeverFits, NoEligibleNode
+from cockpit.model.reasons import Explanation, Held, NeverFits, NoEligibleNode
 from cockpit.model.view import JobDetail, JobRow
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -44,7 +44,25 @@ class Around(NamedTuple):
 
 
 def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
-    """Harmless lines, the sentence first. `detail` may come later than the row, or be of an older version of it."""
+    """Harmless lines: the verdict, then its particulars. `detail` may come later than the row, or be of an older
+    version of it."""
+    yield from verdict(row, detail, around)
+    match row.state:
+        case JobState.QUEUED:
+            yield _asks(row)
+            yield _waits(row, around.context)
+            yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
+        case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
+            yield line(Span(INDENT), *_times(row, around.context))
+            yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
+        case _:
+            yield _asks(row)
+            yield _started(row, around.context)
+            yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
+
+
+def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """The sentence, and what can be done."""
     match row.state:
         case JobState.QUEUED:
             return _waiting(row, detail, around)
@@ -69,17 +87,14 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, around)
     if explanation is not None:
-        yield line(
-            Span(f"{INDENT}place ", MUTED),
-            f"{explanation.position}",
-            Span(" in the queue", MUTED),
-            *_ahead(detail, around),
-        )
+        place = line(Span(f"{INDENT}place ", MUTED), str(explanation.position), Span(" in the queue", MUTED))
+        yield (*place, *_ahead(explanation, around))
+
+
+def _waits(row: JobRow, context: Context) -> Line:
     waited = units.spoken(wait_seconds(row, context) // 60 * 60)
     since = clock(row.submitted_at, context.now, context.zone)
-    yield _asks(row)
-    yield line(Span(f"{INDENT}waits since ", MUTED), since, Span(f", for {waited}", MUTED))
-    yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
+    return line(Span(f"{INDENT}waits since ", MUTED), since, Span(f", for {waited}", MUTED))
 
 
 def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
@@ -90,9 +105,8 @@ def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
         yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
 
 
-def _ahead(detail: JobDetail | None, around: Around) -> Iterator[Span]:
-    explanation = detail.explanation if detail is not None else None
-    if explanation is None or not explanation.ahead:
+def _ahead(explanation: Explanation, around: Around) -> Iterator[Span]:
+    if not explanation.ahead:
         return
     named = [_other(job, around) for job in explanation.ahead[:AHEAD]]
     rest = explanation.position - 1 - len(named)
@@ -129,12 +143,14 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterato
     right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
     yield _head(row, sentence, STRONG, right, around)
     yield _progress(row, context)
-    yield _asks(row)
-    since = clock(row.started_at or row.state_since, context.now, context.zone)
-    waited = units.spoken(wait_seconds(row, context) // 60 * 60) if started else ""
-    yield line(Span(f"{INDENT}started ", MUTED), since, Span(f" after a wait of {waited}" if waited else "", MUTED))
-    yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
     yield from _tail(detail, around)
+
+
+def _started(row: JobRow, context: Context) -> Line:
+    since = clock(row.started_at or row.state_since, context.now, context.zone)
+    waited = wait_seconds(row, context) // 60 * 60
+    after = f" after a wait of {units.spoken(waited)}" if waited else " at once"
+    return line(Span(f"{INDENT}started ", MUTED), since, Span(after if row.started_at else "", MUTED))
 
 
 def _progress(row: JobRow, context: Context) -> Line:
@@ -159,8 +175,6 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
             ("end_hold", "remove now"),
         )
     yield from _tail(detail, around)
-    yield line(Span(INDENT), *_times(row, context))
-    yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
 
 
 def _kept_until(row: JobRow, context: Context) -> Line:

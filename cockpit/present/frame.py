@@ -50,7 +50,7 @@ def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line
         right = _joined([*figures, *stale])
         if line_width(left) + line_width(right) + 2 <= columns:
             return spread(left, right, columns)
-    return left
+    return fitted((*left, APART, *_joined(stale)), columns)
 
 
 def _left(standing: Standing) -> Line:

@@ -114,13 +114,13 @@ COLUMNS = (
     CellColumn("id", "ID", LEAST_ID_COLUMNS, _id, right=True, need=84),
     CellColumn("name", "NAME", 16, _name, grows=2, most=30),
     CellColumn("user", "USER", 8, _user, grows=1, most=12, need=94),
-    CellColumn("state", "STATE", 13, state_cell),
+    CellColumn("state", "STATE", 14, state_cell),
     CellColumn("nodes", "NODES", 5, _nodes, right=True, need=126),
     CellColumn("cards", "CARDS", 5, _cards, right=True),
     CellColumn("elapsed_seconds", " TIME          / LIMIT", 22, _time, need=116, ticks=True),
     CellColumn("started_at", "START", 5, _start, right=True),
     CellColumn("placed_on", "ON", 12, _placed_on, grows=1, most=20, need=160),
-    CellColumn("why", "WHY", 28, _why, grows=6, ticks=True),
+    CellColumn("why", "WHY", 28, _why, grows=6),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.present import job_page
-from cockpit.present.answer import Around, answer
+from cockpit.present.answer import Around, verdict
 from cockpit.present.events import event_sentence, exit_sentence
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
@@ -44,7 +44,7 @@ def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
 
 
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
-    yield from answer(detail.row, detail, around)
+    yield from verdict(detail.row, detail, around)
     yield line()
     for text in job_page.facts(detail, around.context):
         yield line(Span(INDENT + text[: job_page.LABEL_ROOM], MUTED), text[job_page.LABEL_ROOM :])

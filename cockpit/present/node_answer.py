@@ -24,7 +24,9 @@ def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns:
         yield line(Span(f"{INDENT}jobs    ", MUTED), ", ".join(_job(job, others) for job in row.jobs))
     if row.slices:
         yield line(Span(f"{INDENT}cards   ", MUTED), "  ".join(safe(usage_entry(use)) for use in row.slices))
-    system = " · ".join(filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.cards))))
+    system = " · ".join(
+        filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.driver_version)))
+    )
     yield line(Span(f"{INDENT}system  ", MUTED), Span(safe(system)))
     if node.pool:
         yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool))

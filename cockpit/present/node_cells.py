@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.model.view import JobRow, NodeRow
+from cockpit.model.view import JobRow, NodeRow, SliceUse
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING
@@ -52,7 +53,7 @@ def _status(row: NodeRow, chosen: Chosen) -> Line:
         return line(Span("○ idle", "idle") if fits(row, chosen) else Span("◉ tight", "tight"))
     if not row.jobs and not row.slices and not row.used_cpus:
         return line(Span("○ free", "idle"))
-    return line(Span("◉ full", "tight") if _full(row) else Span("◐ in use", "running"))
+    return line(Span("◉ full", MUTED) if _full(row) else Span("◐ in use", "running"))
 
 
 def _full(row: NodeRow) -> bool:
@@ -65,7 +66,7 @@ def _fraction(used: float, total: float, text: str, digits: int) -> Line:
     if not total:
         return line(Span(NOTHING.rjust(digits), MUTED))
     part = used / total
-    return (Span(f"{text:>{digits}} "), *bar(part, BAR_COLUMNS, "tight" if part >= FULL else "running"))
+    return (Span(f"{text:>{digits}} "), *bar(part, BAR_COLUMNS, "running"))
 
 
 def _cpus(row: NodeRow, _: Chosen) -> Line:
@@ -90,7 +91,21 @@ def _model(row: NodeRow, _: Chosen) -> Line:
 def _usage(row: NodeRow, _: Chosen) -> Line:
     if row.node.state is not NodeState.UP and not row.slices:
         return line(Span(safe(row.node.state_reason), "drained"))
-    return line(safe("  ".join(map(usage_entry, row.slices))))
+    return line(safe("  ".join(_entries(row))))
+
+
+def _entries(row: NodeRow) -> Iterator[str]:
+    """`1(1):app` for a slice, `2:app` for a whole card, `3–6:app` for whole cards of one job side by side."""
+    for _, group in groupby(enumerate(row.slices), key=_run):
+        uses = [use for _, use in group]
+        first, last = uses[0], uses[-1]
+        yield f"{first.card + 1}–{last.card + 1}:{first.name}" if len(uses) > 1 else usage_entry(first)
+
+
+def _run(numbered: tuple[int, SliceUse]) -> tuple[object, ...]:
+    """Equal for whole cards of one job whose numbers follow each other."""
+    number, use = numbered
+    return (use.job, use.name, use.card - number) if use.slot is None and use.milli == WHOLE_CARD else (number,)
 
 
 def _system(row: NodeRow, _: Chosen) -> Line:

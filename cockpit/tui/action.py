@@ -78,7 +78,7 @@ needs_kept = _each(lambda row: row.held_until is not None, "no container of it i
 needs_over = _each(lambda row: row.ended_at is not None, "cancel it first")
 needs_container = _each(
     lambda row: row.held_until is not None or row.state is JobState.RUNNING,
-    "a container can be entered while it runs or is kept",
+    "only what runs or is kept can be entered",
 )
 
 

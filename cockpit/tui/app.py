@@ -288,6 +288,8 @@ class CockpitApp(Face):
             try:
                 await self._ask()
                 self._is_fresh()
+            except RequestRefused:  # an answer all the same: the job under the cursor has just gone
+                self._is_fresh()
             except CockpitError as error:
                 self._is_stale(error)
             self.main_screen.draw()

@@ -18,8 +18,9 @@ VI_WORDS = {"q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 
 
 def completions(app: Face) -> Sequence[str]:
-    """What Tab completes."""
-    return [*(command_name(action.id) for action in ACTIONS), *(f"theme {name}" for name in app.themes), "filter "]
+    """What Tab completes; the shortest of several."""
+    names = sorted((command_name(action.id) for action in ACTIONS), key=len)
+    return [*names, *(f"theme {name}" for name in app.themes)]
 
 
 def run_command(app: Face, text: str) -> None:

@@ -38,7 +38,8 @@ async def new_job(app: Face) -> None:
 async def clone_job(app: Face) -> None:
     """The job's own spec in $EDITOR, under a free name."""
     from cockpit.formats.specfile import spec_as_yaml
-    from cockpit.tui.editing import cloned, submit_edited
+    from cockpit.headless.editor import cloned
+    from cockpit.tui.editing import submit_edited
 
     (row, *_) = app.chosen_rows()
     spec = (await app.backend.job(row.id)).job.spec

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.headless.editor import in_editor, with_errors, without_errors
 from cockpit.present.refusals import refusal_text
-from cockpit.present.safe import safe_lines
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,9 +15,6 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
-
-ERROR_MARK = "#! "
-SUFFIX = ".yaml"
 
 TEMPLATE = """\
 # Save and leave to submit; leave without saving to do nothing. Paths begin in {folder}
@@ -41,14 +32,6 @@ terminal: true                     # keep the container for a look inside when i
 def template() -> str:
     """A first job file."""
     return TEMPLATE.format(folder=Path.cwd())
-
-
-def cloned(spec: JobSpec, taken: set[str]) -> JobSpec:
-    """The same under a name that no job has: `bert`, `bert-2`, `bert-3` …"""
-    stem = spec.name.rsplit("-", 1)[0] if spec.name.rsplit("-", 1)[-1].isdigit() else spec.name
-    names = (f"{stem[:58]}-{number}" for number in range(2, len(taken) + 3))
-    free = next(name for name in names if name not in taken)
-    return msgspec.structs.replace(spec, name=free, hold=False)
 
 
 async def submit_edited(app: Face, text: str) -> None:
@@ -81,11 +64,11 @@ async def _until_accepted(app: Face, text: str, act: Callable[[list[JobSpec]], A
             app.notify("nothing was changed, nothing was done")
             return
         try:
-            app.notify(await act(app.read_jobs("the job file", _without_errors(edited), str(Path.cwd()))))
+            app.notify(await act(app.read_jobs("the job file", without_errors(edited), str(Path.cwd()))))
         except SpecErrors as wrong:
-            text = _with_errors(edited, str(wrong))
+            text = with_errors(edited, str(wrong))
         except RequestRefused as no:
-            text = _with_errors(edited, refusal_text(no.refusal, app.now()))
+            text = with_errors(edited, refusal_text(no.refusal, app.now()))
         else:
             return
 
@@ -93,24 +76,5 @@ async def _until_accepted(app: Face, text: str, act: Callable[[list[JobSpec]], A
 def _in_editor(app: Face, text: str) -> str | None:
     """What the person made of it; None when it was left as it was."""
     app.check_terminal()
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, prefix="cockpit-", encoding="utf-8", delete=False) as file:
-        file.write(text)
-    try:
-        with app.suspend():
-            done = subprocess.run([*editor, file.name], check=False)
-        edited = Path(file.name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise CockpitError(f"The editor {editor[0]!r} cannot be run: {error.strerror}. Set EDITOR to one.") from error
-    finally:
-        Path(file.name).unlink(missing_ok=True)
-    return None if done.returncode or edited == text else edited
-
-
-def _with_errors(text: str, errors: str) -> str:
-    marked = "".join(f"{ERROR_MARK}{line}\n" for line in safe_lines(errors).splitlines())
-    return marked + _without_errors(text)
-
-
-def _without_errors(text: str) -> str:
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(ERROR_MARK))
+    with app.suspend():
+        return in_editor(text)

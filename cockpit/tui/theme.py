@@ -40,7 +40,10 @@ class RoleTheme:
         self._styles = {role: Style(color=_rich(colour)) for role, colour in self.colours.items()}
         self._styles["strong"] += Style(bold=True)
         self._styles["accent"] += Style(bold=True)
-        self._styles["bright"] = Style(color=_rich(self.colours["strong"]), bold=True, underline=False)
+        self._styles["bright"] = self._styles["strong"]
+        if self.ansi:
+            self._styles |= dict.fromkeys(("muted", "unknown", "free"), Style(dim=True))
+        self._drawn: dict[tuple[str, str], Style] = {}
 
     @property
     def ansi(self) -> bool:
@@ -50,6 +53,18 @@ class RoleTheme:
     def style(self, role: str) -> Style:
         """How a span of this role is drawn; an unknown role is plain text."""
         return self._styles.get(role) or self._styles["text"]
+
+    def on(self, surface: str, role: str) -> Style:
+        """A span of this role on a surface. Where the terminal's own colours are all there is, the cursor's row is
+        reversed: no other ground can be read on every terminal.
+        """
+        drawn = self._drawn.get((surface, role))
+        if drawn is None:
+            style = self.style(role)
+            reversed_row = self.ansi and surface == "cursor"
+            drawn = Style(reverse=True, bold=style.bold) if reversed_row else style + self.background(surface)
+            self._drawn[surface, role] = drawn
+        return drawn
 
     def background(self, name: str) -> Style:
         """A surface (`background`, `panel`, `cursor`, `marked`) as the ground of drawn text."""

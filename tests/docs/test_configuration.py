@@ -13,6 +13,8 @@ from cockpit.formats.clusterfile import cluster_nodes, cluster_schema
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node
+from cockpit.tui.keymap import with_keys
+from cockpit.tui.theme import load_themes
 
 PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text()
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -40,9 +42,15 @@ def test_every_field_of_cluster_toml_is_listed() -> None:
 
 
 def test_the_examples_are_read(tmp_path: Path) -> None:
-    settings, machine, nodes = EXAMPLES
+    settings, keys, theme, machine, nodes = EXAMPLES
     (tmp_path / "config.toml").write_text(settings)
     assert load_settings(env={}, files=[tmp_path / "config.toml"]).hold_window_seconds == 8 * 3600
+    (tmp_path / "config.toml").write_text(keys)
+    read = load_settings(env={}, files=[tmp_path / "config.toml"])
+    assert {action.id: action.keys for action in with_keys(read.keys)}["cancel"] == ("D",)
+    (tmp_path / "themes").mkdir()
+    (tmp_path / "themes/paper.toml").write_text(theme)
+    assert read.theme in load_themes(tmp_path / "themes")
     (box,) = cluster_nodes(MACHINE, machine)
     assert (len(box.cards), {card.slices for card in box.cards}) == (8, {4})
     assert [len(node.cards) for node in cluster_nodes(MACHINE, nodes)] == [4, 4]

@@ -76,6 +76,12 @@ class MemoryBackend:
     async def release(self, job: JobId) -> None:
         self._act("release", job)
 
+    async def edit(self, job: JobId, spec: JobSpec) -> None:
+        self._act("edit", job, spec)
+
+    async def delete(self, job: JobId) -> None:
+        self._act("delete", job)
+
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         self.asked.append(("wait", job, timeout_seconds))
         return self.ended[job]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.opening import app_for
 from cockpit.tui.play import Player
+from cockpit.tui.widgets.table import CURSOR_SIGN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Generator
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from cockpit.tui.opening import Session
 
 PATIENCE_SECONDS = 10
-CURSOR = "▌"
 
 
 class Cockpit:
@@ -82,7 +82,7 @@ class Cockpit:
 
 
 def under_cursor(screen: str) -> str:
-    return next((line for line in screen.splitlines() if line.startswith(CURSOR)), "")
+    return next((line for line in screen.splitlines() if line.startswith(CURSOR_SIGN)), "")
 
 
 def column(screen: str, title: str) -> list[str]:
@@ -106,6 +106,6 @@ async def at_the_cockpit(session: Session, size: tuple[int, int] = (120, 40), **
 def story_app(session: Session, **outside: Any) -> CockpitApp:
     """It hands over a terminal that is not there: its editors are scripts."""
     app = CockpitApp(session.backend, replace(app_for(session, {}).outside, **outside))
-    app.check_terminal = lambda: None  # type: ignore[method-assign]
-    app.suspend = nullcontext  # type: ignore[method-assign,assignment]
+    app.check_terminal = lambda: None  # type: ignore[method-assign]  # no terminal here
+    app.suspend = nullcontext  # type: ignore[method-assign,assignment]  # likewise
     return app

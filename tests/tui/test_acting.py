@@ -53,9 +53,9 @@ async def test_several_are_deleted_at_once_and_counted_first() -> None:
 async def test_a_hold_is_extended_and_ended() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("j").stands_on("held 3:").press("+").sees("held 5:")
-        await cockpit.press("-").sees("End the hold").press("Enter").stands_on("held 5:")
-        await cockpit.press("-").sees("End the hold").press("y").misses("held 5:").sees("✗ error")
+        await cockpit.press("j").stands_on("kept 3:").press("+").sees("kept 5:")
+        await cockpit.press("-").sees("End the hold").press("Enter").stands_on("kept 5:")
+        await cockpit.press("-").sees("End the hold").press("y").misses("kept 5:").sees("✗ error")
 
 
 @pytest.mark.req("UI-20")
@@ -63,9 +63,9 @@ async def test_what_cannot_be_done_says_why() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("e").sees("Job 1 is running")
-        await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has already ended")
-        await cockpit.press("s").sees("Job 3 is succeeded").press("+").sees("no kept container")
-        await cockpit.press("k", "k", "X").sees("Job 1 is running; cancel it first")
+        await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has ended (succeeded)")
+        await cockpit.press("s").sees("only what runs or is kept").press("+").sees("no container of it is kept")
+        await cockpit.press("k", "k", "X").sees("Job 1 is running: cancel it first")
 
 
 @pytest.mark.req("UI-28")

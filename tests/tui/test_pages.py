@@ -92,7 +92,7 @@ async def test_a_key_for_two_actions_and_an_unknown_action_are_refused() -> None
 async def test_the_command_line_completes_with_tab_and_names_what_it_does_not_know() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press(":").type("nod").press("Tab", "Enter").stands_on("n01")
+        await cockpit.press(":").type("nodes").press("Tab", "Enter").stands_on("n01")
         await cockpit.press(":").type("jobs").press("Enter").stands_on("train")
         await cockpit.press(":").type("frobnicate").press("Enter").sees("frobnicate").stands_on("train")
         await cockpit.press(":").type("cancel").press("Enter").sees("Stop job 1").press("Esc")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
+from cockpit.tui.widgets.table import CURSOR_SIGN, MARK_SIGN
 from tests.tui.driver import column, under_cursor
 from tests.tui.lab import ALICE, a_lab, job, the_lab
 
@@ -33,7 +34,11 @@ async def test_every_job_with_its_state_in_a_word_and_the_cluster_in_figures() -
 @pytest.mark.req("UI-02")
 async def test_the_panel_answers_for_the_job_under_the_cursor() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.sees("1 train  runs on n0").press("j").sees("2 broken  exit 3", "kept for a look inside")
+        await (
+            lab.cockpit.sees("1 train  runs on n0")
+            .press("j")
+            .sees("2 broken  ended with exit 3.", "kept until", "s look inside")
+        )
         await lab.cockpit.press("G", "k").sees("6 eval  waits for", "in the queue", "asks for 1 node")
 
 
@@ -109,7 +114,7 @@ async def test_cursor_marks_and_scroll_follow_their_jobs_while_others_come_and_g
         screen = await cockpit.sees("59 running").stands_on("job-38")
         assert screen.splitlines().index(under_cursor(screen)) == line
         marked = next(each for each in screen.splitlines() if "job-39 " in each)
-        assert marked.startswith("◆")
+        assert marked.startswith(MARK_SIGN)
         for ended in range(1, 6):
             await lab.backend.cancel(ended)
         await cockpit.sees("54 running")
@@ -118,7 +123,7 @@ async def test_cursor_marks_and_scroll_follow_their_jobs_while_others_come_and_g
         screen = await cockpit.stands_on("job-38")
         assert screen.splitlines().index(under_cursor(screen)) == line
         screen = await cockpit.press(">", ">", "=").stands_on("job-38")
-        assert any(each.startswith("◆") and "job-39 " in each for each in screen.splitlines())
+        assert any(each.startswith(MARK_SIGN) and "job-39 " in each for each in screen.splitlines())
 
 
 @pytest.mark.req("UI-23")
@@ -134,11 +139,11 @@ async def test_marks_and_ranges_are_counted_and_esc_takes_them_back() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         screen = await cockpit.press("g", "Space").stands_on("broken").press("j", "j", "V")
-        assert sum(line.startswith(("◆", "▌")) for line in screen.splitlines()) == 4
+        assert sum(line.startswith((MARK_SIGN, CURSOR_SIGN)) for line in screen.splitlines()) == 4
         await cockpit.press("Esc", "g", "Space", "x").sees("Stop job 1").press("Esc")
         await cockpit.press("Esc", "G", "Space", "k", "k", "V", "x").sees("Stop 3 jobs").press("n", "Esc")
         screen = await cockpit.misses("Stop")
-        assert "◆" not in screen
+        assert MARK_SIGN not in screen
 
 
 @pytest.mark.req("UI-24")

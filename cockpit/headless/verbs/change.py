@@ -1,4 +1,4 @@
-"""`cockpit cancel`, `hold`, `release`: the acts that change what a job does next."""
+"""`cockpit cancel`, `hold`, `release`, `delete`: the acts that change what becomes of a job."""
 
 from __future__ import annotations
 
@@ -26,10 +26,23 @@ def cancel_arguments(parser: ArgumentParser) -> None:
 
 async def run_cancel(call: Call) -> int:
     ids = [ref.job for ref in call.args.jobs]
-    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(ids)):
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(ids, "Cancel")):
         return ExitCode.DECLINED
     grace = 0 if call.args.now else None
     return await each(call, lambda job: call.backend.cancel(job, grace_seconds=grace), "cancelled")
+
+
+def delete_arguments(parser: ArgumentParser) -> None:
+    arguments(parser)
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+async def run_delete(call: Call) -> int:
+    """What is kept of them goes; accounting remembers them."""
+    ids = [ref.job for ref in call.args.jobs]
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(ids, "Delete")):
+        return ExitCode.DECLINED
+    return await each(call, call.backend.delete, "deleted")
 
 
 async def run_hold(call: Call) -> int:
@@ -54,11 +67,12 @@ async def each(call: Call, act: Callable[[JobId], Awaitable[None]], done: str) -
     return code
 
 
-def _question(ids: list[JobId]) -> str:
+def _question(ids: list[JobId], verb: str) -> str:
     named = str(ids[0]) if len(ids) == 1 else f"{counted(len(ids), 'job')} ({', '.join(map(str, ids))})"
-    return f"Cancel {named}?"
+    return f"{verb} {named}?"
 
 
 CANCEL = Verb(cancel_arguments, run_cancel, ("cockpit cancel 4711", "cockpit cancel 4711 4712 --now --yes"))
 HOLD = Verb(arguments, run_hold, ("cockpit hold 4720",))
 RELEASE = Verb(arguments, run_release, ("cockpit release 4720 4721",))
+DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))

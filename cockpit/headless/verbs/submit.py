@@ -51,14 +51,13 @@ def read_files(call: Call) -> tuple[list[JobSpec], list[str]]:
     errors: list[str] = []
     for file in call.args.files:
         try:
-            found = _read_file(file, call)
+            found = call.services.read_jobs(*read_text(file, call))
         except SpecErrors as wrong:
             errors += wrong.errors
         else:
             specs += found
-            places += (
-                [_source(file)] if len(found) == 1 else [f"{_source(file)}: job {n + 1}" for n in range(len(found))]
-            )
+            source = source_of(file)
+            places += [source] if len(found) == 1 else [f"{source}: job {n + 1}" for n in range(len(found))]
     if errors:
         raise SpecErrors(errors)
     return specs, places
@@ -77,16 +76,18 @@ def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
     return Refusal(refusal.kind, "\n".join(lines), tuple((led(path), reason) for path, reason in refusal.reasons))
 
 
-def _source(file: str) -> str:
+def source_of(file: str) -> str:
+    """What errors name it by."""
     return "stdin" if file == STDIN else file
 
 
-def _read_file(file: str, call: Call) -> list[JobSpec]:
-    source = _source(file)
+def read_text(file: str, call: Call) -> tuple[str, str, str]:
+    """Its source, its text, and the folder where its paths begin. Raises `SpecErrors`."""
+    source = source_of(file)
     folder = Path.cwd() if file == STDIN else Path(file).absolute().parent
     try:
         data = call.streams.stdin.read() if file == STDIN else Path(file).read_bytes()
-        return call.services.read_jobs(source, data.decode(), str(folder))
+        return source, data.decode(), str(folder)
     except OSError as failed:
         raise SpecErrors([f"{source}: cannot be read: {failed.strerror}"]) from failed
     except UnicodeDecodeError as failed:

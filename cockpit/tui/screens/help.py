@@ -74,6 +74,6 @@ def _group(group: str, entries: Sequence[HelpEntry]) -> Iterator[Line]:
     for entry in entries:
         keys, label = pad(f"  {'  '.join(entry.keys)}", KEYS_ROOM), pad(entry.label, LABEL_ROOM)
         if entry.why_not:
-            yield line(Span(f"{keys}{label}", "unknown"), Span(entry.why_not, MUTED))
+            yield line(Span(f"{keys}{label}", "unknown"), Span(entry.why_not.split(": ", 1)[-1], MUTED))
         else:
             yield line(Span(keys, ACCENT), label, Span(entry.help, MUTED))

@@ -87,6 +87,9 @@ class JobPage(Screen[None]):
             body = self.query_one(LineView)
             body.show(tab_lines(self.tab, self._detail, self.app.around(body.size.width, body.size.height)))
 
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.draw)
+
     def turn(self, step: int) -> None:
         """The next or previous tab."""
         self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])

@@ -109,7 +109,7 @@ class MainScreen(Screen[None]):
 
     def draw(self) -> None:
         """Everything but the rows: they repaint themselves."""
-        if not self.is_mounted:
+        if not (self.is_mounted and self.app.is_running):
             return
         width = self.size.width
         self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])

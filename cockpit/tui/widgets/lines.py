@@ -97,7 +97,8 @@ class LineView(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         theme = self._theme()
         ground = theme.background("background")
-        return strip_of(_at(self._lines, y + self.scroll_offset.y), self.size.width, theme, ground)
+        width = self.scrollable_content_region.width
+        return strip_of(_at(self._lines, y + self.scroll_offset.y), width, theme, ground)
 
     def action_by(self, lines: int) -> None:
         self.follow = False

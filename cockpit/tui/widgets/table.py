@@ -11,7 +11,6 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from rich.segment import Segment
-from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 GAP = 2
 MARGIN = 1
 """Blank columns at the left edge; the cursor's sign stands there."""
-CURSOR_SIGN = "┃"
+CURSOR_SIGN = "▌"
 MARK_SIGN = "◆"
 BRIGHT = "bright"
 BRIGHT_SECONDS = 0.9
@@ -164,18 +163,19 @@ class Table(ScrollView, can_focus=True):
         order = self._rows.order
         width = self.scrollable_content_region.width
         if place >= len(order):
-            return Strip.blank(width, self._ground("background"))
+            return Strip.blank(width, self._theme().on("background", "text"))
         row_id = order[place]
-        return self._strip(row_id, self._cells(row_id)).adjust_cell_length(width, self._row_ground(row_id))
+        ground = self._theme().on(self._row_ground(row_id), "text")
+        return self._strip(row_id, self._cells(row_id)).adjust_cell_length(width, ground)
 
     def header(self) -> Strip:
         """The titles, laid out like the rows."""
-        theme, ground = self._theme(), self._ground("background")
+        theme = self._theme()
         line: list[Span] = [Span(" " * MARGIN)]
         for number, column in enumerate(self._rows.columns(self._row_width)):
             title = Span(column.title, "accent" if column.leads else "muted")
             line += [Span(" " * GAP * (number > 0)), *fitted((title,), column.width, right=column.right)]
-        return Strip([Segment(text, theme.style(role) + ground) for text, role in line])
+        return Strip([Segment(text, theme.on("background", role)) for text, role in line])
 
     def _cells(self, row_id: Hashable) -> tuple[Line, ...]:
         drawn = self._drawn.get(row_id)
@@ -189,12 +189,12 @@ class Table(ScrollView, can_focus=True):
     def _strip(self, row_id: Hashable, cells: tuple[Line, ...]) -> Strip:
         theme, ground = self._theme(), self._row_ground(row_id)
         sign = CURSOR_SIGN if row_id == self.cursor_id else MARK_SIGN if row_id in self.marked else " "
-        segments = [Segment(sign, theme.style("accent") + ground)]
+        segments = [Segment(sign, theme.on(ground, "accent"))]
         for number, cell in enumerate(cells):
             if number:
-                segments.append(Segment(" " * GAP, ground))
+                segments.append(Segment(" " * GAP, theme.on(ground, "text")))
             bright = BRIGHT if (row_id, number) in self._bright else ""
-            segments += [Segment(text, theme.style(bright or role) + ground) for text, role in cell]
+            segments += [Segment(text, theme.on(ground, bright or role)) for text, role in cell]
         return Strip(segments)
 
     def _brighten(self, row_id: Hashable, before: tuple[Line, ...], width: int) -> None:
@@ -212,13 +212,10 @@ class Table(ScrollView, can_focus=True):
             del self._bright[row_id, number]
             self._refresh_row(row_id)
 
-    def _row_ground(self, row_id: Hashable) -> Style:
+    def _row_ground(self, row_id: Hashable) -> str:
         if row_id == self.cursor_id:
-            return self._ground("cursor")
-        return self._ground("marked" if row_id in self.marked else "background")
-
-    def _ground(self, name: str) -> Style:
-        return self._theme().background(name)
+            return "cursor"
+        return "marked" if row_id in self.marked else "background"
 
     def _repaint_cells(self, row_id: Hashable, line: int, before: tuple[Line, ...] | None, width: int) -> None:
         """Ask for a repaint of just the cells that differ from `before`."""

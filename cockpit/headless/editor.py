@@ -1,0 +1,62 @@
+"""A job's file in the person's editor, and what comes back of it. The screen is the editor's meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from cockpit.errors import CockpitError
+from cockpit.model.names import NAME_LENGTH
+from cockpit.model.spec import JobSpec
+from cockpit.present.safe import safe_lines
+
+ERROR_MARK = "#! "
+SUFFIX = ".yaml"
+USUAL = "vi"
+
+
+def chosen_editor() -> str:
+    """`$VISUAL` or `$EDITOR`; empty where the person chose none."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
+def in_editor(text: str) -> str | None:
+    """What the person made of it; None when it was left as it was. Raises `CockpitError` where no editor runs."""
+    editor = shlex.split(chosen_editor() or USUAL)
+    with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, prefix="cockpit-", encoding="utf-8", delete=False) as file:
+        file.write(text)
+    try:
+        done = subprocess.run([*editor, file.name], check=False)
+        edited = Path(file.name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CockpitError(f"The editor {editor[0]!r} cannot be run: {error.strerror}. Set EDITOR to one.") from error
+    except UnicodeDecodeError as error:
+        raise CockpitError("What the editor wrote is not UTF-8; nothing was done.") from error
+    finally:
+        Path(file.name).unlink(missing_ok=True)
+    return None if done.returncode or edited == text else edited
+
+
+def with_errors(text: str, errors: str) -> str:
+    """The text again, what is wrong with it above."""
+    marked = "".join(f"{ERROR_MARK}{line}\n" for line in safe_lines(errors).splitlines())
+    return marked + without_errors(text)
+
+
+def without_errors(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(ERROR_MARK))
+
+
+def cloned(spec: JobSpec, taken: Collection[str]) -> JobSpec:
+    """The same, free to start, under a name that no job has: `bert`, `bert-2`, `bert-3` …"""
+    head, _, number = spec.name.rpartition("-")
+    stem = head if head and number.isdigit() else spec.name
+    endings = (f"-{number}" for number in range(2, len(taken) + 3))
+    names = (f"{stem[: NAME_LENGTH - len(ending)]}{ending}" for ending in endings)
+    return msgspec.structs.replace(spec, name=next(name for name in names if name not in taken), hold=False)

@@ -1,0 +1,127 @@
+"""`cockpit edit` and `clone`: a job's own file with some fields changed, by a file, a pipe, or the person's editor."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.headless.arguments import UsageError, Verb, reference
+from cockpit.headless.editor import chosen_editor, cloned, in_editor, with_errors, without_errors
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.services import Call
+from cockpit.headless.verbs.submit import read_text, source_of
+from cockpit.model.spec import JobSpec
+from cockpit.present.refusals import refusal_text
+from cockpit.present.safe import safe
+
+UNCHANGED = "nothing was changed, nothing was done"
+EDITED_NAME = "the job file"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the job")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="a job file with just the fields that differ; - is stdin"
+    )
+
+
+def clone_arguments(parser: ArgumentParser) -> None:
+    arguments(parser)
+    parser.add_argument("--name", metavar="NAME", help="of the copy; by default the next free one: bert-2, bert-3 …")
+    parser.add_argument("--edit", action="store_true", help="open the copy in $EDITOR first")
+
+
+async def run_edit(call: Call) -> int:
+    """Without a file the whole spec in `$EDITOR`. The job keeps its id and its place."""
+    job = call.args.job.job
+    spec = (await call.backend.job(job)).job.spec
+
+    async def save(new: JobSpec) -> None:
+        await call.backend.edit(job, new)
+        call.streams.line(f"edited {job}")
+
+    if call.args.file is not None:
+        await save(_changed(call, spec))
+        return ExitCode.OK
+    return await _edited(call, spec, save)
+
+
+async def run_clone(call: Call) -> int:
+    spec = (await call.backend.job(call.args.job.job)).job.spec
+    copy = cloned(spec, {row.name for row in await call.backend.jobs()})
+    if call.args.file is not None:
+        copy = _changed(call, copy)
+    if call.args.name is not None:
+        copy = msgspec.structs.replace(copy, name=call.args.name)
+
+    async def submit(new: JobSpec) -> None:
+        (job,) = await call.backend.submit([new])
+        call.streams.line(f"submitted {safe(new.name)} as {job}")
+
+    if call.args.edit:
+        return await _edited(call, copy, submit)
+    await submit(copy)
+    return ExitCode.OK
+
+
+def _changed(call: Call, spec: JobSpec) -> JobSpec:
+    """The spec with the fields of the file in the place of its own. Raises `SpecErrors`."""
+    import json
+
+    from cockpit.formats.jobfile import job_values
+    from cockpit.formats.specfile import spec_as_table
+
+    source, text, folder = read_text(call.args.file, call)
+    fields = job_values(source, text)
+    whole = {**spec_as_table(spec), **fields}
+    (changed,) = call.services.read_jobs(source_of(call.args.file), json.dumps(whole), folder)
+    return changed
+
+
+async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]]) -> int:
+    """In the editor, again and again while a person sits there, until it is accepted or left as it was."""
+    from cockpit.formats.specfile import spec_as_yaml
+
+    if not chosen_editor() and not call.streams.answers:
+        raise UsageError("there is no terminal for an editor; give a FILE with the fields that differ, or set EDITOR")
+    text = spec_as_yaml(spec)
+    while True:
+        call.streams.flush()
+        edited = in_editor(text)
+        if edited is None:
+            call.streams.say(UNCHANGED)
+            return ExitCode.DECLINED
+        try:
+            await act(_the_one(call, without_errors(edited)))
+        except (SpecErrors, RequestRefused) as wrong:
+            if not call.streams.answers:
+                raise
+            text = with_errors(edited, _told(call, wrong))
+        else:
+            return ExitCode.OK
+
+
+def _the_one(call: Call, text: str) -> JobSpec:
+    specs = call.services.read_jobs(EDITED_NAME, text, str(Path.cwd()))
+    if len(specs) != 1:
+        raise SpecErrors([f"{EDITED_NAME}: holds {len(specs)} jobs; one is edited at a time"])
+    return specs[0]
+
+
+def _told(call: Call, wrong: CockpitError) -> str:
+    if isinstance(wrong, RequestRefused):
+        return refusal_text(wrong.refusal, call.streams.now(), call.streams.zone)
+    return str(wrong)
+
+
+EDIT = Verb(arguments, run_edit, ("cockpit edit 4720", "echo 'time_limit: 2h' | cockpit edit 4720 -"), mixed=True)
+CLONE = Verb(
+    clone_arguments,
+    run_clone,
+    ("cockpit clone 4711", "cockpit clone 4711 --name bert-b --edit", "echo 'nodes: 4' | cockpit clone 4711 -"),
+    mixed=True,
+)

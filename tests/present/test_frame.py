@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.present.frame import Key, Standing, key_at, key_row, top_bar, view_at, view_row
+from cockpit.present.spans import Line, Span, line_width
+from tests.doubles.samples import overview
+
+STANDING = Standing(cluster="lab-a", access="rw", user="alice")
+KEYS = [Key("?", "help", action="help"), Key("x", "cancel", False, "cancel"), Key("Enter", "open", action="open")]
+VIEWS = (("1", "Jobs"), ("2", "Nodes"))
+
+
+def text(line: Line) -> str:
+    return "".join(span.text for span in line)
+
+
+@pytest.mark.req("UI-01", "UI-24")
+@pytest.mark.parametrize(
+    ("columns", "right"),
+    [
+        (120, "● 2 running   ◌ 2 queued   ✗ 1 kept   cards 1.5/16 ▇·········"),
+        (74, "● 2   ◌ 2   ✗ 1   cards 1.5/16 ▇·········"),
+        (60, "● 2   ◌ 2   ✗ 1   cards 1.5/16"),
+        (45, "● 2   ◌ 2   ✗ 1"),
+        (30, ""),
+    ],
+)
+def test_the_top_bar_says_less_where_there_is_less_room(columns: int, right: str) -> None:
+    shown = top_bar(STANDING, overview(), columns)
+    assert text(shown).startswith(" cockpit  lab-a  rw · alice")
+    assert text(shown).removeprefix(" cockpit  lab-a  rw · alice").strip() == right
+    assert line_width(shown) <= columns
+
+
+@pytest.mark.req("UI-29")
+def test_stale_data_is_badged_with_reason_and_age_before_any_figure_goes() -> None:
+    stale = STANDING._replace(trouble="The engine does not answer", age="12 s old")
+    assert "⚠ The engine does not answer · 12 s old" in text(top_bar(stale, overview(), 120))
+    assert "⚠ The engine does not answer · 12 s old" in text(top_bar(stale, overview(), 80))
+    assert "⚠ The engine" in text(top_bar(stale, overview(), 50))
+    assert "⚠" not in text(top_bar(STANDING, overview(), 120))
+
+
+def test_read_only_and_the_demo_stand_out() -> None:
+    shown = top_bar(STANDING._replace(access="ro", badge="DEMO 60×"), overview(), 120)
+    assert Span("  ro", "warning") in shown
+    assert Span("  DEMO 60×", "demo") in shown
+
+
+def test_hostile_names_are_harmless() -> None:
+    assert "\x1b" not in text(top_bar(STANDING._replace(cluster="a\x1b[31m"), None, 120))
+
+
+def test_the_view_of_now_stands_out_and_the_note_is_cut_to_its_room() -> None:
+    row = view_row(VIEWS, "Nodes", (Span("/ name~bert"),), 60)
+    assert Span("Nodes", "strong") in row
+    assert text(row).endswith("/ name~bert ")
+    narrow = view_row(VIEWS, "Jobs", (Span("/ " + "x" * 90),), 60)
+    assert line_width(narrow) == 60
+    assert "…" in text(narrow)
+
+
+def test_keys_that_do_not_fit_are_left_out_whole() -> None:
+    assert text(key_row(KEYS, 80)) == " ? help  x cancel  Enter open "
+    assert text(key_row(KEYS, 20)) == " ? help  x cancel "
+    assert [span.role for span in key_row(KEYS, 80)] == ["accent", "text", "muted", "muted", "accent", "text"]
+
+
+@pytest.mark.req("UI-26")
+def test_a_click_finds_the_key_or_view_that_is_drawn_there() -> None:
+    shown = text(key_row(KEYS, 80))
+    for key in KEYS:
+        assert key_at(KEYS, shown.index(key.label)) == key.action
+    assert key_at(KEYS, len(shown)) == ""
+    views = text(view_row(VIEWS, "Jobs", (), 80))
+    assert [view_at(VIEWS, views.index(name)) for _, name in VIEWS] == ["Jobs", "Nodes"]
+    assert view_at(VIEWS, 70) == ""

@@ -1,0 +1,157 @@
+"""How the cockpit looks and what it obeys, as a person meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.config.settings import Settings
+from cockpit.errors import SpecErrors
+from cockpit.tui.opening import Look, app_for
+from cockpit.tui.options import Options, face_options
+from tests.tui.lab import a_lab, session_of, the_lab
+
+
+@pytest.mark.req("UI-24")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_ascii_mode_leaves_nothing_else_on_any_screen(size: tuple[int, int]) -> None:
+    async with the_lab(ascii_only=True) as lab:
+        cockpit = lab.cockpit
+        await cockpit.resize(*size).sees("R running", "Q queued")
+        for keys, words in ((("2",), "@ full"), (("?",), "Keys in"), (("Esc", "1", "x"), "Stop job")):
+            screen = await cockpit.press(*keys).sees(words)
+            assert screen.isascii()
+
+
+@pytest.mark.req("UI-20")
+async def test_chosen_keys_act_and_the_bottom_row_and_the_help_follow() -> None:
+    async with the_lab(keys={"cancel": ["D"], "mine": ["M"]}) as lab:
+        cockpit = lab.cockpit
+        await cockpit.sees("D cancel", "M mine").misses("x cancel")
+        await cockpit.press("x").misses("Stop job").press("D").sees("Stop job 1 train?").press("Esc")
+        await cockpit.press("?").sees("Keys in the list of jobs", "  D ", "  M ")
+
+
+@pytest.mark.req("UI-21", "UI-22")
+async def test_a_filter_that_cannot_be_read_says_why_and_keeps_the_text_and_the_rows() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await (
+            cockpit.press("/").type("stat:queued").sees("stat:queued", "jobs have no column stat; did you mean state?")
+        )
+        await cockpit.press("Enter").sees("stat:queued", "did you mean state?")
+        await (
+            cockpit.press("Home", "Right", "Right", "Right", "Right")
+            .type("e")
+            .misses("did you mean")
+            .sees("state:queued")
+        )
+        await cockpit.press("Enter").sees("/ state:queued", "wide").misses("train")
+
+
+@pytest.mark.req("UI-23")
+async def test_after_a_filter_the_cursor_is_where_it_was() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("j", "j").stands_on("done")
+        await lab.cockpit.press("/").type("name:wide").stands_on("wide").press("Esc").stands_on("done")
+
+
+async def test_a_list_that_a_filter_emptied_says_how_to_come_back() -> None:
+    async with the_lab() as lab:
+        screen = await lab.cockpit.press("/").type("name:nobody").press("Enter").sees("No job matches.")
+        assert "Esc  show them all" in screen
+        await lab.cockpit.press("Esc").sees("train")
+
+
+async def test_the_first_run_says_what_to_do_first() -> None:
+    async with a_lab() as lab:
+        await lab.cockpit.sees("No jobs yet.", "n  submit one", "?  help")
+
+
+@pytest.mark.req("UI-25")
+async def test_the_theme_changes_while_one_looks() -> None:
+    async with the_lab() as lab:
+        for name in ("light", "ansi", "dark"):
+            await lab.cockpit.press(":").type(f"theme {name}").press("Enter").sees("train")
+            assert lab.cockpit.app.role_theme().name == name
+        await lab.cockpit.press(":").type("theme drak").press("Enter").sees("no theme drak; did you mean dark?")
+
+
+@pytest.mark.req("UI-26")
+async def test_the_mouse_chooses_rows_views_and_keys() -> None:
+    async with the_lab() as lab:
+        cockpit, pilot = lab.cockpit, lab.cockpit.player._pilot
+        await cockpit.stands_on("train")
+        await pilot.click("#jobs", offset=(10, 4))
+        await cockpit.stands_on("wide")
+        await pilot.click("#views", offset=(13, 0))
+        await cockpit.stands_on("n01")
+        await pilot.click("#views", offset=(4, 0))
+        await cockpit.stands_on("wide")
+        screen = await cockpit
+        await pilot.click("#keys", offset=(screen.splitlines()[-1].index("cancel"), 0))
+        await cockpit.sees("Stop job 5 wide?")
+
+
+@pytest.mark.req("UI-04")
+async def test_enter_on_a_node_shows_its_jobs() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("2").stands_on("n01").press("Enter").sees('/ node:"n01"', "train").misses("wide")
+        await lab.cockpit.press("Esc").sees("wide")
+
+
+@pytest.mark.req("UI-04", "JT-44")
+async def test_nodes_are_judged_against_the_queued_job_under_the_cursor() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("2").sees("◉ full").misses("tight").press("1")
+        await lab.cockpit.press("G", "k").stands_on("eval").sees("place ").press("2").sees("tight")
+
+
+async def test_a_jobs_number_on_the_command_line_goes_there() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press(":").type("5").press("Enter").stands_on("wide")
+        await lab.cockpit.press(":").type("99").press("Enter").sees("Job 99 is not on the list.")
+
+
+async def test_what_changed_is_bright_for_a_moment() -> None:
+    async with the_lab() as lab:
+        table = lab.cockpit.app.main_screen.jobs
+        await lab.cockpit.press("G", "k", "k").stands_on("wide").press("H").sees("held by alice")
+        assert {row for row, _ in table._bright} >= {5}
+        table._bright = dict.fromkeys(table._bright, 0.0)
+        table.tick()
+        assert table._bright == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ([], Options({}, None)),
+        (["--read-only", "--ascii"], Options({"read_only": True, "ascii": True}, None)),
+        (["-c", "lab", "--theme=light"], Options({"cluster": "lab", "theme": "light"}, None)),
+        (["demo", "--seed", "7", "--read-only"], Options({"read_only": True}, ["demo", "--seed", "7"])),
+        (["jobs"], None),
+        (["-c", "lab", "jobs", "--theme", "light"], None),
+        (["demo", "--headless", "jobs"], None),
+        (["--help"], None),
+    ],
+)
+def test_the_command_line_that_opens_the_cockpit(words: list[str], options: Options | None) -> None:
+    assert face_options(words) == options
+
+
+@pytest.mark.req("UI-28", "UI-24")
+async def test_settings_and_environment_reach_the_face(tmp_path: Path) -> None:
+    async with a_lab() as lab:
+        session = session_of(lab.demo)
+        app = app_for(session, {"LANG": "de_DE.ISO-8859-1"}, Look(settings=Settings(read_only=True, theme="light")))
+        assert (app.outside.ascii_only, app.role_theme().name) == (True, "light")
+        assert "read-only" in app.outside.read_only
+        (tmp_path / "themes").mkdir()
+        (tmp_path / "themes/own.toml").write_text('name = "own"\n')
+        assert "own" in app_for(session, {}, Look(settings=Settings(), folder=tmp_path)).themes
+        assert app_for(session, {"NO_COLOR": "1"}).role_theme().ansi
+        assert app_for(session, {"COCKPIT_ASCII": "1"}).outside.ascii_only
+        with pytest.raises(SpecErrors, match="did you mean light"):
+            app_for(session, {"COCKPIT_THEME": "ligth"})
