@@ -77,3 +77,10 @@ def test_painting_can_be_left_to_textual():
             terminal.press("jjj")
             terminal.quiet(SETTLED_SECONDS)
         assert len(tight.written_since(before)) < len(plain.written_since(before))
+
+
+def test_a_terminal_that_is_gone_ends_the_app():
+    with feeder(Wish(rows=200)) as terminal:
+        terminal.paint_after(0, CURSOR_SIGN)
+        terminal.hang_up()
+        terminal.process.wait(timeout=20)
