@@ -28,6 +28,7 @@ from cockpit.tui import theme as themes
 from cockpit.tui.actions import JOB, JOBS, NODES, Situation, command_name
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.face import Face, HelpEntry
+from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.job_rows import JobRows
 from cockpit.tui.keymap import with_keys
 from cockpit.tui.keys import key_name
@@ -250,6 +251,9 @@ class CockpitApp(Face, inherit_bindings=False):
             await self.screen.catch_up()
 
     def _tick(self) -> None:
+        if not self.is_headless and has_hung_up(0):
+            self.exit(0)
+            return
         if self.screen is self.main_screen:
             self.main_screen.table.tick()
             self.main_screen.draw()

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.control import Control
+from rich.segment import Segment
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
 from textual.strip import Strip
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.console import Console, RenderableType
-    from rich.segment import Segment
     from textual.screen import Screen
 
 PLAIN_VARIABLE = "COCKPIT_PLAIN_PAINT"
@@ -91,11 +91,17 @@ class DifferingUpdate(CompositorUpdate):
 
 
 def _chops(update: ChopsUpdate) -> Iterator[tuple[int, list[Piece]]]:
-    """By line, the drawn parts of it that hold something to update."""
-    for y, first, last in update.spans:
-        for (x, strip), end in zip(update.chops[y].items(), update.chop_ends[y], strict=True):
-            if strip is not None and x < last and end > first:
-                yield y, list(_pieces(x, (strip,)))
+    """By line, each drawn part of it that holds something to update: once, however many spans meet in it."""
+    spans = update.spans
+    met = dict.fromkeys((y, x) for y, first, last in spans for x, end in _parts(update, y) if x < last and end > first)
+    for y, x in met:
+        strip = update.chops[y][x]
+        if strip is not None:
+            yield y, list(_pieces(x, (strip,)))
+
+
+def _parts(update: ChopsUpdate, y: int) -> Iterable[tuple[int, int]]:
+    return zip(update.chops[y], update.chop_ends[y], strict=True)
 
 
 def _pieces(x: int, strips: Iterable[Strip]) -> Iterator[Piece]:
@@ -108,13 +114,23 @@ def _pieces(x: int, strips: Iterable[Strip]) -> Iterator[Piece]:
 
 def _written(y: int, pieces: list[Piece], console: Console) -> str:
     """Moves only where a piece does not follow the one before it."""
-    written, at = [], None
-    for start, end, segment in pieces:
-        if start != at:
-            written.append(Control.move_to(start, y).segment.text)
-        written.append(Strip([segment]).render(console))
-        at = end
-    return "".join(written)
+    return "".join(
+        Control.move_to(run[0].start, y).segment.text
+        + Strip(Segment.simplify(piece.segment for piece in run)).render(console)
+        for run in _runs(pieces)
+    )
+
+
+def _runs(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Pieces without a gap."""
+    run: list[Piece] = []
+    for piece in pieces:
+        if run and piece.start != run[-1].end:
+            yield run
+            run = []
+        run.append(piece)
+    if run:
+        yield run
 
 
 def _textual_is_as_expected() -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.bench.bench_headless import cpu_seconds
 from tests.bench.figures import Figures, Peer
 from tests.bench.peer_turm import COMMAND as TURM
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 ROWS, TURM_ROWS = 100_000, 50_000
 KEYS = "jjjkkk" * 20
-CURSOR = "▌"
 SETTLED_SECONDS = 1.5
 IDLE_SECONDS = 5
 TICKS = 10
@@ -61,7 +61,7 @@ def key_to_paint(terminal: Terminal, mark: str) -> list[float]:
 @pytest.fixture(scope="module")
 def crowded() -> Iterator[Terminal]:
     with feeder(Wish(rows=ROWS)) as terminal:
-        terminal.paint_after(0, CURSOR)
+        terminal.paint_after(0, CURSOR_SIGN)
         terminal.quiet(SETTLED_SECONDS)
         yield terminal
 
@@ -70,7 +70,7 @@ def crowded() -> Iterator[Terminal]:
 def test_rows_arrive(figure: Figures, tmp_path: Path, rows: int, words: str):
     note = tmp_path / "report"
     with feeder(Wish(rows=rows, report=str(note))) as terminal:
-        shown = terminal.paint_after(0, CURSOR)
+        shown = terminal.paint_after(0, CURSOR_SIGN)
         terminal.quiet(SETTLED_SECONDS)
         found = report(note)
     figure("PF-12", f"job list ready, {words} jobs", max(shown, *found["taken"]) - found["given"][0])
@@ -79,7 +79,7 @@ def test_rows_arrive(figure: Figures, tmp_path: Path, rows: int, words: str):
 
 
 def test_a_key_while_nothing_else_happens(figure: Figures, crowded: Terminal):
-    figure.spread("PF-13", "key to paint, 100 000 rows, idle", key_to_paint(crowded, CURSOR))
+    figure.spread("PF-13", "key to paint, 100 000 rows, idle", key_to_paint(crowded, CURSOR_SIGN))
 
 
 @pytest.mark.skipif(TURM is None, reason="turm is not installed: its figures are those of another day")
@@ -95,16 +95,16 @@ def test_a_key_in_turm(figure: Figures, tmp_path: Path):
 def test_a_key_while_rows_change(figure: Figures, tmp_path: Path):
     note = tmp_path / "report"
     with feeder(Wish(rows=ROWS, changing=ROWS // 100, report=str(note))) as terminal:
-        terminal.paint_after(0, CURSOR)
+        terminal.paint_after(0, CURSOR_SIGN)
         time.sleep(5)
         note.write_text("")
-        figure.spread("PF-13", "key to paint, 1 % changing", key_to_paint(terminal, CURSOR))
+        figure.spread("PF-13", "key to paint, 1 % changing", key_to_paint(terminal, CURSOR_SIGN))
         figure("PF-13", "longest stall of the screen, 1 % changing", max(report(note)["stall"]))
 
 
 def test_a_tick(figure: Figures):
     with feeder(Wish(rows=1_000, cells=VISIBLE_CELLS // 10)) as terminal:
-        terminal.paint_after(0, CURSOR)
+        terminal.paint_after(0, CURSOR_SIGN)
         time.sleep(2)
         before = perf_counter()
         time.sleep(TICKS)

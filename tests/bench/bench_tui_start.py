@@ -8,20 +8,19 @@ from statistics import median
 
 import pytest
 
+from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.bench.bench_headless import INSTALLED, submit_waiting
 from tests.bench.figures import Figures
 from tests.doubles.terminal import Terminal
 from tests.e2e.cockpit_user import ROOT, a_new_user
 
 ROUNDS = 11
-CURSOR = "▌"
-"""Stands where the first row is shown."""
 
 
 def first_row(env: dict[str, str], *words: str) -> float:
     """Milliseconds."""
     with Terminal([sys.executable, "-c", INSTALLED, *words], env) as terminal:
-        return (terminal.paint_after(0, CURSOR) - terminal.started_at) * 1000
+        return (terminal.paint_after(0, CURSOR_SIGN) - terminal.started_at) * 1000
 
 
 @pytest.mark.real

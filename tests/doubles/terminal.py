@@ -42,6 +42,7 @@ class Terminal:
     ) -> None:
         self.columns, self.lines = columns, lines
         self._fd, theirs = os.openpty()
+        os.set_blocking(self._fd, False)
         self.chunks: list[Chunk] = []
         self._more = threading.Condition()
         self._set_size(columns, lines)
@@ -68,7 +69,13 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         self._reader.join(SECONDS)
-        os.close(self._fd)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """As a window that is closed."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
 
     def press(self, keys: str) -> float:
         """Send what the keys send; when that was."""
@@ -85,10 +92,10 @@ class Terminal:
     def paint_after(self, at: float, mark: str, *, within: float = SECONDS) -> float:
         """When a text had come that was sent after the moment `at`; empty: anything. Raises TimeoutError."""
         wanted, seen = mark.encode(), b""
-        place = 0
+        place, end = 0, perf_counter() + within
         while True:
             with self._more:
-                if not self._more.wait_for(lambda: len(self.chunks) > place, within):  # noqa: B023 - waits here
+                if not self._more.wait_for(lambda: len(self.chunks) > place, end - perf_counter()):  # noqa: B023 - waits here
                     raise TimeoutError(f"{mark!r} never came; the screen shows\n" + "\n".join(self.screen().display))
                 fresh = self.chunks[place:]
             place += len(fresh)
@@ -132,9 +139,11 @@ class Terminal:
     def _read(self) -> None:
         while True:
             try:
-                select.select([self._fd], [], [])
+                select.select([self._fd], [], [], 0.5)
                 data = os.read(self._fd, 65536)
-            except OSError:  # the program has gone
+            except BlockingIOError:
+                continue
+            except (OSError, ValueError):  # the program has gone, or this terminal
                 return
             with self._more:
                 self.chunks.append(Chunk(perf_counter(), data))

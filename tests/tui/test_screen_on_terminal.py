@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.feeder import Wish
 from tests.doubles.terminal import Terminal
 from tests.e2e.cockpit_user import ROOT
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     import pyte
 
-CURSOR = "▌"
 SETTLED_SECONDS = 1.3
 """Longer than the app's tick."""
 WATCHED_SECONDS = 2.5
@@ -38,7 +38,7 @@ def cells(screen: pyte.Screen) -> Sequence[object]:
 @pytest.mark.req("UI-62", "PF-15")
 def test_nothing_is_written_while_nothing_changes():
     with feeder(Wish(rows=200)) as terminal:
-        terminal.paint_after(0, CURSOR)
+        terminal.paint_after(0, CURSOR_SIGN)
         terminal.quiet(SETTLED_SECONDS)
         before = perf_counter()
         with pytest.raises(TimeoutError):
@@ -49,7 +49,7 @@ def test_nothing_is_written_while_nothing_changes():
 @pytest.mark.req("UI-62")
 def test_after_many_small_updates_the_screen_is_the_one_painted_at_once():
     with feeder(Wish(rows=200, cells=30, changes=3)) as terminal:
-        terminal.paint_after(0, CURSOR)
+        terminal.paint_after(0, CURSOR_SIGN)
         for keys in KEYS:
             terminal.press(keys)
             terminal.quiet(0.2)
@@ -69,7 +69,7 @@ def test_after_many_small_updates_the_screen_is_the_one_painted_at_once():
 def test_painting_can_be_left_to_textual():
     with feeder(Wish(rows=200), COCKPIT_PLAIN_PAINT="1") as plain, feeder(Wish(rows=200)) as tight:
         for terminal in (plain, tight):
-            terminal.paint_after(0, CURSOR)
+            terminal.paint_after(0, CURSOR_SIGN)
             terminal.quiet(SETTLED_SECONDS)
         assert plain.screen().display == tight.screen().display
         before = perf_counter()
@@ -77,3 +77,10 @@ def test_painting_can_be_left_to_textual():
             terminal.press("jjj")
             terminal.quiet(SETTLED_SECONDS)
         assert len(tight.written_since(before)) < len(plain.written_since(before))
+
+
+def test_a_terminal_that_is_gone_ends_the_app():
+    with feeder(Wish(rows=200)) as terminal:
+        terminal.paint_after(0, CURSOR_SIGN)
+        terminal.hang_up()
+        terminal.process.wait(timeout=20)

@@ -28,6 +28,7 @@ class Entry(Input):
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id, compact=True)
+        self.cursor_blink = False  # nothing blinks, and nothing is written while nothing changes
         self.kind = FILTER
         self.display = False
 
