@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ PROMPT = "outside>"
 
 
 class Tmux:
-    """One window with a shell in it."""
+    """One window with a shell in it, which knows of nothing but `env`: no COLUMNS of whoever runs the tests."""
 
     def __init__(self, folder: Path, env: Mapping[str, str], *, columns: int = 120, rows: int = 40) -> None:
         self._socket = folder / "tmux"
@@ -27,7 +26,16 @@ class Tmux:
         start.write_text(f"PS1='{PROMPT} '\n")
         inside = {**env, "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
         variables = [word for name, value in inside.items() for word in ("-e", f"{name}={value}")]
-        self._run("-f", "/dev/null", "new-session", "-d", *size, *variables, f"exec bash --rcfile {start}", env={**os.environ, **inside})
+        self._run(
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            *size,
+            *variables,
+            f"exec bash --rcfile {start}",
+            env=inside,
+        )
         for option, value in (("escape-time", "0"), ("default-terminal", "tmux-256color"), ("window-size", "manual")):
             self._run("set-option", "-g", option, value)
         self._run("pipe-pane", f"cat >> {self._raw}")
