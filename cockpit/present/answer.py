@@ -15,10 +15,11 @@ from cockpit.model.view import JobDetail, JobRow
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
+from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import reason_clauses
-from cockpit.present.safe import safe, safe_lines
+from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
@@ -209,5 +210,5 @@ def _tail(detail: JobDetail | None, around: Around) -> Iterator[Line]:
     if detail is None or not detail.log_tail.strip():
         return
     room = min(MOST_TAIL, max(1, around.lines - 4))
-    for text in safe_lines(detail.log_tail).rstrip("\n").split("\n")[-room:]:
+    for text in log_lines(detail.log_tail.rstrip("\n"))[-room:]:
         yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

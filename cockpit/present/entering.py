@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cockpit.present.events import exit_sentence
+from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
-from cockpit.present.safe import safe, safe_lines
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from cockpit.model.view import JobDetail
@@ -32,7 +33,7 @@ def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> 
     if notice:
         yield notice
     if detail.log_tail.strip() and detail.row.ended_at is not None:
-        for number, text in enumerate(safe_lines(detail.log_tail).strip("\n").split("\n")[-LAST_LINES:]):
+        for number, text in enumerate(log_lines(detail.log_tail.strip("\n"))[-LAST_LINES:]):
             yield f"{LABEL if number == 0 else ' ' * len(LABEL)}{text}"
 
 

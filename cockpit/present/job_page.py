@@ -12,9 +12,10 @@ from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence, exit_sentence
+from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
-from cockpit.present.safe import safe, safe_lines
+from cockpit.present.safe import safe
 from cockpit.present.states import GLYPHS, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 
@@ -96,7 +97,7 @@ def kept(detail: JobDetail, context: Context) -> Iterator[str]:
 def last_lines(detail: JobDetail) -> Iterator[str]:
     if detail.log_tail.strip():
         yield "Last lines"
-        yield from (f"  {line}" for line in safe_lines(detail.log_tail).rstrip("\n").split("\n"))
+        yield from (f"  {line}" for line in log_lines(detail.log_tail.rstrip("\n")))
 
 
 def events(detail: JobDetail, context: Context) -> Iterator[str]:

@@ -6,17 +6,16 @@ import json
 import os
 import pty
 import select
-import shlex
 import tempfile
 import time
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.cockpit_user import CockpitUser
-from tests.hostile import HOSTILE, LONG, UNSEEN
+from tests.e2e.hostile_jobs import EVIL, SAYABLE, a_hostile_job, obeyed
+from tests.hostile import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,24 +23,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
-SAYABLE = {what: text for what, text in HOSTILE.items() if "surrogate" not in what and what != "nul"}
-"""What a path, an argument or a variable can hold."""
-SHORT = {what: text for what, text in SAYABLE.items() if what not in LONG}
-OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-UNDRAWN = set("\u115f\u1160\u3164\uffa0\u034f\U000e0100")
-EVIL = "".join(text for what, text in UNSEEN.items() if what in SHORT)
-"""All that draws nothing or moves something, in one word."""
-EVIL_NAME = EVIL.replace("/", "")
-"""The same as the name of a file or folder."""
-
 FORMS = ("table", "wide", "csv", "json", "jsonl")
 LISTS = (("jobs",), ("jobs", "--all"), ("nodes",), ("holds",), ("events",), ("job", "{job}"), ("engine", "status"))
 
 
 def harmful(data: bytes, spared: str = "\n") -> set[str]:
     """Characters in a command's output that a terminal would obey or not draw. The bytes must be UTF-8."""
-    chars = set(data.decode("utf-8", "strict")) - set(spared)
-    return {char for char in chars if unicodedata.category(char) in OBEYED or char in UNDRAWN}
+    return obeyed(data.decode("utf-8", "strict"), spared)
 
 
 def assert_harmless(done: CompletedProcess[bytes], *, spared: str = "\n") -> None:
@@ -61,31 +49,7 @@ def user() -> Iterator[CockpitUser]:
 
 @pytest.fixture(scope="module")
 def job(user: CockpitUser) -> str:
-    """Failed, kept, and full of hostile text: in its command, paths, environment and output; beside others like it."""
-    lines = [
-        {
-            "name": f"hostile-{number}",
-            "command": f"true {shlex.quote(text)}",
-            "output": str(user.work / f"out-{text[:60]}".replace("/", "-")),
-            "env": {"TEXT": text},
-            "hold": True,
-        }
-        for number, text in enumerate(SHORT.values())
-    ]
-    user.ok("submit", str(user.write("hostile.json", json.dumps(lines))))
-    (user.work / f"data-{EVIL_NAME}").mkdir()
-    script = "cat /workspace/volume/d/printed; cat /workspace/volume/d/printed >&2; exit 3"
-    (user.work / f"data-{EVIL_NAME}" / "printed").write_text("\n".join(SAYABLE.values()))
-    failed = user.submit(
-        script,
-        name="failed",
-        terminal=True,
-        volumes=[{"name": "d", "path": str(user.work / f"data-{EVIL_NAME}")}],
-        env={"EVIL": EVIL},
-    )
-    assert user.wait(failed) == 3
-    user.run("shell", failed, "--", "true", EVIL)
-    return failed
+    return a_hostile_job(user)
 
 
 @pytest.mark.req("TR-05", "UI-40")

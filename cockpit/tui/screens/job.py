@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -13,11 +13,13 @@ from cockpit.errors import CockpitError
 from cockpit.model.asking import LogRequest, LogStream
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job_tabs import TABS, head_line, tab_lines
-from cockpit.present.safe import LogText
+from cockpit.present.log_lines import LogLines
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from textual.app import ComposeResult
 
     from cockpit.model.ids import JobId
@@ -145,9 +147,9 @@ class JobPage(Screen[None]):
         return bool((await self.app.backend.logs(request)).data)
 
     async def _follow_log(self) -> None:
-        text, self._log_end = LogText(), TAIL_BYTES
-        self._log = []
-        self._show_log("")
+        lines, self._log_end = LogLines(), TAIL_BYTES
+        self._log = [line("")]
+        self._show_log([""])
         while True:
             request = LogRequest(job=self.job, stream=self._stream, offset=self._log_end, wait=True)
             try:
@@ -155,20 +157,14 @@ class JobPage(Screen[None]):
             except CockpitError as error:
                 self.app.notify(str(error), severity="warning", markup=False)
                 return
-            self._show_log(text.feed(chunk.data))
+            self._show_log(lines.feed(chunk.data))
             self._log_end = chunk.offset + len(chunk.data)
             if chunk.ended:
                 return
 
-    def _show_log(self, more: str) -> None:
-        """Add text; what came without a line's end is continued."""
-        pieces = more.split("\n")
-        if self._log and pieces[0]:
-            last: Any = self._log.pop()
-            pieces[0] = last[0].text + pieces[0]
-        elif self._log:
-            pieces = pieces[1:] if pieces == [""] else pieces
-        self._log += [line(piece.rsplit("\r", 1)[-1]) for piece in pieces]
+    def _show_log(self, fresh: Iterable[str]) -> None:
+        """The first takes the place of the line that was last."""
+        self._log[-1:] = map(line, fresh)
         del self._log[:-KEPT_LINES]
         empty = not any(each[0].text for each in self._log)
         shown = [line(Span(f" nothing on {self._stream} yet", MUTED))] if empty else self._log
