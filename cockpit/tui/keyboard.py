@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 ROUNDS = 2
-"""Along the way of a key: it acts at the end of the first, what it made widgets tell each other is over with the next."""
+"""Along the way of a key: it acts at the end of the first; what widgets tell each other then is over with the next."""
 LOST_SECONDS = 0.5
 """The widget that a key went to may have gone with it; the next key does not wait for longer."""
 

@@ -27,7 +27,16 @@ class Tmux:
         start.write_text(f"PS1='{PROMPT} '\n")
         inside = {**env, "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
         variables = [word for name, value in inside.items() for word in ("-e", f"{name}={value}")]
-        self._run("-f", "/dev/null", "new-session", "-d", *size, *variables, f"exec bash --rcfile {start}", env={**os.environ, **inside})
+        self._run(
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            *size,
+            *variables,
+            f"exec bash --rcfile {start}",
+            env={**os.environ, **inside},
+        )
         for option, value in (("escape-time", "0"), ("default-terminal", "tmux-256color"), ("window-size", "manual")):
             self._run("set-option", "-g", option, value)
         self._run("pipe-pane", f"cat >> {self._raw}")
