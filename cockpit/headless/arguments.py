@@ -115,7 +115,8 @@ def usage() -> str:
     room = max(map(len, VERBS)) + 2
     verbs = "\n".join(f"  {name:<{room}}{summary}" for name, (_, _, summary) in VERBS.items())
     return (
-        "usage: cockpit [-c CLUSTER] VERB …\n\n"
+        "usage: cockpit [-c CLUSTER] [--read-only] [--ascii] [--theme NAME]   opens the cockpit in a terminal\n"
+        "       cockpit [-c CLUSTER] VERB …\n\n"
         f"{verbs}\n\n"
         "Help of a verb: cockpit VERB --help\n\n"
         "examples:\n"

@@ -86,7 +86,7 @@ def _keyed(key: str, op: str, value: str, table: Table) -> Mask:
         hint = nearest(key, table.names())
         raise FilterError(
             f"filter: {table.name} have no column {safe(key)}"
-            + (f"; did you mean {hint}?" if hint else "")
+            + (f"; did you mean {hint}?" if hint else ".")
             + f" Columns: {', '.join(column.id for column in table.columns + table.keys)}."
         )
     if op == "~":

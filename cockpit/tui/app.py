@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
+from textual.widgets import Input
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.ids import JobId
@@ -38,7 +39,7 @@ from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.widgets.table import MARGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from textual.screen import Screen
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
+EAGER = frozenset({"filter", "command"})
+"""Actions whose key is obeyed before the next one is looked at: what follows is meant for the line that they open."""
 TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
@@ -75,7 +78,7 @@ class Outside:
     ascii_only: bool = False
 
 
-class CockpitApp(Face):
+class CockpitApp(Face, inherit_bindings=False):
     """One cockpit over one backend."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
@@ -106,8 +109,9 @@ class CockpitApp(Face):
         self._trouble = ""
         self._wanted = asyncio.Event()
         self.main_screen = MainScreen()
+        self._eager = {key for action in self.actions if action.id in EAGER for key in action.keys}
         for key in {key for action in self.actions for key in action.keys}:
-            self.bind(key, f"press('{key}')", show=False)
+            self._bindings.bind(key, f"press('{key}')", show=False, priority=key in self._eager)
 
     # What is known
 
@@ -327,6 +331,11 @@ class CockpitApp(Face):
 
     # Acting
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What is typed into a line, or while something is asked, is no key of the cockpit's."""
+        eager = action == "press" and parameters[0] in self._eager
+        return not (eager and (isinstance(self.focused, Input) or self.screen.is_modal))
+
     def action_press(self, key: str) -> None:
         """A key may do one thing in this view and another in that."""
         meant = [action for action in self.actions if key in action.keys]
@@ -338,20 +347,29 @@ class CockpitApp(Face):
         action = next(each for each in self.actions if each.id == action_id)
         refusal = action.refusal(self.situation())
         if refusal:
+            self.clear_notifications()
             self.notify(refusal, severity="warning", markup=False)
             return
-        self.run_worker(self._perform(action.run), name=action_id, group="deeds")
-
-    async def _perform(self, run: Callable[[CockpitApp], Any]) -> None:
         try:
-            done = run(self)
-            if done is not None:
-                await done
-        except RequestRefused as no:
-            self.notify(refusal_text(no.refusal, self.now()), severity="warning", markup=False)
+            done = action.run(self)
         except CockpitError as error:
-            self.notify(str(error), severity="error", markup=False)
+            self._tell(error)
+        else:
+            if done is not None:
+                self.run_worker(self._finish(done), name=action_id, group="deeds")
+
+    async def _finish(self, done: Awaitable[None]) -> None:
+        try:
+            await done
+        except CockpitError as error:
+            self._tell(error)
         self.wake()
+
+    def _tell(self, error: CockpitError) -> None:
+        if isinstance(error, RequestRefused):
+            self.notify(refusal_text(error.refusal, self.now()), severity="warning", markup=False)
+        else:
+            self.notify(str(error), severity="error", markup=False)
 
     def run_command(self, text: str) -> None:
         """What was typed on the command line."""

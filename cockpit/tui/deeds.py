@@ -1,4 +1,6 @@
-"""What the actions do. Each talks to the cluster through the app's backend; a "no" becomes a notice, never a crash."""
+"""What the actions do. Those that change something talk to the cluster through the app's backend; a "no" becomes a
+notice, never a crash. Those that only change the screen do it at once: the next key may be typed already.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ EXTEND_SECONDS = 2 * 3600
 LEAVING = "exit or Ctrl-D returns to the cockpit."
 
 
-async def show_help(app: Face) -> None:
+def show_help(app: Face) -> None:
     """Every key of this view."""
     from cockpit.tui.screens.help import Help
 
@@ -102,79 +104,79 @@ async def shell(app: Face) -> None:
     app.refresh()
 
 
-async def show_logs(app: Face) -> None:
+def show_logs(app: Face) -> None:
     """The job's page at its logs."""
     app.open_page("logs")
 
 
-async def open_job(app: Face) -> None:
+def open_job(app: Face) -> None:
     """The job's page."""
     app.open_page("why")
 
 
-async def node_jobs(app: Face) -> None:
+def node_jobs(app: Face) -> None:
     """The jobs on the node under the cursor."""
     app.main_view.show_jobs_of_node()
 
 
-async def next_tab(app: Face) -> None:
+def next_tab(app: Face) -> None:
     """The tab to the right."""
     app.turn_tab(1)
 
 
-async def previous_tab(app: Face) -> None:
+def previous_tab(app: Face) -> None:
     """The tab to the left."""
     app.turn_tab(-1)
 
 
-async def other_stream(app: Face) -> None:
+def other_stream(app: Face) -> None:
     """stdout or stderr."""
     app.other_stream()
 
 
-async def ask_filter(app: Face) -> None:
+def ask_filter(app: Face) -> None:
     """The filter line; it filters as one types."""
     app.main_view.ask_filter()
 
 
-async def ask_command(app: Face) -> None:
+def ask_command(app: Face) -> None:
     """The command line."""
     app.main_view.ask_command()
 
 
-async def toggle_mine(app: Face) -> None:
+def toggle_mine(app: Face) -> None:
     """Only one's own jobs, or everybody's."""
     app.main_view.toggle_mine()
 
 
-async def sort_next(app: Face) -> None:
+def sort_next(app: Face) -> None:
     """By the column to the right."""
     app.main_view.sort_by_neighbour(1)
 
 
-async def sort_previous(app: Face) -> None:
+def sort_previous(app: Face) -> None:
     """By the column to the left."""
     app.main_view.sort_by_neighbour(-1)
 
 
-async def sort_reverse(app: Face) -> None:
+def sort_reverse(app: Face) -> None:
     """The other way round."""
     app.main_view.reverse_sort()
 
 
-async def copy(app: Face) -> None:
+def copy(app: Face) -> None:
     """The ids of the chosen jobs, through the terminal (OSC 52)."""
     ids = " ".join(str(row.id) for row in app.chosen_rows())
     app.copy_to_clipboard(ids)
     app.notify(f"copied {ids}")
 
 
-async def show_jobs(app: Face) -> None:
+def show_jobs(app: Face) -> None:
     """The list of jobs."""
     _show_view(app, "jobs")
 
 
-async def show_nodes(app: Face) -> None:
+def show_nodes(app: Face) -> None:
     """The nodes."""
     _show_view(app, "nodes")
 
@@ -186,31 +188,31 @@ async def open_demo(app: Face) -> None:
     app.refresh()
 
 
-async def pause(app: Face) -> None:
+def pause(app: Face) -> None:
     """The demo's time stands still, or goes on."""
     if app.pace is not None:
         (app.pace.resume if app.pace.paused else app.pace.pause)()
 
 
-async def faster(app: Face) -> None:
+def faster(app: Face) -> None:
     """The demo's time passes faster."""
     if app.pace is not None:
         app.pace.faster()
 
 
-async def slower(app: Face) -> None:
+def slower(app: Face) -> None:
     """The demo's time passes slower."""
     if app.pace is not None:
         app.pace.slower()
 
 
-async def next_theme(app: Face) -> None:
+def next_theme(app: Face) -> None:
     """The next theme in order of name."""
     names = sorted(app.themes)
     app.use_theme(names[(names.index(app.role_theme().name) + 1) % len(names)])
 
 
-async def back(app: Face) -> None:
+def back(app: Face) -> None:
     """Out of a page, a filter or marks; never out of the cockpit."""
     if len(app.screen_stack) > 1:
         app.pop_screen()
@@ -218,7 +220,7 @@ async def back(app: Face) -> None:
         app.main_view.step_back()
 
 
-async def leave(app: Face) -> None:
+def leave(app: Face) -> None:
     """Jobs go on."""
     app.exit(0)
 

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cockpit.errors import CockpitError
-from cockpit.tui.painting import TightPainting
+from cockpit.tui.keyboard import KeysInTurn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,7 +65,7 @@ class Pace(Protocol):
     def resume(self) -> None: ...
 
 
-class Face(TightPainting):
+class Face(KeysInTurn):
     """The application as its parts see it."""
 
     backend: Backend

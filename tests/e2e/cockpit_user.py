@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -174,7 +174,8 @@ class CockpitUser:
         ]
         for pid in processes:
             if pid != os.getpid():
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it ended by itself meanwhile
+                    os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager

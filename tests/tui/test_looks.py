@@ -50,6 +50,16 @@ async def test_a_filter_that_cannot_be_read_says_why_and_keeps_the_text_and_the_
         await cockpit.press("Enter").sees("/ state:queued", "wide").misses("train")
 
 
+@pytest.mark.req("UI-21")
+@pytest.mark.parametrize(("typed", "words"), [("/xnXHq", "/ xnXHq"), (":theme light", "train")])
+async def test_what_is_typed_at_once_goes_into_the_line_that_it_opens(typed: str, words: str) -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.type(typed).press("Enter").sees(words).misses("Stop job", "Delete")
+        assert not cockpit.player.over
+        assert cockpit.app.role_theme().name == ("light" if "light" in typed else "dark")
+
+
 @pytest.mark.req("UI-23")
 async def test_after_a_filter_the_cursor_is_where_it_was() -> None:
     async with the_lab() as lab:

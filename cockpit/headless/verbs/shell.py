@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from cockpit.headless.arguments import Verb, count, reference
 from cockpit.headless.services import Call
 from cockpit.model.asking import ShellRequest
+from cockpit.present.entering import entry_lines
 
 KILLED = 128 + 9
 
@@ -32,8 +33,11 @@ async def run(call: Call) -> int:
         columns=size.columns,
         term=os.environ.get("TERM") or "dumb",
     )
+    detail = await call.backend.job(ref.job) if terminal and not request.command else None
     session = await call.backend.open_shell(request)
-    if session.notice:
+    if detail is not None:
+        streams.say("\n".join(entry_lines(detail, request.rank, session.notice, call.context())))
+    elif session.notice:
         streams.say(session.notice)
     streams.flush()
     if session.terminal_fd is not None:

@@ -219,7 +219,7 @@ class MainScreen(Screen[None]):
 
     def _close_entry(self) -> None:
         self._entry.put_away()
-        self.table.focus()
+        self.set_focus(self.table, scroll_visible=False)
         self.draw()
 
     def filter(self, text: str) -> None:

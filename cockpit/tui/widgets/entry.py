@@ -40,7 +40,7 @@ class Entry(Input):
         with self.prevent(Input.Changed):
             self.value = value
         self.display = True
-        self.focus()
+        self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
 
     def put_away(self) -> None:

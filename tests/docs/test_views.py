@@ -1,0 +1,34 @@
+"""docs/views.md names keys and pictures that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cockpit.tui.actions import ACTIONS
+from cockpit.tui.keys import MOVING, key_name, key_of
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/views.md").read_text()
+PLAYED = {
+    name
+    for script in (ROOT / "fixtures/plays").glob("*.play")
+    for name in re.findall(r"^screenshot (\S+)", script.read_text(), re.MULTILINE)
+}
+
+
+def test_every_picture_is_taken_by_a_play() -> None:
+    pictures = set(re.findall(r"\(pictures/(\S+)\.svg\)", PAGE))
+    assert pictures
+    assert pictures <= PLAYED
+
+
+@pytest.mark.req("UI-20")
+def test_the_keys_of_the_table_are_keys_of_actions() -> None:
+    cells = [row.split("|")[1] for row in PAGE.splitlines() if row.startswith("| `")]
+    named = {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)} - {":4711"}
+    keys = {key for action in ACTIONS for key in action.keys} | MOVING
+    assert {key for key in named if key_of(key) not in keys} == set()
+    assert {"Enter", "x"} <= named <= {key_name(key) for key in keys}

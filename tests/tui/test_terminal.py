@@ -1,0 +1,118 @@
+"""The cockpit in a real terminal: keys, mouse, size, handing it over to a container's shell and getting it back."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.tui.widgets.table import CURSOR_SIGN
+from tests.e2e.cockpit_user import CockpitUser, a_new_user
+from tests.tui.lab import FIXTURE
+from tests.tui.tmux import PROMPT, Tmux
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
+]
+
+COCKPIT = f"{shlex.quote(sys.executable)} -m cockpit.cli"
+DEMO = f"{COCKPIT} demo --seed 3"
+
+
+@pytest.fixture
+def user() -> Iterator[CockpitUser]:
+    with a_new_user() as somebody:
+        yield somebody
+
+
+@pytest.fixture
+def terminal(user: CockpitUser) -> Iterator[Tmux]:
+    with tempfile.TemporaryDirectory(prefix="tmux-", dir="/var/tmp") as folder:
+        opened = Tmux(Path(folder), user.env)
+        yield opened
+        opened.close()
+
+
+def stands_on(terminal: Tmux, text: str) -> None:
+    terminal.until(
+        lambda screen: any(line.startswith(CURSOR_SIGN) and text in line for line in screen.splitlines()),
+        f"stands on {text}",
+    )
+
+
+def name_in(terminal: Tmux, line: int) -> str:
+    """Of the job in this line of the screen."""
+    return terminal.screen().splitlines()[line].split()[1]
+
+
+@pytest.mark.req("UI-20", "UI-26")
+def test_keys_and_mouse_and_a_tidy_end(terminal: Tmux) -> None:
+    terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help")
+    third = name_in(terminal, 6)
+    terminal.press("j", "j", "Down", "k")
+    stands_on(terminal, third)
+    terminal.press("Enter").sees("Spec").press("Escape").sees("? help")
+    stands_on(terminal, third)
+    target = name_in(terminal, 20)
+    terminal.click(20, 20)
+    stands_on(terminal, target)
+    first = terminal.screen().splitlines()[5]
+    terminal.wheel(20, 20).until(lambda screen: screen.splitlines()[5] != first, "the wheel scrolls")
+    terminal.press("q").sees(PROMPT).misses("DEMO")
+    flags = {name: terminal.flag(name) for name in ("alternate_on", "mouse_any_flag", "cursor_flag")}
+    assert flags == {"alternate_on": "0", "mouse_any_flag": "0", "cursor_flag": "1"}
+    terminal.type("echo still $((40 + 2)) here").press("Enter").sees("still 42 here")
+
+
+@pytest.mark.req("UI-21")
+def test_what_is_typed_ahead_goes_into_the_filter(terminal: Tmux) -> None:
+    terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help")
+    terminal.type("/state:queued").press("Enter").sees("/ state:queued").misses("● running  ", "Stop job")
+    terminal.press("Escape").sees("● running  ").press("C-c").sees(PROMPT)
+
+
+@pytest.mark.req("UI-24")
+def test_the_window_may_become_small_and_large(terminal: Tmux) -> None:
+    terminal.type(DEMO).press("Enter").sees("DEMO", "? help", "USER")
+    terminal.resize(80, 24).misses("USER").sees("STATE", "? help")
+    assert len(terminal.screen().splitlines()) == 24
+    terminal.resize(200, 60).sees("USER", "? help").until(lambda screen: "? help" in screen.splitlines()[59], "60 rows")
+    terminal.press("q").sees(PROMPT)
+
+
+@pytest.mark.req("UI-26")
+def test_copying_goes_through_the_terminal(terminal: Tmux) -> None:
+    terminal.type(DEMO).press("Enter").sees("DEMO", "? help").press("c").sees("copied 1")
+    assert b"\x1b]52;c;" + base64.b64encode(b"1") in terminal.raw()
+    terminal.press("q").sees(PROMPT)
+
+
+@pytest.mark.req("UI-12", "JT-40")
+def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, user: CockpitUser) -> None:
+    job = user.submit("echo note > /etc/note; exit 3", name="held-one", terminal=True)
+    assert user.wait(job) == 3
+    terminal.type(f"{COCKPIT} -c local").press("Enter").sees("held-one", "exit 3").press("s")
+    terminal.sees("/workspace/algorithm").misses("? help")
+    terminal.type("cat /etc/note; stty size").press("Enter").sees("note\n", "40 120")
+    terminal.resize(80, 24).type("stty size").press("Enter").sees("24 80").resize(120, 40)
+    if shutil.which("vim"):
+        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~").press("i").type("by vim").press("Escape")
+        terminal.type(":wq").press("Enter").misses("~").type("cat seen.txt").press("Enter").sees("by vim\n")
+    terminal.type("exit").press("Enter").sees("held-one", "? help").misses("by vim")
+    stands_on(terminal, "held-one")
+    terminal.press("?").sees("Esc closes").press("Escape").misses("Esc closes").press("q").sees(PROMPT)
+
+
+@pytest.mark.req("UI-50")
+def test_the_demos_terminal_is_a_real_shell_in_a_sandbox(terminal: Tmux) -> None:
+    terminal.type(f"{COCKPIT} demo {FIXTURE}").press("Enter").sees("No jobs yet")
+    terminal.press("q").sees(PROMPT)
+    terminal.type(DEMO).press("Enter").sees("DEMO", "? help").press("s").sees("/workspace/algorithm").misses("? help")
+    terminal.type("exit").press("Enter").sees("? help", "running").press("q").sees(PROMPT)
