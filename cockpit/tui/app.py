@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.widgets import Input
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.ids import JobId
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
-EAGER = frozenset({"filter", "command"})
-"""Actions whose key is obeyed before the next one is looked at: what follows is meant for the line that they open."""
 TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
@@ -87,9 +84,8 @@ class CockpitApp(Face, inherit_bindings=False):
         self._trouble = ""
         self._wanted = asyncio.Event()
         self.main_screen = MainScreen()
-        self._eager = {key for action in self.actions if action.id in EAGER for key in action.keys}
         for key in {key for action in self.actions for key in action.keys}:
-            self._bindings.bind(key, f"press('{key}')", show=False, priority=key in self._eager)
+            self.bind(key, f"press('{key}')", show=False)
 
     # What is known
 
@@ -298,11 +294,6 @@ class CockpitApp(Face, inherit_bindings=False):
             self._trouble = str(error).split(":")[0].split(";")[0]
 
     # Acting
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is typed into a line, or while something is asked, is no key of the cockpit's."""
-        eager = action == "press" and parameters[0] in self._eager
-        return not (eager and (isinstance(self.focused, Input) or self.screen.is_modal))
 
     def action_press(self, key: str) -> None:
         """A key may do one thing in this view and another in that."""
