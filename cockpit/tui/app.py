@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,16 +22,15 @@ from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
-from cockpit.tui import commands
-from cockpit.tui import theme as themes
-from cockpit.tui.actions import JOB, JOBS, NODES, Situation, command_name
+from cockpit.tui import commands, offers
+from cockpit.tui.actions import JOB, JOBS, NODES, Situation
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.face import Face, HelpEntry
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.job_rows import JobRows
 from cockpit.tui.keymap import with_keys
-from cockpit.tui.keys import key_name
 from cockpit.tui.node_rows import NodeRows
+from cockpit.tui.outside import Outside
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.widgets.table import MARGIN
@@ -53,26 +51,6 @@ TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
 RETRY_SECONDS = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outside:
-    """What the composition root gives the app besides the backend."""
-
-    now: Callable[[], Millis]
-    user: str
-    read_jobs: Callable[[str, str, str], list[JobSpec]]
-    theme: str = themes.DEFAULT
-    themes: Mapping[str, RoleTheme] = field(default_factory=themes.load_themes)
-    """All there are, by name."""
-    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Keys that a person chose, by action, as people write them."""
-    read_only: str = ""
-    """Why nothing may be changed; empty when it may."""
-    badge: Callable[[], str] = lambda: ""
-    pace: Pace | None = None
-    """Of a demo."""
-    ascii_only: bool = False
 
 
 class CockpitApp(Face, inherit_bindings=False):
@@ -175,8 +153,7 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def around(self, columns: int, lines: int = 0) -> Around:
         """What the answer panel's words depend on, so many columns and lines large."""
-        keys = {action.id: key_name(action.keys[0]) for action in self.actions if action.keys}
-        return Around(self.context(), columns, lines, keys, self.job_rows.row)
+        return Around(self.context(), columns, lines, offers.names_of_keys(self.actions), self.job_rows.row)
 
     @property
     def demand(self) -> Mapping[str, float]:
@@ -202,19 +179,10 @@ class CockpitApp(Face, inherit_bindings=False):
         return self.main_screen
 
     def keys_of_view(self) -> Iterable[Key]:
-        situation = self.situation()
-        for action in self.actions:
-            if action.in_row and action.keys and situation.view in action.views:
-                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation), action.id)
+        return offers.bottom_row(self.actions, self.situation())
 
     def help_entries(self) -> Sequence[HelpEntry]:
-        """Every action of this view that has a key, and whether it can be done."""
-        situation = self.situation()
-        return [
-            HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(situation))
-            for each in self.actions
-            if each.keys and situation.view in each.views
-        ]
+        return offers.help_entries(self.actions, self.situation())
 
     def action_names(self) -> Sequence[str]:
         return commands.completions(self)
@@ -405,12 +373,4 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
         """The palette lists the same actions, and the themes."""
-        situation = self.situation()
-        for action in self.actions:
-            key = f"{key_name(action.keys[0])} · " if action.keys else ""
-            refusal = action.refusal(situation)
-            about = f"not now: {refusal}" if refusal else action.help
-            name = command_name(action.id).replace("-", " ")
-            yield SystemCommand(name, f"{key}{about}", lambda action=action: self.perform(action.id))
-        for name, role_theme in sorted(self.themes.items()):
-            yield SystemCommand(f"theme {name}", role_theme.title, lambda name=name: self.use_theme(name))
+        return offers.palette(self.actions, self.situation(), self.themes, self.perform, self.use_theme)

@@ -16,13 +16,14 @@ from textual.events import Event, Key
 from textual.message import Message
 
 from cockpit.tui.painting import TightPainting
-from cockpit.tui.screens.confirm import Confirm
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
 ROUNDS = 2
-"""Along the way of a key: it acts at the end of the first; what widgets then tell each other is over with the next."""
+"""Along the way of a key: it acts at the end of the first; what widgets tell each other then is over with the next."""
+ASKS = "asks"
+"""A screen with this attribute asks a question: keys that were typed before it came are no answer to it."""
 LOST_SECONDS = 0.5
 """The widget that a key went to may have gone with it; the next key does not wait for longer."""
 
@@ -78,7 +79,7 @@ class KeysInTurn(TightPainting):
 
     async def _take_next_key(self) -> None:
         self._key_came_at = None
-        if isinstance(self.screen, Confirm) and self.screen is not self._screen_of_key:
+        if getattr(self.screen, ASKS, False) and self.screen is not self._screen_of_key:
             self._keys_waiting.clear()  # what was typed before a question was seen is no answer to it
         if self._keys_waiting:
             await self._take_key(self._keys_waiting.popleft())

@@ -11,7 +11,8 @@ from cockpit.config.loading import load_settings
 from cockpit.errors import SpecErrors
 from cockpit.present.nearest import nearest
 from cockpit.tui import theme as themes
-from cockpit.tui.app import CockpitApp, Outside
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.outside import Outside
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

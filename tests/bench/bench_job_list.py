@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from random import Random
 from statistics import median
 from time import perf_counter
@@ -16,6 +18,7 @@ from cockpit.model.reasons import NotEnoughFree, Resource
 from cockpit.present.columns import Context
 from cockpit.present.job_list import JobList
 from cockpit.protocol.pages import PAGE_ROWS, JobsPage, page_of, rows_of
+from cockpit.tui.opening import SELDOM
 from tests.bench.figures import Figures
 from tests.doubles.samples import NOW, job_row
 
@@ -46,6 +49,14 @@ def a_row(random: Random, job: int) -> JobRow:
         reason=waits if state is JobState.QUEUED else None,
         output=f"/data/out/{job}",
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_seldom_collected_as_in_the_app() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
+    yield
+    gc.set_threshold(*before)
 
 
 @pytest.fixture(scope="module")

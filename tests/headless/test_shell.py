@@ -27,8 +27,12 @@ from cockpit.headless.services import Services
 from cockpit.headless.streams import Streams
 from tests.doubles.memory_backend import MemoryBackend
 from tests.doubles.process_session import ProcessSession
+from tests.doubles.samples import detail
 
 class Backend(MemoryBackend):
+    async def job(self, job):
+        return detail()
+
     async def open_shell(self, request):
         return ProcessSession(request, {command!r})
 

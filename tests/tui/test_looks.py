@@ -10,6 +10,7 @@ from cockpit.config.settings import Settings
 from cockpit.errors import SpecErrors
 from cockpit.tui.opening import Look, app_for
 from cockpit.tui.options import Options, face_options
+from cockpit.tui.widgets.lines import LineView
 from tests.tui.lab import a_lab, session_of, the_lab
 
 
@@ -165,3 +166,12 @@ async def test_settings_and_environment_reach_the_face(tmp_path: Path) -> None:
         assert app_for(session, {"COCKPIT_ASCII": "1"}).outside.ascii_only
         with pytest.raises(SpecErrors, match="did you mean light"):
             app_for(session, {"COCKPIT_THEME": "ligth"})
+
+
+async def test_the_bar_beside_a_followed_log_stands_at_its_end() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.lives(600)
+        await cockpit.press("Enter").sees("Spec").press("l").sees("stdout", "step")
+        view = cockpit.app.screen.query_one(LineView)
+        assert view.vertical_scrollbar.position == view.scroll_offset.y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ PROMPT = "outside>"
 
 
 class Tmux:
-    """One window with a shell in it, which knows of nothing but `env`: no COLUMNS of whoever runs the tests."""
+    """One window with a shell in it."""
 
     def __init__(self, folder: Path, env: Mapping[str, str], *, columns: int = 120, rows: int = 40) -> None:
         self._socket = folder / "tmux"
@@ -34,7 +35,7 @@ class Tmux:
             *size,
             *variables,
             f"exec bash --rcfile {start}",
-            env=inside,
+            env={**os.environ, **inside},
         )
         for option, value in (("escape-time", "0"), ("default-terminal", "tmux-256color"), ("window-size", "manual")):
             self._run("set-option", "-g", option, value)

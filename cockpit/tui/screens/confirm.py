@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class Confirm(ModalScreen[bool]):
     """True only when Yes was chosen on purpose."""
 
+    asks: ClassVar[bool] = True
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", show=False),
         Binding("n,escape,q", "answer(False)", show=False),

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.screen import Screen
-from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
 from cockpit.present.answer import answer
@@ -20,6 +18,7 @@ from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.tui.widgets.entry import COMMAND, FILTER, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
+from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -39,17 +38,6 @@ HINTS = {
     NODES: "status:up cards>=4 card_model:A100 name~a0",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
 }
-
-
-class Titles(Widget):
-    """The column titles of the table that is shown."""
-
-    def __init__(self, table: Table, *, id: str) -> None:  # noqa: A002 - Textual's word
-        super().__init__(id=id)
-        self.table = table
-
-    def render_line(self, y: int) -> Strip:
-        return self.table.header() if y == 0 else Strip.blank(self.size.width)
 
 
 class MainScreen(Screen[None]):

@@ -118,6 +118,11 @@ class LineView(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         self.virtual_size = Size(self.size.width, len(self._lines))
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Textual tells a scrollbar that is not shown yet nothing; it would be shown at the top."""
+        self.vertical_scrollbar.position = new_value
+        super().watch_scroll_y(old_value, new_value)
+
 
 def _at(lines: Sequence[Line], number: int) -> Line:
     return lines[number] if 0 <= number < len(lines) else ()

@@ -1,0 +1,22 @@
+"""The column titles above a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.strip import Strip
+from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from cockpit.tui.widgets.table import Table
+
+
+class Titles(Widget):
+    """The column titles of the table that is shown."""
+
+    def __init__(self, table: Table, *, id: str) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self.table = table
+
+    def render_line(self, y: int) -> Strip:
+        return self.table.header() if y == 0 else Strip.blank(self.size.width)
