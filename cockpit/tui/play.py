@@ -68,6 +68,8 @@ class Player:
         """What is visible once everything that has happened is shown."""
         await self._pilot.pause()
         if self._session.pace is not None:
+            while not (self.app.loaded or self.over):  # no time of the demo passes until there is something to see
+                await self._pilot.pause()
             await self._session.elapse(0)
             await self.app.catch_up()
             await self._pilot.pause()
