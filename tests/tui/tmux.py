@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SECONDS = 20
 PROMPT = "outside>"
+SIZES = ("COLUMNS", "LINES")
+"""A size in the environment is what a program believes, whatever its window does; parallel runs of tests set one."""
 
 
 class Tmux:
@@ -35,7 +37,7 @@ class Tmux:
             *size,
             *variables,
             f"exec bash --rcfile {start}",
-            env={**os.environ, **inside},
+            env={name: value for name, value in os.environ.items() if name not in SIZES} | inside,
         )
         for option, value in (("escape-time", "0"), ("default-terminal", "tmux-256color"), ("window-size", "manual")):
             self._run("set-option", "-g", option, value)
