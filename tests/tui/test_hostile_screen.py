@@ -16,6 +16,7 @@ from tests.hostile import UNSEEN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SETTLED_SECONDS = 0.15
 pytestmark = [pytest.mark.real]
 
 SEQUENCE = re.compile(r"\x1b(?:\]22;default\x07|\[[0-9;:?<=>]*[ !\"$']*[@-~]|[()][0-9A-B]|[=>78Mc]|.)", re.DOTALL)
@@ -37,16 +38,16 @@ def tour(terminal: Terminal, job: str) -> None:
     terminal.until(lambda screen: "hostile-0" in screen)
     for keys in ("G", "gjjj", "2", "1", f":{job}\r"):
         terminal.press(keys)
-        terminal.quiet(0.3)
+        terminal.quiet(SETTLED_SECONDS)
     terminal.press("\r")
     terminal.until(lambda screen: "look inside" in screen)
     for keys in ("l", "g", "G", "o", "]", "G", "]", "]", "G", "\x1b", "?", "\x1b", "/\u202e[bold]\u200b", "\r"):
         terminal.press(keys)
-        terminal.quiet(0.3)
+        terminal.quiet(SETTLED_SECONDS)
     terminal.press("\x1b")
-    terminal.quiet(0.3)
+    terminal.quiet(SETTLED_SECONDS)
     terminal.press(":[red]\u202e\r")
-    terminal.quiet(0.3)
+    terminal.quiet(SETTLED_SECONDS)
     terminal.press("q")
 
 
