@@ -71,8 +71,9 @@ class MainScreen(Screen[None]):
 
     @property
     def view(self) -> str:
-        """`jobs` or `nodes`."""
-        return str(self.query_one(ContentSwitcher).current)
+        """`jobs` or `nodes`; also while the screen is only coming, or going."""
+        shown = self.query(ContentSwitcher)
+        return str(shown.first().current) if shown else JOBS
 
     @property
     def table(self) -> Table:
