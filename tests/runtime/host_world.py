@@ -181,7 +181,7 @@ class World:
         return state
 
 
-async def eventually(holds: Callable[[], object], seconds: float = 10) -> None:
+async def eventually(holds: Callable[[], object], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it never came true"
