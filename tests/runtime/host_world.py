@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from cockpit.engine import decide
 from cockpit.engine.apply import apply
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica
@@ -13,6 +15,7 @@ from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submit import submit
 from cockpit.errors import StoreError
+from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import ExitStatus
 from cockpit.runtime.clock import VirtualClock
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.engine.ports import Observer
+    from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.refusal import Refusal
     from cockpit.model.spec import JobSpec
@@ -88,6 +92,7 @@ class FaultyJournal:
         """By event."""
         self.slow = asyncio.Event()
         self.slow.set()
+        self.under_way = 0
 
     def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **options: Any) -> Any:
@@ -97,7 +102,11 @@ class FaultyJournal:
                 raise StoreError(f"The disk is full ({name}).")
             if name == "append":
                 self.durable |= {type(record.body).__name__: options["durable"] for record in args[0]}
-            return await getattr(self._real, name)(*args, **options)
+            self.under_way += 1
+            try:
+                return await getattr(self._real, name)(*args, **options)
+            finally:
+                self.under_way -= 1
 
         return call
 
@@ -136,10 +145,9 @@ class World:
         await self.journal.close()
 
     async def submit(self, *specs: JobSpec, request: str = "") -> list[JobId] | Refusal:
-        first = self.host.machine.state.last_job_id + 1
         act = Act(actor="ann", origin="socket", durable=True, request=request)
-        outcome = await self.host.act(lambda machine, _: submit(machine, specs, ANN), act, lambda _: b"")
-        return [JobId(first + index) for index in range(len(specs))] if isinstance(outcome, bytes) else outcome
+        outcome = await self.host.act(lambda machine, _: submit(machine, specs, ANN), act, _ids)
+        return msgspec.json.decode(outcome, type=list[JobId]) if isinstance(outcome, bytes) else outcome
 
     async def run(self, spec: JobSpec) -> JobId:
         """Submit, and wait until its command runs."""
@@ -166,12 +174,13 @@ class World:
         await self.idle()
 
     async def idle(self) -> None:
-        """Until nothing is left to do at this moment."""
+        """Until nothing is left to do at this moment, however long the disk takes."""
         calm = 0
         while calm < 3:
             before = (len(self.journal.tried), self.host.machine.state.seq)
             await asyncio.sleep(0.002)
-            calm = calm + 1 if before == (len(self.journal.tried), self.host.machine.state.seq) else 0
+            still = before == (len(self.journal.tried), self.host.machine.state.seq) and not self.journal.under_way
+            calm = calm + 1 if still else 0
 
     async def replayed(self) -> ClusterState:
         """What every event since the first adds up to."""
@@ -179,6 +188,10 @@ class World:
         for record in await self.journal.events(job=None, after=0, limit=100_000):
             apply(state, record)
         return state
+
+
+def _ids(records: Sequence[EventRecord]) -> bytes:
+    return msgspec.json.encode([record.body.job for record in records if isinstance(record.body, JobSubmitted)])
 
 
 async def eventually(holds: Callable[[], object], seconds: float = 30) -> None:

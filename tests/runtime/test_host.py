@@ -278,7 +278,7 @@ async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, mon
     assert world.state(running) == "running"
     assert len(world.executor.of(StartReplica)) == 1, "nothing more is started"
     again = msgspec.structs.replace(BY_ANN, request="r1")
-    assert await world.host.act(lambda *_: [], again, lambda _: b"new") == b"", "the first answer"
+    assert await world.host.act(lambda *_: [], again, lambda _: b"new") == b"[2]", "the first answer"
     snapshots = world.journal.tried.count("snapshot")
     await world.stop()
     assert world.journal.tried.count("snapshot") == snapshots, "nothing wrong is kept"
