@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import lifecycle
 from cockpit.model import events
+from cockpit.model.accounts import Accounts
 from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
         submitted_at=record.at,
         state_since=record.at,
         version=record.seq,
+        account=body.account,
+        qos=body.qos,
+        partitions=body.partitions,
+        array=body.array,
+        waits_for=body.spec.dependencies,
     )
 
 
@@ -71,7 +77,62 @@ def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord)
 
 @_apply.register(events.JobEdited)
 def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, spec=body.spec)
+    _change(
+        state,
+        record,
+        body.job,
+        spec=body.spec,
+        account=body.account,
+        qos=body.qos,
+        partitions=body.partitions,
+        waits_for=body.spec.dependencies,
+    )
+
+
+@_apply.register(events.DependencyMet)
+def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecord) -> None:
+    left = tuple(each for each in state.jobs[body.job].waits_for if each != body.dependency)
+    _change(state, record, body.job, waits_for=left)
+
+
+@_apply.register(events.DependencyFailed)
+def _(body: events.DependencyFailed, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, never=body.because)
+
+
+@_apply.register(events.AgeBegan)
+def _(body: events.AgeBegan, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, accrues_from=record.at)
+
+
+@_apply.register(events.PrioritySet)
+def _(body: events.PrioritySet, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, direct_priority=body.priority)
+
+
+@_apply.register(events.ClusterConfigured)
+def _(body: events.ClusterConfigured, state: ClusterState, _record: events.EventRecord) -> None:
+    state.cluster = body.cluster
+
+
+@_apply.register(events.AccountsChanged)
+def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRecord) -> None:
+    associations = state.accounts.associations | {each.key: each for each in body.associations}
+    qos = state.accounts.qos | {each.name: each for each in body.qos}
+    state.accounts = Accounts(
+        associations={key: each for key, each in associations.items() if key not in body.removed_associations},
+        qos={name: each for name, each in qos.items() if name not in body.removed_qos},
+    )
+
+
+@_apply.register(events.ReservationMade)
+def _(body: events.ReservationMade, state: ClusterState, _record: events.EventRecord) -> None:
+    state.reservations = state.reservations | {body.reservation.name: body.reservation}
+
+
+@_apply.register(events.ReservationEnded)
+def _(body: events.ReservationEnded, state: ClusterState, _record: events.EventRecord) -> None:
+    state.reservations = {name: each for name, each in state.reservations.items() if name != body.name}
 
 
 @_apply.register(events.JobDeleted)
@@ -87,6 +148,8 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         placement=body.placement,
         placed_at=record.at,
         replicas=tuple(Replica(rank=each.rank) for each in body.placement),
+        partition=body.partition,
+        billing=body.billing,
     )
     entered = _enter(state.jobs[body.job], JobState.STARTING, record.at)
     _change(state, record, body.job, attempt=attempt, ending=None, exit=None, **entered)

@@ -132,7 +132,9 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
         if job is None or job.held_by:
             continue
         number = 1 if job.attempt is None else job.attempt.number + 1
-        decided.append(events.JobPlaced(job.id, number, start.spec_index, start.placement))
+        decided.append(
+            events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing)
+        )
     return decided
 
 

@@ -57,6 +57,7 @@ class Machine:
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._nodes_version = state.seq
+        self._rules_version = state.seq
         for job in state.jobs.values():
             self._index(job)
 
@@ -68,7 +69,20 @@ class Machine:
         match record.body:
             case events.NodesChanged():
                 self._nodes_version = record.seq
-            case events.ShellOpened() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
+            case (
+                events.ClusterConfigured()
+                | events.AccountsChanged()
+                | events.ReservationMade()
+                | events.ReservationEnded()
+            ):
+                self._rules_version = record.seq
+            case (
+                events.ShellOpened()
+                | events.UsageDecayed()
+                | events.EngineStarted()
+                | events.EngineStopAsked()
+                | events.EngineStopped()
+            ):
                 pass
             case events.JobArchived(job=job):
                 self._forget(job)
@@ -108,6 +122,14 @@ class Machine:
             ends=MappingProxyType(self._ends),
             changes=tuple(self._changes),
             changes_from=self._changes_from,
+            jobs=MappingProxyType(self.state.jobs),
+            cluster=self.state.cluster,
+            accounts=self.state.accounts,
+            rules_version=self._rules_version,
+            reservations=self.state.reservations,
+            usage=self.state.usage,
+            qos_usage=self.state.qos_usage,
+            usage_at=self.state.usage_at,
         )
 
     def _index(self, job: Job) -> None:

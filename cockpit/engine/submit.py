@@ -71,7 +71,7 @@ def edit(machine: Machine, job: Job, spec: JobSpec) -> list[EventBody] | Refusal
     if errors or reason is not None:
         reasons = ((_field(spec, reason), reason),) if reason is not None else ()
         return Refusal(RefusalKind.INVALID, "\n".join(errors), reasons)
-    return [events.JobEdited(job.id, spec)]
+    return [events.JobEdited(job.id, spec, job.account, job.qos, job.partitions)]
 
 
 def _bounded(lines: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
@@ -65,7 +66,11 @@ class _Round:
     def may_pass(self, job: Job, shape: Shape) -> bool:
         """Whether a job of a failed shape may still start: delaying the head is a matter of the time limit."""
         reason = self.failed[shape]
-        return isinstance(reason, WouldDelay) and self._policy.backfill and self._end(job) <= reason.reserved_at
+        return (
+            isinstance(reason, WouldDelay)
+            and self._policy.backfill.kind is not BackfillKind.OFF
+            and self._end(job) <= reason.reserved_at
+        )
 
     def consider(self, job: Job, shape: Shape) -> None:
         """Start the job, or note that its shape failed."""
@@ -86,7 +91,7 @@ class _Round:
 
     def _beside_head(self, guard: Guard, job: Job, shape: Shape, found: Found) -> Found | None:
         """The room found, else other room off the head's nodes; None when the job would delay the head in either."""
-        if not self._policy.backfill:
+        if self._policy.backfill.kind is BackfillKind.OFF:
             return None
         if self._admitted(guard, job, found.placement):
             return found

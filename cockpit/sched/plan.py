@@ -20,9 +20,11 @@ class Start(msgspec.Struct, frozen=True):
     spec_index: int
     """Which of its alternatives was placed."""
     placement: Placement
+    partition: str = ""
+    billing: float = 0.0
 
 
-class Reservation(msgspec.Struct, frozen=True):
+class Reserved(msgspec.Struct, frozen=True):
     """Where and when the first job that waits for room starts at the latest, if nobody overruns."""
 
     job: JobId
@@ -40,8 +42,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     starts: tuple[Start, ...]
     refusals: Mapping[Shape, Reason]
     """One per distinct shape that failed. `WouldDelay` holds only for jobs that end after the reservation."""
-    reservation: Reservation | None
+    reservation: Reserved | None
     order: tuple[JobId, ...]
     """The queue as it was gone through, held jobs and starting ones included."""
+    next_at: Millis | None = None
+    """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
     index: Index
     """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""

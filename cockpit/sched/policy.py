@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.cluster import Backfill
+
 
 class FractionFit(StrEnum):
     """Where a job goes of all the places it could."""
@@ -20,5 +22,4 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one cycle."""
 
     fraction_fit: FractionFit = FractionFit.BEST
-    backfill: bool = True
-    """Off: nothing passes the first job that waits for room."""
+    backfill: Backfill = Backfill()
