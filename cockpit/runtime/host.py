@@ -256,8 +256,12 @@ class Host:
             await self._tell()
 
     def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
+        last = self.plan
         self.plan = cycle(
-            machine.snapshot(now), self.plan.index if self.plan is not None else None, self.settings.policy
+            machine.snapshot(now),
+            last.index if last is not None else None,
+            self.settings.policy,
+            last.priorities if last is not None else None,
         )
         return decide.placed(machine, self.plan)
 
