@@ -34,3 +34,5 @@ class ClusterState(msgspec.Struct, kw_only=True):
     usage_at: Millis = Millis(0)
     """The last pass over usage: ages count to this moment."""
     usage_reset_at: Millis = Millis(0)
+    failed_tasks: dict[JobId, JobId] = {}
+    """By array, while any task of it is here: a task that did not succeed. It may have left the live state already."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from cockpit.engine import decide
+from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
 from cockpit.engine.ports import Executor
@@ -46,12 +47,20 @@ RECONSIDERED_AFTER = (
     events.JobHeld,
     events.JobReleased,
     events.JobEdited,
+    events.DependencyMet,
+    events.AgeBegan,
+    events.PrioritySet,
     events.JobEnded,
     events.HoldExtended,
     events.HoldEnded,
     events.NodesChanged,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.ReservationMade,
+    events.ReservationEnded,
+    events.UsageDecayed,
 )
-"""What lengthens the queue, changes what waits, or frees something. Nothing else lets another job start: a cycle leaves
+"""What lengthens the queue, changes what waits or the order of it, or frees something. Nothing else lets another job start: a cycle leaves
 nothing that it could have placed."""
 RESTING_TASKS = 4
 """Of a host at rest: scheduling, timers, and the two that the timers wait for."""
@@ -172,6 +181,7 @@ class Host:
             decided = decision(self.machine, now)
             if isinstance(decided, Refusal):
                 return decided
+            decided = [*decided, *consequences(self.machine, decided)]
             records = self._records(decided, act, now)
             answered = answer(records) if answer is not None else b""
             if not records:
@@ -266,7 +276,7 @@ class Host:
             self._rearm.clear()
             await self._insist(decide.due, Act(actor="engine", origin="timer"))
             await self._keep_house()
-            await self._wait_until(self.machine.timers.next_at())
+            await self._wait_until(self.machine.next_at)
 
     async def _wait_until(self, at: Millis | None) -> None:
         """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""
