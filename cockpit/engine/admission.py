@@ -1,4 +1,4 @@
-"""Whether the jobs of one request may be queued: every rule of a spec, of its owner, and of the cluster at this moment."""
+"""Whether the jobs of one request may be queued: every rule of a spec, of its owner, and of the cluster as it is."""
 
 from __future__ import annotations
 
@@ -64,10 +64,7 @@ class Admission:
 
     def admit(self, spec: JobSpec) -> Admitted:
         """Look at the next one."""
-        if self._edited is not None:
-            project = self._edited.project
-        else:
-            project = spec.project or self._owner.name
+        project = self._edited.project if self._edited is not None else spec.project or self._owner.name
         charged = charge(self._machine.state, spec, self._owner)
         spec = charged.spec
         errors = submission_errors(spec)

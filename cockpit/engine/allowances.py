@@ -27,7 +27,7 @@ class Asking(NamedTuple):
     account: str
     qos: str
     partition: str
-    count: int
+    jobs: int
 
 
 class _Bound(NamedTuple):
@@ -50,9 +50,9 @@ def submission_limits(machine: Machine, asking: Asking, before: Iterable[Asking]
     for bound in _bounds(machine, asking):
         if bound.allowed is None:
             continue
-        used = sum(each.count for each in present if _counts(bound, each))
-        if used + asking.count > bound.allowed:
-            return LimitReached(bound.holder, bound.limit, "", bound.allowed, used, asking.count)
+        used = sum(each.jobs for each in present if _counts(bound, each))
+        if used + asking.jobs > bound.allowed:
+            return LimitReached(bound.holder, bound.limit, "", bound.allowed, used, asking.jobs)
     return None
 
 
@@ -102,7 +102,7 @@ def _below(machine: Machine, account: str) -> Iterator[str]:
 
 
 def urgent_error(machine: Machine, user: str, project: str, more: int, but: Iterable[JobId] = ()) -> str | None:
-    """Why `more` of a user's jobs in a project may not be urgent as well, with the jobs that are; `but` do not count."""
+    """Why `more` of a user's jobs in a project may not be urgent as well, and which ones are; `but` do not count."""
     bound = machine.state.cluster.urgent_jobs
     using = [job for job in machine.indices.urgent.of((user, project)) if job not in set(but)]
     if bound is None or not more or len(using) + more <= bound:

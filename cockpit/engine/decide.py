@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.timers import latest_start, next_decay, next_due
+from cockpit.engine.timers import latest_start, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import JobId, Millis
@@ -184,18 +184,12 @@ def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
 
 
 def due(machine: Machine, now: Millis) -> list[EventBody]:
-    """What the timers bring at `now`: to jobs in order of their moments, then to reservations and usage."""
+    """What the timers bring at `now`: to jobs in order of their moments, then to reservations."""
     decided: list[EventBody] = [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
-    decided += [events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now]
-    return [*decided, *_decay_due(machine, now)]
-
-
-def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
-    state = machine.state
-    at = next_decay(state, busy=machine.busy)
-    if at is None or at > now:
-        return []
-    return [events.UsageDecayed(reset_due(state.cluster.priority.usage_reset, state.usage_reset_at, now))]
+    decided += [
+        events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now
+    ]
+    return decided
 
 
 def _due(job: Job, now: Millis) -> EventBody:

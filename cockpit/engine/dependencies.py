@@ -151,7 +151,7 @@ def _affected(
 ) -> dict[JobId, set[JobId]]:
     """Jobs with a condition on what moves, and the jobs and arrays that those conditions name; 0 for a singleton."""
     affected: dict[JobId, set[JobId]] = {}
-    owners = {}
+    owners: dict[tuple[int, str], None] = {}
     for job_id in (*ending, *renamed):
         job = machine.state.jobs[job_id]
         owners[job.submitter.uid, job.spec.name] = None
@@ -163,6 +163,6 @@ def _affected(
     for owner in owners:
         if machine.indices.singletons.of(owner):
             first = fates.first_namesake(machine, owner)
-            if first in machine.indices.singletons.of(owner):
+            if first is not None and first in machine.indices.singletons.of(owner):
                 affected.setdefault(first, set()).add(NAMESAKES)
     return affected

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.engine.apply import apply
 from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
-from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
+from cockpit.engine.timers import Timers, latest_end, next_reservation_end
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.spec import HoldCards
@@ -96,7 +96,7 @@ class Machine:
     @property
     def next_at(self) -> Millis | None:
         """The earliest moment at which `decide.due` has something to say."""
-        moments = (self.timers.next_at(), next_decay(self.state, busy=self.busy), next_reservation_end(self.state))
+        moments = (self.timers.next_at(), next_reservation_end(self.state))
         return min((each for each in moments if each is not None), default=None)
 
     @property
@@ -108,6 +108,10 @@ class Machine:
     def occupied(self) -> Mapping[JobId, Placement]:
         """Who holds what now."""
         return MappingProxyType(self._occupied)
+
+    def latest_end(self, job: JobId) -> Millis | None:
+        """When the job is gone at the latest, by time limit or end of hold; None: it holds nothing, or nobody knows."""
+        return self._ends.get(job)
 
     @property
     def queue(self) -> Mapping[JobId, Job]:

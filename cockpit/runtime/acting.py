@@ -51,15 +51,14 @@ async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
     found: dict[JobId, Job] = {}
     for named in sorted(named_elsewhere(engine.host.machine, specs)):
         job = await engine.host.ended_job(named)
-        ids = range(0) if job is None else range(named, named + (job.array.count if _first_of_array(job) else 1))
-        for each in ids:
+        if job is None:
+            continue
+        found[named] = job
+        array = job.array if job.array is not None and job.array.array == named else None
+        for each in range(named + 1, named + (array.count if array is not None else 1)):
             task = await engine.host.ended_job(JobId(each))
             found |= {} if task is None else {task.id: task}
     return list(found.values())
-
-
-def _first_of_array(job: Job) -> bool:
-    return job.array is not None and job.array.array == job.id
 
 
 async def cancel(engine: Engine, asked: Asked, args: messages.CancelArgs) -> bytes:

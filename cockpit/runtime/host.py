@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.engine import decide
 from cockpit.engine.dependencies import consequences
@@ -60,8 +61,8 @@ RECONSIDERED_AFTER = (
     events.ReservationEnded,
     events.UsageDecayed,
 )
-"""What lengthens the queue, changes what waits or the order of it, or frees something. Nothing else lets another job start: a cycle leaves
-nothing that it could have placed."""
+"""What lengthens the queue, changes what waits or its order, or frees something. Nothing else lets another job start: a
+cycle leaves nothing that it could have placed."""
 RESTING_TASKS = 4
 """Of a host at rest: scheduling, timers, and the two that the timers wait for."""
 
@@ -266,9 +267,8 @@ class Host:
             await self._tell()
 
     def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
-        self.plan = cycle(
-            machine.snapshot(now), self.plan.index if self.plan is not None else None, self.settings.policy
-        )
+        policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
+        self.plan = cycle(machine.snapshot(now), self.plan.index if self.plan is not None else None, policy)
         return decide.placed(machine, self.plan)
 
     async def _time_forever(self) -> None:
