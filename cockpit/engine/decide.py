@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.timers import latest_start, next_due
+from cockpit.engine.timers import latest_start, next_decay, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import JobId, Millis
@@ -19,6 +19,7 @@ from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS, text_error
 from cockpit.model.spec import DAY_SECONDS
+from cockpit.sched.usage import reset_due
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -184,12 +185,20 @@ def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
 
 
 def due(machine: Machine, now: Millis) -> list[EventBody]:
-    """What the timers bring at `now`: to jobs in order of their moments, then to reservations."""
+    """What the timers bring at `now`: to jobs in order of their moments, then to reservations and usage."""
     decided: list[EventBody] = [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
     decided += [
         events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now
     ]
-    return decided
+    return [*decided, *_decay_due(machine, now)]
+
+
+def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
+    state = machine.state
+    at = next_decay(state, busy=machine.busy)
+    if at is None or at > now:
+        return []
+    return [events.UsageDecayed(reset_due(state.cluster.priority.usage_reset, state.usage_reset_at, now))]
 
 
 def _due(job: Job, now: Millis) -> EventBody:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.engine.apply import apply
 from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
-from cockpit.engine.timers import Timers, latest_end, next_reservation_end
+from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.spec import HoldCards
@@ -57,6 +57,7 @@ class Machine:
         self.indices = Indices()
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
+        self._touched: dict[JobId, None] = {}
         self._nodes_version = state.seq
         self._rules_version = state.seq
         for job in state.jobs.values():
@@ -96,7 +97,7 @@ class Machine:
     @property
     def next_at(self) -> Millis | None:
         """The earliest moment at which `decide.due` has something to say."""
-        moments = (self.timers.next_at(), next_reservation_end(self.state))
+        moments = (self.timers.next_at(), next_decay(self.state, busy=self.busy), next_reservation_end(self.state))
         return min((each for each in moments if each is not None), default=None)
 
     @property
@@ -122,6 +123,7 @@ class Machine:
         """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
         taken = self.peek(now)
         self._changes, self._changes_from = [], self.state.seq
+        self._touched = {}
         return taken
 
     def peek(self, now: Millis) -> Snapshot:
@@ -136,6 +138,7 @@ class Machine:
             ends=MappingProxyType(self._ends),
             changes=tuple(self._changes),
             changes_from=self._changes_from,
+            touched=tuple(self._touched),
             jobs=MappingProxyType(self.state.jobs),
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -148,6 +151,7 @@ class Machine:
 
     def _index(self, job: Job) -> None:
         self.touched.add(job.id)
+        self._touched[job.id] = None
         self.timers.update(job)
         self.indices.update(job)
         self._index_queue(job)
@@ -175,5 +179,6 @@ class Machine:
 
     def _forget(self, job: JobId) -> None:
         self.touched.add(job)
+        self._touched[job] = None
         self.timers.forget(job)
         self.indices.forget(job)

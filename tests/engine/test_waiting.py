@@ -7,7 +7,8 @@ import pytest
 from cockpit.engine import decide
 from cockpit.engine.submit import edit
 from cockpit.model import events
-from cockpit.model.cluster import Cluster, Priority, PriorityFlag, Reservation
+from cockpit.model.accounts import Association
+from cockpit.model.cluster import Cluster, Priority, PriorityFlag, PriorityKind, Reservation, UsageReset
 from cockpit.model.ids import NodeName
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.spec import Dependency, DependencyKind
@@ -114,3 +115,38 @@ def test_a_reservation_that_is_over_goes(engine: EngineDriver) -> None:
     engine.pass_time(HOUR)
     assert engine.machine.state.reservations == {}
     assert engine.machine.next_at is None
+
+
+@pytest.mark.req("SC-02", "SC-01")
+def test_usage_decays_every_period_while_anything_waits_runs_or_was_used(engine: EngineDriver) -> None:
+    minutes = Priority(kind=PriorityKind.MULTIFACTOR, calc_period_seconds=60)
+    account = Association(account="nlp", parent="root"), Association(account="nlp", user="ann", default=True)
+    engine.tell(events.ClusterConfigured(Cluster(priority=minutes)), events.AccountsChanged(account))
+    assert engine.machine.next_at is None
+    (job,) = engine.run(a_spec())
+    engine.pass_time(0)
+    assert engine.machine.next_at == engine.now + MINUTE
+    engine.pass_time(MINUTE)
+    engine.ended(job, code=0)
+    assert engine.machine.state.usage
+    before = len(told(engine, events.UsageDecayed))
+    engine.pass_time(MINUTE)
+    assert len(told(engine, events.UsageDecayed)) == before + 1
+    assert engine.machine.next_at == engine.now + MINUTE
+
+
+@pytest.mark.req("SC-02")
+def test_usage_falls_to_nothing_when_its_period_is_over(engine: EngineDriver) -> None:
+    daily = Priority(kind=PriorityKind.MULTIFACTOR, usage_reset=UsageReset.DAILY)
+    engine.tell(events.ClusterConfigured(Cluster(priority=daily)))
+    engine.submit(a_spec(hold=True))
+    engine.pass_time(0)
+    engine.pass_time(HOUR)
+    engine.pass_time(24 * HOUR)
+    assert [body.reset for body in told(engine, events.UsageDecayed)] == [False, False, True]
+
+
+def test_a_cluster_without_priorities_passes_over_nothing(engine: EngineDriver) -> None:
+    engine.run(a_spec())
+    engine.pass_time(HOUR)
+    assert not told(engine, events.UsageDecayed)
