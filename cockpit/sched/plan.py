@@ -10,7 +10,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 from cockpit.model.reasons import Reason
 from cockpit.sched.index import Index
-from cockpit.sched.shape import Shape
+from cockpit.sched.request import Request
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -40,8 +40,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Of the snapshot."""
     now: Millis
     starts: tuple[Start, ...]
-    refusals: Mapping[Shape, Reason]
-    """One per distinct shape that failed. `WouldDelay` holds only for jobs that end after the reservation."""
+    refusals: Mapping[Request, Reason]
+    """One per distinct request that failed. `WouldDelay` holds only for jobs that end after the reservation."""
     reservation: Reserved | None
     order: tuple[JobId, ...]
     """The queue as it was gone through, held jobs and starting ones included."""
