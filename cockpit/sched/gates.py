@@ -11,14 +11,14 @@ from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import ArrayFull, LimitReached, Reason
+from cockpit.sched.amounts import BILLING, ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
-from cockpit.sched.counters import Counters, counts, of_array, tally
+from cockpit.sched.counters import Counters, of_array, tally
 from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.request import Request, RequestBook
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
-from cockpit.sched.amounts import BILLING, ONE, Amounts, held, thousandths
 
 _NO_USAGE = Usage()
 
@@ -74,8 +74,6 @@ class Gates:
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> None:
         """The pass starts the job: it counts from here."""
-        if not counts(self._rules, job, partition):
-            return
         self._counters.set(job.id, tally(self._rules, job, partition, amounts))
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from cockpit.model.ids import JobId, NodeName
+from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, Card, Node, NodeState, Placement
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import NodeSpec
@@ -47,7 +47,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Floor:
-    """What does not change while the nodes and what they are for stay what they are, and what was found out about it."""
+    """What does not change while the nodes and whom they serve stay the same, and what was found out about it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         nodes, self.cluster, self.reservations = snapshot.nodes, snapshot.cluster, dict(snapshot.reservations)
@@ -198,7 +198,7 @@ def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
     book = _book(index, snapshot)
     if index is None or not index.floor.of(snapshot) or index.version < snapshot.changes_from:
         return _rebuilt(snapshot, book)
-    if book is index.book and not snapshot.changes and index.version == snapshot.version:
+    if book is index.book and index.version == snapshot.version:
         return index
     fresh = index.fork()
     fresh.version, fresh.book = snapshot.version, book

@@ -11,6 +11,7 @@ from cockpit.model.node import Placement
 from cockpit.model.reasons import Reason
 from cockpit.sched.index import Index
 from cockpit.sched.request import Request
+from cockpit.sched.reserved_nodes import Bars
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -47,5 +48,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The queue as it was gone through, held jobs and starting ones included."""
     next_at: Millis | None = None
     """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
+    bars: Bars
+    """The reservations at its moment."""
     index: Index
     """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""

@@ -32,7 +32,8 @@ class Bars:
         asked = (limit_seconds, named)
         if asked not in self._against:
             end = self.now + 1000 * limit_seconds
-            self._against[asked] = tuple(each.name for each in self.lasting if each.start_at < end and each.name != named)
+            met = (each.name for each in self.lasting if each.start_at < end and each.name != named)
+            self._against[asked] = tuple(met)
         return self._against[asked]
 
     def refusal(self, job: Job) -> InReservation | None:

@@ -10,9 +10,9 @@ from cockpit.model.job import Job
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched import partitions
+from cockpit.sched.amounts import BILLING, ONE, Amounts, asked, billing, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import NOBODY, Party, Standing, party
-from cockpit.sched.amounts import BILLING, ONE, Amounts, asked, billing, thousandths
 
 
 class Rulebook:
