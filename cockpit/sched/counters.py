@@ -9,9 +9,10 @@ import msgspec
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node, Placement
-from cockpit.sched.amounts import BILLING, ONE, Amounts, held, thousandths
+from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.limits import JOBS, Counter
 from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.tres import BILLING
 
 NOTHING = 0
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cockpit.model.cluster import BackfillKind
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import BeginsLater, NotEvaluated, Reason, WouldDelay
-from cockpit.sched.amounts import BILLING, ONE
+from cockpit.sched.amounts import ONE
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.gates import Gates
@@ -17,27 +17,29 @@ from cockpit.sched.index import Index, refreshed
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.request import Request
 from cockpit.sched.reservation import Guard, Horizon
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.tres import BILLING
 
 _UNTRIED = NotEvaluated()
 
 
-def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
+def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: PriorityTable | None = None) -> Plan:
     """Decide what starts now and why the rest does not. Pure: same snapshot and policy, same plan.
 
-    `index` is that of the last plan, or None; it saves work and changes nothing else. Each step reads what the one
-    before it made; a new rule is a step of its own or belongs to one.
+    `index` and `priorities` are those of the last plan, or None; they save work and change nothing else. Each step
+    reads what the one before it made; a new rule is a step of its own or belongs to one.
     """
     # 1. refresh: the index follows what happened since the last cycle
     index = refreshed(index, snapshot)
-    # 2. order: first submitted, first considered, once in each of its partitions
-    bars = Bars(snapshot.reservations, snapshot.now)
-    entries = index.book.entries(snapshot.queue)
+    # 2. order: by priority, each job once for each partition that it may run in
+    priorities = prioritised(snapshot, priorities)
+    entries, bars = priorities.order, Bars(snapshot.reservations, snapshot.now)
     requests = index.book.of_all(entries, bars)
     round_ = _Round(snapshot, index.fork(), policy, bars, requests)
     for (job, _), request in zip(entries, requests, strict=True):
@@ -55,6 +57,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
         order=tuple(dict.fromkeys([job.id for job, _ in entries])),
         next_at=round_.next_at(),
         bars=bars,
+        priorities=priorities,
         index=index,
     )
 
@@ -68,6 +71,7 @@ class _Round:
         self.starts: list[Start] = []
         self.refused: dict[Request, Reason] = {}
         """By a gate."""
+        self.started: set[JobId] = set()
         self.failed: dict[Shape, Reason | None] = {}
         """None: no room."""
         self.guard: Guard | None = None
@@ -92,7 +96,7 @@ class _Round:
 
     def passes(self, job: Job, request: Request) -> bool:
         """Whether no rule stops the job; notes what does."""
-        if job.id in self._ends:  # it starts in another partition
+        if job.id in self.started:  # in another partition
             return False
         if (own := self._gates.own(job)) is not None:
             if isinstance(own, BeginsLater):
@@ -155,6 +159,7 @@ class _Round:
             return
         spec_index = job.spec.specs.index(shape.specs[found.spec_index])
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
+        self.started.add(job.id)
         self._ends[job.id] = self._end(job)
         self._index.apply({job.id: found.placement})
         self._gates.started(job, shape.partition, amounts)

@@ -16,7 +16,7 @@ from cockpit.model.reasons import (
     WouldDelay,
 )
 from cockpit.sched.conditions import unmet
-from cockpit.sched.partitions import tried
+from cockpit.sched.entries import partitions_of
 from cockpit.sched.plan import Plan
 from cockpit.sched.snapshot import Snapshot
 
@@ -29,7 +29,7 @@ def reason_of(plan: Plan, job: Job) -> Reason:
     """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request."""
     if (own := unmet(job, plan.now) or plan.bars.refusal(job)) is not None:
         return own
-    requests = (plan.index.book.of(job, partition, plan.bars) for partition in tried(job))
+    requests = (plan.index.book.of(job, partition, plan.bars) for partition in partitions_of(job))
     reasons = [reason for request in requests if (reason := plan.refusals.get(request)) is not None]
     return next((each for each in reasons if isinstance(each, _OF_ROOM)), next(iter(reasons), NotEvaluated()))
 

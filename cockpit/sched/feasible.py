@@ -10,7 +10,7 @@ from cockpit.model.ids import Millis, NodeName
 from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NodesReserved, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.sched.index import Floor, admits
+from cockpit.sched.index import Floor, admits, suits
 from cockpit.sched.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
 
@@ -27,9 +27,7 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
     For refusing at submission: being drained or down passes, being too small does not.
     """
     shape = shape_of(spec)
-    right = (node for node in nodes.values() if shape.pool in (None, node.pool))
-    right = (node for node in right if shape.driver_version in (None, node.driver_version))
-    return _verdict(shape, _singly(right), in_service=False)
+    return _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
 
 
 def infeasible(shape: Shape, floor: Floor) -> Reason | None:

@@ -11,7 +11,7 @@ from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import ArrayFull, LimitReached, Reason
-from cockpit.sched.amounts import BILLING, ONE, Amounts, held, thousandths
+from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
 from cockpit.sched.counters import Counters, of_array, tally
 from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
@@ -19,6 +19,7 @@ from cockpit.sched.request import Request, RequestBook
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.tres import BILLING
 
 _NO_USAGE = Usage()
 
@@ -69,8 +70,7 @@ class Gates:
     def amounts(self, placement: Placement, partition: str) -> Amounts:
         """What a job would hold by this placement, running and billed."""
         amounts = held(placement, self._snapshot.nodes)
-        billed = self._rules.billing(amounts, partition)
-        return amounts | {JOBS: ONE, BILLING: thousandths(billed)}
+        return self._rules.billed(amounts, partition) | {JOBS: ONE}
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> None:
         """The pass starts the job: it counts from here."""

@@ -100,11 +100,15 @@ def _by_size(nodes: Sequence[Node], kind_of: Sequence[int]) -> list[tuple[Room, 
     return list(sizes.values())
 
 
+def suits(place: Kind | Node, shape: Shape) -> bool:
+    """Whether pool and driver version are what the shape asks for."""
+    return shape.pool in (None, place.pool) and shape.driver_version in (None, place.driver_version)
+
+
 def admits(kind: Kind, shape: Shape) -> bool:
-    """Whether the shape may be where pool, driver version, partitions and reservations are the kind's."""
+    """Whether the kind suits and is open to the shape: in its partition, and not kept from it by a reservation."""
     return (
-        shape.pool in (None, kind.pool)
-        and shape.driver_version in (None, kind.driver_version)
+        suits(kind, shape)
         and shape.partition in kind.partitions
         and (not shape.reservation or shape.reservation in kind.reservations)
         and not any(name in kind.reservations for name in shape.barred)

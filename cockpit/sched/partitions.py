@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from cockpit.model.accounts import Qos
 from cockpit.model.cluster import Cluster, Partition, PartitionState
@@ -17,11 +17,6 @@ WHOLE_CLUSTER = ""
 _STARTS_NOTHING = (PartitionState.DOWN, PartitionState.INACTIVE)
 
 
-def tried(job: Job) -> tuple[str, ...]:
-    """The partitions in which a job may start, as its record names them."""
-    return job.partitions or (WHOLE_CLUSTER,)
-
-
 def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]]:
     """Per node, the names of its partitions in the cluster's order, the unnamed one first; none for nodes that people
     log in to."""
@@ -34,10 +29,14 @@ def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]
     ]
 
 
-def nodes_of(cluster: Cluster, partition: str, nodes: Mapping[NodeName, Node]) -> dict[NodeName, Node]:
-    """The nodes that run the partition's jobs, in the cluster's order."""
-    belong = memberships(cluster, nodes.values())
-    return {node.name: node for node, names in zip(nodes.values(), belong, strict=True) if partition in names}
+def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """The nodes that run the partition's jobs, in the cluster's order; login nodes are in none."""
+    found = cluster.partition(partition)
+    workers = (node for node in nodes if not _for_login(cluster, node))
+    if found is None:
+        return tuple(workers)
+    names = frozenset(found.nodes)
+    return tuple(node for node in workers if _has(found, names, node))
 
 
 def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> PartitionRefuses | None:

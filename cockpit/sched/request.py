@@ -9,14 +9,11 @@ import msgspec
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.reasons import Reason
+from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.limits import NOBODY, Party
-from cockpit.sched.partitions import tried
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
-
-Entry = tuple[Job, str]
-"""A queued job and one of the partitions it may start in."""
 
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 
@@ -47,10 +44,6 @@ class RequestBook:
         self._interned: dict[Request, Request] = {}
         self._refused: dict[object, Reason | None] = {}
 
-    def entries(self, queue: Sequence[Job]) -> list[Entry]:
-        """Every job once for each partition it may start in, in the order of the queue and of its own list."""
-        return [(job, partition) for job in queue for partition in tried(job)]
-
     def of(self, job: Job, partition: str, bars: Bars) -> Request:
         """The job's request in one of its partitions."""
         known = self._known.get(job.id)
@@ -80,7 +73,7 @@ class RequestBook:
         return self._intern(msgspec.structs.replace(request, shape=shape))
 
     def _learn(self, job: Job) -> dict[str, Request]:
-        requests = {each: self._intern(self._request(job, each)) for each in tried(job)}
+        requests = {each: self._intern(self._request(job, each)) for each in partitions_of(job)}
         self._known[job.id] = (job, requests)
         return requests
 

@@ -10,9 +10,10 @@ from cockpit.model.job import Job
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched import partitions
-from cockpit.sched.amounts import BILLING, ONE, Amounts, asked, billing, thousandths
+from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import NOBODY, Party, Standing, party
+from cockpit.sched.tres import BILLING, billed
 
 
 class Rulebook:
@@ -25,7 +26,6 @@ class Rulebook:
         self.enforced = enforced(cluster.enforce)
         self.safe = Enforce.SAFE in self.enforced
         self._parties: dict[tuple[str, str, str, str], Party] = {}
-        self._weights = {each.name: each.billing_weights for each in cluster.partitions}
 
     def party(self, job: Job, partition: str) -> Party:
         """Whose limits bind the job there."""
@@ -48,12 +48,12 @@ class Rulebook:
 
     def amounts(self, specs: Iterable[NodeSpec], nodes: int, partition: str) -> list[Amounts]:
         """What each alternative asks for, with what it is billed."""
-        each = [asked(spec, nodes) for spec in specs]
-        return [amounts | {BILLING: thousandths(self.billing(amounts, partition))} for amounts in each]
+        return [self.billed(asked(spec, nodes), partition) for spec in specs]
 
-    def billing(self, amounts: Amounts, partition: str) -> float:
-        """Per second, as the partition weighs it."""
-        return billing(amounts, self._weights.get(partition, {}), self.cluster.priority.flags)
+    def billed(self, amounts: Amounts, partition: str) -> Amounts:
+        """With what they are billed per second."""
+        tres = {name: amount / ONE for name, amount in amounts.items()}
+        return amounts | {BILLING: thousandths(billed(tres, self.cluster, partition))}
 
     def _party(self, account: str, user: str, qos: str, partition: str) -> Party:
         association = self.accounts.of(account, user, partition)
