@@ -15,11 +15,12 @@ from cockpit.model.node import Node
 from cockpit.model.priority import FactorName, Part
 from cockpit.model.spec import JobSpec
 from cockpit.sched.factors import Size, job_size, job_size_by_time, normalised
-from cockpit.sched.index import admits
+from cockpit.sched.index import suits
+from cockpit.sched.partitions import nodes_of
 from cockpit.sched.room import room_of, shortfall
 from cockpit.sched.shape import shape_of
 from cockpit.sched.share_tree import ShareTree
-from cockpit.sched.tres import BILLING, CPU, MEMORY, NODE, allocated, billed, capacity, nodes_of, requested
+from cockpit.sched.tres import BILLING, CPU, MEMORY, NODE, allocated, billed, capacity, requested
 
 _FIRST_TRES = (CPU, MEMORY, NODE, BILLING)
 """Slurm adds resources up in the order of their ids: these, then all others."""
@@ -155,7 +156,7 @@ class Scale:
             fitting = [
                 node.cpus
                 for node in nodes_of(self.cluster, partition, self._nodes.values())
-                if admits(node, shape)
+                if suits(node, shape)
                 and (not shape.node_names or node.name in shape.node_names)
                 and shortfall(room_of(node, 0, 0, ()), shape.specs[0], exclusive=True) is None
             ]
