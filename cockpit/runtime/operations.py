@@ -23,6 +23,7 @@ OPERATIONS: dict[str, Operation] = {
     "job": (messages.JobArgs, reading.job),
     "nodes": (messages.NoArgs, reading.nodes),
     "holds": (messages.NoArgs, reading.holds),
+    "priorities": (messages.PrioritiesArgs, reading.priorities),
     "events": (messages.EventsArgs, reading.list_events),
     "wait": (messages.WaitArgs, reading.wait),
     "logs": (asking.LogRequest, reading.logs),
