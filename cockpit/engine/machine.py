@@ -99,6 +99,10 @@ class Machine:
         """Who holds what now."""
         return MappingProxyType(self._occupied)
 
+    def latest_end(self, job: JobId) -> Millis | None:
+        """When the job is gone at the latest, by time limit or end of hold; None: it holds nothing, or nobody knows."""
+        return self._ends.get(job)
+
     @property
     def queue(self) -> Mapping[JobId, Job]:
         """Queued jobs in order of submission, held ones included."""

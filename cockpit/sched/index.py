@@ -170,7 +170,7 @@ def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
     """The index of this snapshot: from the last one by the changes since, or from nothing where that cannot be."""
     if index is None or index.floor.version != snapshot.nodes_version or index.version < snapshot.changes_from:
         return _rebuilt(snapshot, ShapeBook() if index is None else index.book)
-    if not snapshot.changes and index.version == snapshot.version:
+    if index.version == snapshot.version:
         return index
     fresh = index.fork()
     fresh.version = snapshot.version
