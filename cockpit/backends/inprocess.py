@@ -16,6 +16,7 @@ from cockpit.protocol.pages import JobsPage, rows_of, whole_list
 from cockpit.runtime import acting, reading
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
+from cockpit.runtime.priorities import priorities
 from cockpit.runtime.shells import open_shell
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class InProcessBackend:
         return await reading.holds(self._engine, self._asked, _NOTHING)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
-        pages = reading.priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
+        pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
         return whole_list([page async for page in pages])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
