@@ -1,4 +1,4 @@
-"""The queue in its order, as rows: who stands where, and by what priority. Facts only; `present` makes words of them."""
+"""The queue in its order, as rows: who stands where, and by what priority. Facts only; words are for `present`."""
 
 from __future__ import annotations
 

@@ -37,14 +37,8 @@ async def priorities(engine: Engine, asked: Asked, args: messages.PrioritiesArgs
 
 
 def _own_copy(snapshot: Snapshot) -> Snapshot:
-    """What the engine's state goes on changing, as it is now."""
-    return replace(
-        snapshot,
-        nodes=dict(snapshot.nodes),
-        jobs={},
-        usage=dict(snapshot.usage),
-        qos_usage=dict(snapshot.qos_usage),
-    )
+    """Nothing of it changes any more; usage and accounts are never changed, but replaced."""
+    return replace(snapshot, nodes=dict(snapshot.nodes), jobs={}, occupied={}, ends={})
 
 
 def _whole(snapshot: Snapshot, last: PriorityTable | None, weights: WeightChanges | None, actor: Actor) -> Priorities:
