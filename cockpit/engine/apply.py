@@ -113,6 +113,11 @@ def _(body: events.PrioritySet, state: ClusterState, record: events.EventRecord)
     _change(state, record, body.job, direct_priority=body.priority)
 
 
+@_apply.register(events.SiteFactorSet)
+def _(body: events.SiteFactorSet, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, site_factor=body.factor)
+
+
 @_apply.register(events.ClusterConfigured)
 def _(body: events.ClusterConfigured, state: ClusterState, _record: events.EventRecord) -> None:
     state.cluster = body.cluster

@@ -5,8 +5,8 @@ Source: Slurm's `priority_multifactor.c` and "Classic Fairshare Algorithm" in it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from math import log, pow, prod
 
 from cockpit.model.accounts import Association, AssocKey, Usage
 from cockpit.sched.share_tree import ROOT_KEY, ShareTree
@@ -49,13 +49,13 @@ class _Shares:
         if each.shares is None:
             self._shares[key], self._effective[key] = self._shares[above], self._effective[above]
         else:
-            self._shares[key] = prod(self._tree.parts(each))
+            self._shares[key] = math.prod(self._tree.parts(each))
             self._effective[key] = self._used[key] if above == ROOT_KEY else effective(each)
         self.factors[key] = self._factor(key)
 
     def _factor(self, key: AssocKey) -> float:
         shares = self._shares[key]
-        return pow(2.0, -(self._effective[key] / shares / self._dampening)) if shares > 0 else 0.0
+        return math.pow(2.0, -(self._effective[key] / shares / self._dampening)) if shares > 0 else 0.0
 
     def _among_siblings(self, each: Association) -> float:
         """Its own usage and its part of what its siblings used: Ua + (Ue of the account - Ua) x s / sum of s."""
@@ -74,11 +74,11 @@ class _Shares:
         ratio_above = self._effective[above] / self._shares[above]
         siblings = sum(self._used[other.key] for other in self._tree.children[above] if other.shares is not None)
         ratio = (self._used[key] / self._shares[key]) / (siblings / self._shares[above])
-        return ratio_above * pow(ratio, _exponent(ratio_above, ratio)) * self._shares[key]
+        return ratio_above * math.pow(ratio, _exponent(ratio_above, ratio)) * self._shares[key]
 
 
 def _exponent(above: float, own: float) -> float:
     """Falls from 1 to 0 as the account diverges from its share where its user would bring it back."""
-    if log(above) * log(own) >= 0:
+    if math.log(above) * math.log(own) >= 0:
         return 1.0
-    return 1 / (1 + (_DIVERGENCE * log(above)) ** 2)
+    return 1 / (1 + (_DIVERGENCE * math.log(above)) ** 2)

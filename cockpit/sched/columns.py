@@ -15,8 +15,8 @@ import numpy as np
 from cockpit.model.accounts import AssocKey
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
+from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
 from cockpit.sched.factors import MOST, Claim, Scale
-from cockpit.sched.priorities import URGENCY, Entry, Highest, by_seniority, partitions_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from cockpit.sched.measure import Measure
     from cockpit.sched.snapshot import Snapshot
 
-SINCE, ASSOC, SIZE, PARTITION, QOS, TRES, NICE, FIXED = range(8)
-"""Fields of a row: when age begins (infinity: not yet), five contributions, nice, and a priority that is not counted
-(held, or set directly; NaN: none)."""
+FIELDS = 9
+SINCE, ASSOC, SIZE, PARTITION, QOS, TRES, SITE, NICE, FIXED = range(FIELDS)
+"""Fields of a row: when age begins (infinity: not yet), the contributions that stay, nice, and a priority that is fixed
+because the job is held or it was set directly (NaN: it is counted)."""
 
 _NEVER = float("inf")
 _COUNTED = float("nan")
@@ -46,7 +47,7 @@ class Columns:
         self._associations: dict[AssocKey | None, int] = {None: 0}
         """Where each one's fair share stands in a column of them."""
         room = 1024 + 2 * len(snapshot.queue)
-        self._fields: NDArray[np.float64] = np.zeros((8, room))
+        self._fields: NDArray[np.float64] = np.zeros((FIELDS, room))
         self._association: NDArray[np.int64] = np.zeros(room, np.int64)
         self._first: NDArray[np.int64] = np.zeros(room, np.int64)
         """What sorts before the priority: the tier, the highest as 0."""
@@ -91,9 +92,8 @@ class Columns:
         named = age * weights.age
         named += self._field(ASSOC)
         named += (self._fairshare(measure) * weights.fairshare)[self._association[: len(self._entries)]]
-        for field in (SIZE, PARTITION, QOS):
+        for field in (SIZE, PARTITION, QOS, TRES, SITE):
             named += self._field(field)
-        named += self._field(TRES)
         named -= self._field(NICE)
         counted = np.clip(named, 1.0, float(MOST), out=named).astype(np.int64)
         fixed = self._field(FIXED)
@@ -174,6 +174,7 @@ def _fields(scale: Scale, job: Job, claim: Claim) -> tuple[float, ...]:
         claim.partition * weights.partition,
         claim.qos * weights.qos,
         tres,
+        claim.site,
         job.spec.nice,
         0 if job.held_by else _COUNTED if job.direct_priority is None else job.direct_priority,
     )

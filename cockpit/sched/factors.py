@@ -39,6 +39,8 @@ class Claim(msgspec.Struct, frozen=True):
     job_size: float
     partition: float
     qos: float
+    site: int
+    """What an administrator added; its weight is 1."""
     tres: tuple[float, ...]
     """In the order of `Scale.tres`."""
 
@@ -79,6 +81,7 @@ class Scale:
             job_size=self._job_size(job, partition, amounts),
             partition=self._of_most(self._factors.get(partition, 0), self._most_factor, PriorityFlag.NO_NORMAL_PART),
             qos=self._of_most(qos.priority, self._most_qos, PriorityFlag.NO_NORMAL_QOS) if qos is not None else 0.0,
+            site=job.site_factor,
             tres=tuple(self._tres(amounts, partition)) if self.tres else (),
         )
 
@@ -86,7 +89,7 @@ class Scale:
         """Every factor with its weight, in `FactorName`'s order."""
         weights = self.priority.weights
         named = (
-            (FactorName.SITE, 0.0, 1),  # no plugin sets it here
+            (FactorName.SITE, float(claim.site), 1),
             (FactorName.AGE, age, weights.age),
             (FactorName.ASSOC, claim.assoc, weights.assoc),
             (FactorName.FAIRSHARE, fairshare, weights.fairshare),
@@ -175,13 +178,15 @@ def age(since: Millis | None, at: Millis, max_age_seconds: int) -> float:
 
 def weighted_sum(parts: Iterable[Part], nice: int) -> float:
     """The priority before it is clamped and truncated, added up in Slurm's order (`sum` would round differently)."""
-    named = tres = 0.0
+    named = tres = site = 0.0
     for part in parts:
         if part.name is FactorName.TRES:
             tres += part.contribution
+        elif part.name is FactorName.SITE:
+            site = part.contribution
         else:
             named += part.contribution
-    return named + tres - nice
+    return named + tres + site - nice
 
 
 def clamped(priority: float) -> int:

@@ -6,17 +6,16 @@ nothing is the same. Short queues are counted job by job; long ones in columns, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityFlag, PriorityKind
-from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
-from cockpit.model.spec import PriorityWord
+from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
 from cockpit.sched.factors import MOST, Scale
 from cockpit.sched.measure import Measure, shares_of
 from cockpit.sched.snapshot import Snapshot
@@ -24,14 +23,8 @@ from cockpit.sched.snapshot import Snapshot
 if TYPE_CHECKING:
     from cockpit.sched.columns import Columns
 
-Entry = tuple[Job, str]
-"""A queued job, and one of the partitions that it may run in (empty: the cluster has none)."""
-Highest = Mapping[tuple[JobId, str], int]
-"""The highest priority that each entry ever had; kept only under INCREMENT_ONLY."""
-
 FEW = 500
 """So many entries are counted one by one before numpy is imported."""
-URGENCY = {PriorityWord.VERY_URGENT: 0, PriorityWord.URGENT: 1, PriorityWord.NORMAL: 2}
 
 
 class PriorityTable:
@@ -78,16 +71,6 @@ def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> Prior
     if increment:
         fresh.highest = {(job.id, name): total for (job, name), total in zip(order, totals, strict=True)}
     return fresh
-
-
-def partitions_of(job: Job) -> Sequence[str]:
-    """Where it may run, as its entries name it."""
-    return job.partitions or ("",)
-
-
-def by_seniority(job: Job) -> tuple[int, int]:
-    """The last tie-break: who was submitted first."""
-    return job.submitted_at, job.id
 
 
 def _by_submission(snapshot: Snapshot) -> list[Entry]:
