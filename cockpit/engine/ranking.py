@@ -10,6 +10,7 @@ from cockpit.engine.views import HIDDEN
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId
 from cockpit.model.view import PriorityRow
+from cockpit.sched.entries import partitions_of
 from cockpit.sched.priorities import prioritised
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from cockpit.model.job import Job
     from cockpit.model.priority import Breakdown, WeightChanges
-    from cockpit.sched.priorities import Entry, PriorityTable
+    from cockpit.sched.entries import Entry
+    from cockpit.sched.priorities import PriorityTable
     from cockpit.sched.snapshot import Snapshot
 
 Place = tuple[JobId, str]
@@ -62,7 +64,7 @@ def ranked(
 
 def breakdowns(table: PriorityTable, job: Job) -> tuple[Breakdown, ...]:
     """The job's priority in each of its partitions, the best first."""
-    found = (table.breakdown(job, partition) for partition in job.partitions or ("",))
+    found = (table.breakdown(job, partition) for partition in partitions_of(job))
     return tuple(sorted(found, key=lambda each: -each.total))
 
 

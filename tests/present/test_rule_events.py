@@ -40,6 +40,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         "can never start: afterok of 4 will not come true, because 4 ended so",
     ),
     (events.AgeBegan(JOB), "may start from now on; its age counts"),
+    (events.SiteFactorSet(JOB, 50), "has 50 added to its priority"),
     (events.PrioritySet(JOB, 900), "was given priority 900"),
     (events.PrioritySet(JOB, None), "has its own priority again"),
 ]
