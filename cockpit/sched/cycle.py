@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job
@@ -13,9 +15,9 @@ from cockpit.sched.index import Index, refreshed
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.reservation import Guard, Horizon
+from cockpit.sched.reservation import Guard, reserve
 from cockpit.sched.shape import Shape
-from cockpit.sched.shortage import Shortages
+from cockpit.sched.shortage import Refusals
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -31,7 +33,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
     queue = snapshot.queue
     shapes = index.book.of_all(queue)
     # 3. place or reserve: a shape that failed is not tried again; the first that waits for room gets a reservation
-    round_ = _Round(snapshot, index.fork(), policy, shapes)
+    round_ = _Round(snapshot, index, policy, shapes)
     failed = round_.failed
     for job, shape in zip(queue, shapes, strict=True):
         if not job.held_by and (shape not in failed or round_.may_pass(job, shape)):
@@ -49,7 +51,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
 
 
 class _Round:
-    """One pass over the queue, on an index of its own in which the starts of the pass appear."""
+    """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
     def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, shapes: list[Shape]) -> None:
         self.starts: list[Start] = []
@@ -57,11 +59,9 @@ class _Round:
         """None: no room."""
         self.guard: Guard | None = None
         self._snapshot = snapshot
-        self._index = index
+        self._given = self._index = index
         self._policy = policy
         self._fit = _fit(snapshot, policy, shapes)
-        self._ends = dict(snapshot.ends)
-        self._horizon = Horizon(index, self._ends, snapshot.now)
 
     def may_pass(self, job: Job, shape: Shape) -> bool:
         """Whether a job of a failed shape may still start: delaying the head is a matter of the time limit."""
@@ -78,16 +78,15 @@ class _Round:
             self.failed[shape] = never
         elif (found := find(self._index, shape, self._fit)) is None:
             self.failed[shape] = None
-            self.guard = self.guard or self._horizon.guard(job.id, shape)
+            self.guard = self.guard or reserve(self._index, self._snapshot.now, job.id, shape)
         elif self.guard and not (found := self._beside_head(self.guard, job, shape, found)):
             self.failed[shape] = WouldDelay(self.guard.head, self.guard.reserved_at)
         else:
             self._start(job, found)
 
-    def refusals(self) -> dict[Shape, Reason]:
+    def refusals(self) -> Mapping[Shape, Reason]:
         """Why each shape failed, as things stand after the last start."""
-        shortages = Shortages(self._index)
-        return {shape: reason or shortages.reason(shape) for shape, reason in self.failed.items()}
+        return Refusals(self.failed, self._index)
 
     def _beside_head(self, guard: Guard, job: Job, shape: Shape, found: Found) -> Found | None:
         """The room found, else other room off the head's nodes; None when the job would delay the head in either."""
@@ -103,8 +102,9 @@ class _Round:
 
     def _start(self, job: Job, found: Found) -> None:
         self.starts.append(Start(job.id, found.spec_index, found.placement))
-        self._ends[job.id] = self._end(job)
-        self._index.apply({job.id: found.placement})
+        if self._index is self._given:
+            self._index = self._given.fork()
+        self._index.apply(((job.id, found.placement),), {job.id: self._end(job)})
         if self.guard:
             self.guard.start(job.id, self._end(job), found.placement)
 

@@ -71,6 +71,8 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
     if spec.shares_a_card:
         return _sharing(index, holes, idle, shape, spec)
+    if not any(each.reach(spec.whole_cards, spec.cpus) for each in idle):
+        return iter(())
     return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
 
 

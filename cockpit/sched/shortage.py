@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from msgspec.structs import replace
 
-from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Resource
+from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Reason, Resource
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.cards import accepts
 from cockpit.sched.feasible import infeasible, wanted
@@ -37,6 +37,34 @@ class Shortages:
         if one not in self._of_one:
             self._of_one[one] = _not_enough(self._index, one)
         return replace(self._of_one[one], nodes_wanted=shape.nodes)
+
+
+class Refusals(Mapping[Shape, Reason]):
+    """One reason per shape that failed. That of a shape without room is derived when somebody asks, against the rooms
+    as the cycle left them: most cycles of a replay nobody asks about."""
+
+    def __init__(self, failed: Mapping[Shape, Reason | None], index: Index) -> None:
+        """`failed`: None stands for no room."""
+        self._known = failed
+        self._derived: dict[Shape, Reason] = {}
+        self._shortages = Shortages(index)
+
+    def __getitem__(self, shape: Shape) -> Reason:
+        known = self._known[shape] or self._derived.get(shape)
+        if known is None:
+            known = self._derived[shape] = self._shortages.reason(shape)
+        return known
+
+    def __iter__(self) -> Iterator[Shape]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def derive(self) -> None:
+        """Now what would be derived later: where the asker has no time to wait for it."""
+        for _ in self.values():
+            pass
 
 
 def _not_enough(index: Index, shape: Shape) -> NotEnoughFree:
