@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job
-from cockpit.model.node import Placement
-from cockpit.model.reasons import Reason, WouldDelay
+from cockpit.model.reasons import BehindHead, Reason
+from cockpit.sched.conservative import Conservative
+from cockpit.sched.easy import Easy, InOrder
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.placement import Fit, Found, find
+from cockpit.sched.placement import Fit, Found
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.reservation import Guard, reserve
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Refusals
 from cockpit.sched.snapshot import Snapshot
@@ -32,22 +32,27 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
     # 2. order: first submitted, first considered
     queue = snapshot.queue
     shapes = index.book.of_all(queue)
-    # 3. place or reserve: a shape that failed is not tried again; the first that waits for room gets a reservation
+    # 3. place or reserve: who waits for room, and who may pass them, is the backfill's to say
     round_ = _Round(snapshot, index, policy, shapes)
-    failed = round_.failed
-    for job, shape in zip(queue, shapes, strict=True):
-        if not job.held_by and (shape not in failed or round_.may_pass(job, shape)):
-            round_.consider(job, shape)
+    round_.go_through(queue, shapes)
     # 4. plan: what starts, and against what is left then, why the rest does not
     return Plan(
         version=snapshot.version,
         now=snapshot.now,
         starts=tuple(round_.starts),
         refusals=round_.refusals(),
-        reservation=round_.guard.reservation() if round_.guard else None,
+        reservations=tuple(round_.line.reservations),
         order=tuple([job.id for job in queue]),
         index=index,
     )
+
+
+LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
+    BackfillKind.OFF: InOrder,
+    BackfillKind.EASY: Easy,
+    BackfillKind.CONSERVATIVE: Conservative,
+}
+"""Who keeps whose place in line."""
 
 
 class _Round:
@@ -57,59 +62,46 @@ class _Round:
         self.starts: list[Start] = []
         self.failed: dict[Shape, Reason | None] = {}
         """None: no room."""
-        self.guard: Guard | None = None
+        backfill = policy.backfill
+        self.line = LINES[backfill.kind](snapshot.now, backfill, _fit(snapshot, policy, shapes))
         self._snapshot = snapshot
         self._given = self._index = index
-        self._policy = policy
-        self._fit = _fit(snapshot, policy, shapes)
+        self._left = backfill.depth or len(shapes)
 
-    def may_pass(self, job: Job, shape: Shape) -> bool:
-        """Whether a job of a failed shape may still start: delaying the head is a matter of the time limit."""
-        reason = self.failed[shape]
-        return (
-            isinstance(reason, WouldDelay)
-            and self._policy.backfill.kind is not BackfillKind.OFF
-            and self._end(job) <= reason.reserved_at
-        )
-
-    def consider(self, job: Job, shape: Shape) -> None:
-        """Start the job, or note that its shape failed."""
-        if never := infeasible(shape, self._index.floor):
-            self.failed[shape] = never
-        elif (found := find(self._index, shape, self._fit)) is None:
-            self.failed[shape] = None
-            self.guard = self.guard or reserve(self._index, self._snapshot.now, job.id, shape)
-        elif self.guard and not (found := self._beside_head(self.guard, job, shape, found)):
-            self.failed[shape] = WouldDelay(self.guard.head, self.guard.reserved_at)
-        else:
-            self._start(job, found)
+    def go_through(self, queue: Sequence[Job], shapes: Sequence[Shape]) -> None:
+        """A shape that failed is not tried again, unless the backfill says that this job of it may fare better."""
+        failed, may_pass = self.failed, self.line.may_pass
+        for job, shape in zip(queue, shapes, strict=True):
+            if not job.held_by and (shape not in failed or may_pass(job, failed[shape])):
+                self._consider(job, shape)
 
     def refusals(self) -> Mapping[Shape, Reason]:
         """Why each shape failed, as things stand after the last start."""
         return Refusals(self.failed, self._index)
 
-    def _beside_head(self, guard: Guard, job: Job, shape: Shape, found: Found) -> Found | None:
-        """The room found, else other room off the head's nodes; None when the job would delay the head in either."""
-        if self._policy.backfill.kind is BackfillKind.OFF:
-            return None
-        if self._admitted(guard, job, found.placement):
-            return found
-        other = find(self._index, shape, self._fit, avoid=guard.reserved_nodes())
-        return other if other and self._admitted(guard, job, other.placement) else None
-
-    def _admitted(self, guard: Guard, job: Job, placement: Placement) -> bool:
-        return guard.admits(job.id, self._end(job), placement)
+    def _consider(self, job: Job, shape: Shape) -> None:
+        """Start the job, or note why its shape failed."""
+        if never := infeasible(shape, self._index.floor):
+            self.failed[shape] = never
+            return
+        if self.line.head is not None and not self._left:
+            self.failed[shape] = BehindHead(self.line.head)
+            return
+        found = self.line.place(self._index, job, shape)
+        if isinstance(found, Found):
+            self._start(job, found)
+        else:
+            self.failed[shape] = found
+        if self.line.head is not None:
+            self._left -= 1
 
     def _start(self, job: Job, found: Found) -> None:
         self.starts.append(Start(job.id, found.spec_index, found.placement))
         if self._index is self._given:
             self._index = self._given.fork()
-        self._index.apply(((job.id, found.placement),), {job.id: self._end(job)})
-        if self.guard:
-            self.guard.start(job.id, self._end(job), found.placement)
-
-    def _end(self, job: Job) -> Millis:
-        return Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
+        end = Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
+        self._index.apply(((job.id, found.placement),), {job.id: end})
+        self.line.started(job, found.placement)
 
 
 def _fit(snapshot: Snapshot, policy: Policy, shapes: list[Shape]) -> Fit | None:

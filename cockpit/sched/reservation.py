@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
-from cockpit.sched.placement import allocated, fitting, pinned
+from cockpit.sched.placement import allocated, eligible, fitting
 from cockpit.sched.plan import Reserved
 from cockpit.sched.room import Room, best_fit_rank, shortfall
 from cockpit.sched.shape import Shape
@@ -75,16 +76,20 @@ class Guard:
         return beside
 
 
-def reserve(index: Index, now: Millis, head: JobId, shape: Shape) -> Guard | None:
+def reserve(index: Index, now: Millis, backfill: Backfill, head: JobId, shape: Shape) -> Guard | None:
     """Let those who hold resources go one after the other until the head has room; None when nobody knows that
-    moment."""
-    eligible = [_eligible(index, shape, spec) for spec in shape.specs]
+    moment, or it lies beyond the window."""
+    places = [eligible(index, shape, spec) for spec in shape.specs]
     lasting = _lasting(index)
-    if not any(_has_room_some_day(index, shape, *each, lasting) for each in zip(shape.specs, eligible, strict=True)):
+    if not any(_has_room_some_day(index, shape, *each, lasting) for each in zip(shape.specs, places, strict=True)):
         return None
     rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
-    for moment, emptier in _emptying(index, now, shape, set().union(*eligible)):
-        for alternative, spec, orders in zip(rooms, shape.specs, eligible, strict=True):
+    window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds or 1
+    for leaves_at, emptier in _emptying(index, now, shape, set().union(*places)):
+        moment = Millis(-(-leaves_at // grain) * grain)
+        if window and moment > now + window:
+            return None
+        for alternative, spec, orders in zip(rooms, shape.specs, places, strict=True):
             for room in emptier:
                 if room.order in orders and _fits(room, shape, spec):
                     alternative[room.order] = room
@@ -94,7 +99,7 @@ def reserve(index: Index, now: Millis, head: JobId, shape: Shape) -> Guard | Non
 
 
 def _has_room_some_day(
-    index: Index, shape: Shape, spec: NodeSpec, eligible: Collection[int], lasting: Mapping[int, Room]
+    index: Index, shape: Shape, spec: NodeSpec, places: Collection[int], lasting: Mapping[int, Room]
 ) -> bool:
     """Whether an alternative has room once everybody is gone of whom it is known when."""
     if not lasting:
@@ -102,7 +107,7 @@ def _has_room_some_day(
     floor = index.floor
     big = (nodes for empty, nodes in floor.sizes if _fits(empty, shape, spec))
     blocked = {order for order, room in lasting.items() if not _fits(room, shape, spec)}
-    return len({floor.position[node.name] for nodes in big for node in nodes} & set(eligible) - blocked) >= shape.nodes
+    return len({floor.position[node.name] for nodes in big for node in nodes} & set(places) - blocked) >= shape.nodes
 
 
 def _lasting(index: Index) -> dict[int, Room]:
@@ -157,12 +162,6 @@ class _Leaving:
 
     def room(self) -> Room:
         return self._now.without(set(self._gone))
-
-
-def _eligible(index: Index, shape: Shape, spec: NodeSpec) -> set[int]:
-    if shape.node_names:
-        return {room.order for room in pinned(index, shape)}
-    return {order for kind in index.floor.kinds_for(shape, spec) for order in index.floor.members[kind.number]}
 
 
 def _enough(rooms: Sequence[Rooms], shape: Shape) -> bool:
