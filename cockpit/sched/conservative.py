@@ -25,7 +25,7 @@ class Conservative:
     """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
 
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
-        self.reservations: list[Reserved] = []
+        self._holes: dict[JobId, Reserved] = {}
         self._now = now
         self._fit = fit
         self._grain = 1000 * backfill.resolution_seconds or 1
@@ -37,7 +37,12 @@ class Conservative:
     @property
     def head(self) -> JobId | None:
         """The first job that waits for room."""
-        return self.reservations[0].job if self.reservations else None
+        return next(iter(self._holes), None)
+
+    @property
+    def reservations(self) -> list[Reserved]:
+        """In the order of the queue."""
+        return list(self._holes.values())
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
@@ -46,12 +51,13 @@ class Conservative:
         if hole is None:
             return None
         moment, found = hole
-        for order, part in index.located(found.placement):
-            self._courses[order].reserve(moment, self._rounded(moment + span), job.id, part)
         if moment == self._now:
+            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
             return found
         head = self.head
-        self.reservations.append(Reserved(job.id, moment, found.spec_index, found.placement))
+        if job.id not in self._holes:  # else it has one in another partition
+            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
+            self._holes[job.id] = Reserved(job.id, moment, found.spec_index, found.placement)
         return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
 
     def started(self, _job: Job, _placement: Placement) -> None:
@@ -60,6 +66,10 @@ class Conservative:
     def may_pass(self, _job: Job, _reason: Reason | None) -> bool:
         """Every job gets a hole of its own, whatever became of others of its shape."""
         return True
+
+    def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
+        for order, part in index.located(placement):
+            self._courses[order].reserve(start, end, job, part)
 
     def _hole(self, index: Index, shape: Shape, span: int) -> tuple[Millis, Found] | None:
         """The earliest over the shape's alternatives, of equally early ones the first."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from msgspec.structs import replace
 
-from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Reason, Resource
+from cockpit.model.reasons import NodeShortfall, NodesReserved, NotEnoughFree, Resource
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.cards import accepts
-from cockpit.sched.feasible import infeasible, wanted
+from cockpit.sched.feasible import infeasible, kept_by, wanted
 from cockpit.sched.index import Index, Kind
-from cockpit.sched.placement import fitting, pinned
+from cockpit.sched.placement import find, fitting, pinned
 from cockpit.sched.room import Room, shortfall, whole_cards
 from cockpit.sched.shape import Shape
 from cockpit.sched.shelves import Shelves
@@ -29,42 +29,16 @@ class Shortages:
         self._index = index
         self._of_one: dict[Shape, NotEnoughFree] = {}
 
-    def reason(self, shape: Shape) -> NotEnoughFree:
+    def reason(self, shape: Shape) -> NotEnoughFree | NodesReserved:
         """Of a feasible shape that found no room, for the first alternative that could ever have it."""
         floor = self._index.floor
+        if kept := kept_by(shape, floor, lambda freer: find(self._index, freer) is not None):
+            return kept
         specs = (spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
         one = replace(shape, nodes=1, specs=(next(specs),))
         if one not in self._of_one:
             self._of_one[one] = _not_enough(self._index, one)
         return replace(self._of_one[one], nodes_wanted=shape.nodes)
-
-
-class Refusals(Mapping[Shape, Reason]):
-    """One reason per shape that failed. That of a shape without room is derived when somebody asks, against the rooms
-    as the cycle left them: most cycles of a replay nobody asks about."""
-
-    def __init__(self, failed: Mapping[Shape, Reason | None], index: Index) -> None:
-        """`failed`: None stands for no room."""
-        self._known = failed
-        self._derived: dict[Shape, Reason] = {}
-        self._shortages = Shortages(index)
-
-    def __getitem__(self, shape: Shape) -> Reason:
-        known = self._known[shape] or self._derived.get(shape)
-        if known is None:
-            known = self._derived[shape] = self._shortages.reason(shape)
-        return known
-
-    def __iter__(self) -> Iterator[Shape]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def derive(self) -> None:
-        """Now what would be derived later: where the asker has no time to wait for it."""
-        for _ in self.values():
-            pass
 
 
 def _not_enough(index: Index, shape: Shape) -> NotEnoughFree:
