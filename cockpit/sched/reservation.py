@@ -85,15 +85,16 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: JobId, shape: S
         return None
     rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
     window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds or 1
-    for leaves_at, emptier in _emptying(index, now, shape, set().union(*places)):
+    watched = places[0].union(*places[1:])
+    for leaves_at, emptier in _emptying(index, now, shape, watched):
         moment = Millis(-(-leaves_at // grain) * grain)
         if window and moment > now + window:
             return None
-        for alternative, spec, orders in zip(rooms, shape.specs, places, strict=True):
+        for alternative, spec, orders in zip(rooms, shape.specs, places, strict=True) if emptier else ():
             for room in emptier:
                 if room.order in orders and _fits(room, shape, spec):
                     alternative[room.order] = room
-        if _enough(rooms, shape):
+        if emptier and _enough(rooms, shape):
             return Guard(head, shape, moment, rooms, index.floor.position)
     raise AssertionError("room some day, but at no moment")
 
@@ -127,12 +128,13 @@ def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int])
     leaving: dict[int, _Leaving] = {}
     left: dict[int, _Leaving] = {}
     moment = now
-    for end, job in index.departures:
+    for end, job, located in index.departures:
         if end > moment:
-            yield moment, [each.room() for each in left.values() if each.has(least_cpus, least_memory)]
+            if left:
+                yield moment, [each.room() for each in left.values() if each.has(least_cpus, least_memory)]
+                left = {}
             moment = end
-            left = {}
-        for order, part in index.located(index.placed[job]):
+        for order, part in located:
             if order in watched:
                 room = leaving.get(order)
                 if room is None:

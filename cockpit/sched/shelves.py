@@ -34,6 +34,10 @@ class Shelves:
         if not shelf:
             del self._shelves[label]
 
+    def most_free(self) -> int:
+        """CPUs of the node that has most of them free."""
+        return max([shelf[-1][0] for shelf in self._shelves.values()], default=0)
+
     def labels(self) -> list[int]:
         return sorted(self._shelves)
 
@@ -48,10 +52,6 @@ class Shelves:
         """The nodes on a shelf with at least so many CPUs, tightest first."""
         shelf = self._shelves.get(label)
         return shelf[bisect_left(shelf, (cpus,)) :] if shelf and shelf[-1][0] >= cpus else []
-
-    def reach(self, least: int, cpus: int) -> bool:
-        """Whether some node with at least this label has so many CPUs: a cheap no before a search."""
-        return any(label >= least and shelf[-1][0] >= cpus for label, shelf in self._shelves.items())
 
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:
         """Of those with enough CPUs, most memory first (then CPUs, then order)."""
