@@ -90,7 +90,9 @@ class Admission:
         if not state.cluster.partitions and not state.cluster.login_pool:
             return never_fits(charged.spec, state.nodes)
         names = charged.partitions or (WHOLE_CLUSTER,)
-        found = [never_fits(charged.spec, nodes_of(state.cluster, name, state.nodes)) for name in names]
+        nodes = tuple(state.nodes.values())
+        members = (nodes_of(state.cluster, name, nodes) for name in names)
+        found = [never_fits(charged.spec, {node.name: node for node in each}) for each in members]
         return None if None in found else found[0]
 
     def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:

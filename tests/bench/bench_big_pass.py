@@ -87,5 +87,5 @@ def test_answers_during_a_big_pass(tmp_path: Path, figure: Figures, capsys: pyte
     during = [ms for at, ms in answers if any(begun <= at <= ended for begun, ended in took)]
     with capsys.disabled():
         spans = [round(1000 * (ended - begun)) for begun, ended in took]
-        print(f"\npasses {spans} ms; {len(during)} answers during them, the longest {max(during):.1f} ms")  # noqa: T201
+        print(f"\npasses {spans} ms; {len(during)} answers during them, the longest {max(during):.1f} ms")  # noqa: T201 - beside the figure
     figure("PF-01", "an answer of the socket during such cycles, p95", quantiles(during, n=20)[-1])
