@@ -31,11 +31,14 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
     queue = snapshot.queue
     shapes = index.book.of_all(queue)
     # 3. place or reserve: a shape that failed is not tried again; the first that waits for room gets a reservation
-    round_ = _Round(snapshot, index.fork(), policy, shapes)
+    descent = _descent(index, policy, shapes)
+    round_ = _Round(snapshot, index.fork(), policy, descent)
     failed = round_.failed
     for job, shape in zip(queue, shapes, strict=True):
         if not job.held_by and (shape not in failed or round_.may_pass(job, shape)):
             round_.consider(job, shape)
+    if descent:
+        index.floor.at_hand = {descent.targets: descent}
     # 4. plan: what starts, and against what is left then, why the rest does not
     return Plan(
         version=snapshot.version,
@@ -51,7 +54,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
 class _Round:
     """One pass over the queue, on an index of its own in which the starts of the pass appear."""
 
-    def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, shapes: list[Shape]) -> None:
+    def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, fit: Fit | None) -> None:
         self.starts: list[Start] = []
         self.failed: dict[Shape, Reason | None] = {}
         """None: no room."""
@@ -59,7 +62,7 @@ class _Round:
         self._snapshot = snapshot
         self._index = index
         self._policy = policy
-        self._fit = _fit(snapshot, policy, shapes)
+        self._fit = fit
         self._ends = dict(snapshot.ends)
         self._horizon = Horizon(index, self._ends, snapshot.now)
 
@@ -112,8 +115,9 @@ class _Round:
         return Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
 
 
-def _fit(snapshot: Snapshot, policy: Policy, shapes: list[Shape]) -> Fit | None:
+def _descent(index: Index, policy: Policy, shapes: list[Shape]) -> GradientDescent | None:
+    """With what an earlier cycle worked out for the same workload, unless another cycle has it just now."""
     if policy.fraction_fit is FractionFit.BEST:
         return None
-    running = (snapshot.occupied[job] for job in snapshot.ends if job in snapshot.occupied)
-    return GradientDescent(target_workload(shapes, running))
+    targets = policy.workload or target_workload(shapes, index.running)
+    return index.floor.at_hand.pop(targets, None) or GradientDescent(targets)

@@ -28,8 +28,8 @@ class Found(msgspec.Struct, frozen=True):
 class Fit(Protocol):
     """Another order of rooms, and of cards in a room, than best fit."""
 
-    def ranked(self, rooms: list[Room], spec: NodeSpec) -> list[Room]:
-        """Best first; equal ones keep their order."""
+    def rooms(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+        """Every room in service that holds one replica now, best first."""
         ...
 
     def card(self, room: Room, spec: NodeSpec) -> int | None:
@@ -82,9 +82,8 @@ def pinned(index: Index, shape: Shape) -> list[Room]:
 
 
 def _choose(index: Index, shape: Shape, spec: NodeSpec, fit: Fit | None, avoid: Collection[int]) -> Collection[Room]:
-    rooms = (room for room in fitting(index, shape, spec) if room.order not in avoid)
-    chosen = fit.ranked(list(rooms), spec) if fit else rooms
-    return list(islice(chosen, shape.nodes))
+    rooms = fit.rooms(index, shape, spec) if fit else fitting(index, shape, spec)
+    return list(islice((room for room in rooms if room.order not in avoid), shape.nodes))
 
 
 def _fits(room: Room, shape: Shape, spec: NodeSpec) -> bool:
