@@ -48,9 +48,7 @@ def read_nodes(source: str, data: bytes) -> list[Node]:
     return nodes
 
 
-def _read(
-    source: str, data: bytes, columns: Sequence[str], made: Callable[[Row], Read], what: str
-) -> list[Read]:
+def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row], Read], what: str) -> list[Read]:
     found: list[Read] = []
     errors: list[str] = []
     for line, row in _rows(source, data, columns):
@@ -74,7 +72,9 @@ def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[in
         missing = [column for column in columns if column not in (reader.fieldnames or ())]
         if missing:
             names = ", ".join(missing)
-            raise SpecErrors([f"{source}: the first line does not name the column {names}; see `cockpit replay --help`."])
+            raise SpecErrors(
+                [f"{source}: the first line does not name the column {names}; see `cockpit replay --help`."]
+            )
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:

@@ -29,6 +29,8 @@ class Reading:
         self.home = home
         """What `~` stands for; empty where that is not known."""
         self.errors: list[str] = []
+        self.warnings: list[str] = []
+        """What is read, and counts for nothing."""
 
     def wrong(self, at: str, sentence: str) -> None:
         self.errors.append(f"{at}: {sentence}" if at else sentence)

@@ -31,6 +31,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "schema": ("schema", "SCHEMA", "Print the JSON Schema of job files, and of each list's JSON"),
     "demo": ("demo", "DEMO", "Open a living cluster of which nothing is real"),
     "play": ("play", "PLAY", "Run the cockpit by a script of keys and expectations; take pictures of it"),
+    "replay": ("replay", "REPLAY", "Run a log of the past through the scheduler"),
     "doctor": ("doctor", "DOCTOR", "Say what this machine has, lacks, and what to do about it"),
 }
 """Two words where a noun has verbs of its own."""

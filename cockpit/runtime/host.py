@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.engine import decide
 from cockpit.engine.effects import RecordEnded
@@ -50,6 +51,8 @@ RECONSIDERED_AFTER = (
     events.HoldExtended,
     events.HoldEnded,
     events.NodesChanged,
+    events.ClusterConfigured,
+    events.AccountsChanged,
 )
 """What lengthens the queue, changes what waits, or frees something. Nothing else lets another job start: a cycle leaves
 nothing that it could have placed."""
@@ -256,9 +259,9 @@ class Host:
             await self._tell()
 
     def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
-        self.plan = cycle(
-            machine.snapshot(now), self.plan.index if self.plan is not None else None, self.settings.policy
-        )
+        policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
+        index, priorities = (self.plan.index, self.plan.priorities) if self.plan is not None else (None, None)
+        self.plan = cycle(machine.snapshot(now), index, policy, priorities)
         return decide.placed(machine, self.plan)
 
     async def _time_forever(self) -> None:

@@ -47,7 +47,7 @@ async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Engine
         started_at=engine.started_at,
         jobs=sum(may_see(asked.actor, job) for job in engine.host.machine.state.jobs.values()),
         containers=engine.containers,
-        trouble=engine.host.trouble,
+        trouble=(*engine.host.trouble, *engine.troubles),
         asker=asked.actor.name,
     )
 
