@@ -71,14 +71,12 @@ def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[in
     try:
         missing = [column for column in columns if column not in (reader.fieldnames or ())]
         if missing:
-            names = ", ".join(missing)
-            raise SpecErrors(
-                [f"{source}: the first line does not name the column {names}; see `cockpit replay --help`."]
-            )
+            message = f"{source}: no column {', '.join(missing)} in the first line, which names {', '.join(columns)}."
+            raise SpecErrors([message])
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:
-        raise SpecErrors([f"{source}:{reader.line_num}: {error}; correct the quotes of the line."]) from error
+        raise SpecErrors([f"{source}:{reader.line_num + 1}: {error}; correct the quotes of the line."]) from error
 
 
 def _pod(row: Row) -> JobSpec:

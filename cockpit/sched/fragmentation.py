@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from operator import is_not
+from typing import NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.appetite import Appetite, Usable
@@ -38,8 +39,14 @@ _MOST_WAYS = 200_000
 """Remembered at once, so that memory is bounded."""
 
 
+def workload(requests: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
+    """The most frequent of the requests that ask for cards, by how often they come, most frequent first."""
+    asking = [(spec, often) for spec, often in requests.items() if spec.card_milli and often]
+    return tuple(sorted(asking, key=_frequent_first)[:_MOST_TARGETS])
+
+
 def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
-    """The most frequent requests for cards, most frequent first: what is queued and what runs stands for what comes.
+    """What is queued and what runs, standing for what comes.
 
     How often is rounded down to two binary digits: what was worked out for a workload then serves until it has become
     another one, not until the next job comes.
@@ -47,8 +54,7 @@ def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) ->
     count = Counter(running)
     for shape, jobs in Counter(queued).items():
         count[shape.specs[0]] += shape.nodes * jobs
-    asking = Counter({spec: _rounded(often) for spec, often in count.items() if spec.card_milli and often})
-    return tuple(sorted(asking.most_common(_MOST_TARGETS), key=lambda target: (-target[1], *_ordered(target[0]))))
+    return workload({spec: _rounded(often) for spec, often in count.items()})
 
 
 def fragmentation(room: Room, targets: Sequence[Target]) -> int:
@@ -64,22 +70,20 @@ def _rounded(often: int) -> int:
     return often >> low << low
 
 
-def _ordered(spec: NodeSpec) -> tuple[int, int, int, tuple[str, ...]]:
-    return spec.card_milli, spec.cpus, spec.memory_mib, spec.card_models
+def _frequent_first(target: Target) -> tuple[object, ...]:
+    spec, often = target
+    return -often, spec.card_milli, spec.cpus, spec.memory_mib, spec.card_models
 
 
-class _Way:
+class _Way(NamedTuple):
     """Putting one replica on a node whose cards are in some state."""
 
-    __slots__ = ("card", "taken", "usable")
-
-    def __init__(self, card: int | None, taken: int, usable: Usable) -> None:
-        self.card = card
-        """The shared one; None for whole cards or none."""
-        self.taken = taken
-        """Thousandths."""
-        self.usable = usable
-        """Afterwards."""
+    card: int | None
+    """The shared one; None for whole cards or none."""
+    taken: int
+    """Thousandths."""
+    usable: Usable
+    """Afterwards."""
 
 
 Ways = tuple[tuple[bool, int], list[_Way]]
