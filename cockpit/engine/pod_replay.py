@@ -18,7 +18,7 @@ from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import EndCause, JobState, Submitter
 from cockpit.sched.cycle import cycle
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.placement import find
+from cockpit.sched.placement import has_room
 from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class PodReplay:
         self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))
         snapshot = self.machine.snapshot(_AT)
         self._index = refreshed(self._index, snapshot)
-        if find(self._index, shape_of(pod)) is None:
+        if not has_room(self._index, shape_of(pod)):
             self._tell(events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job))
             return False
         plan = cycle(snapshot, self._index, self._policy)

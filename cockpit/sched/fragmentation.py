@@ -15,7 +15,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from operator import is_not
+from operator import is_not, itemgetter
 from typing import NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
@@ -35,7 +35,7 @@ _STEP_MILLI = 40
 the steps of the published scheduler, whose scores are whole numbers: 100 times the logistic function of the growth in
 cards, rounded down."""
 
-_MOST_WAYS = 200_000
+_MOST_WAYS, _MOST_RANKED = 200_000, 2_000_000
 """Remembered at once, so that memory is bounded."""
 
 
@@ -110,12 +110,19 @@ class GradientDescent:
 
     def rooms(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         """Every room that holds one replica now, least growth first."""
+        if spec not in self._rankings and len(self._rankings) * len(index.rooms) > _MOST_RANKED:
+            self._rankings.clear()
         ranking = self._rankings.setdefault(spec, _Ranking())
         ranking.follow(index.rooms, self, spec)
         kinds = {kind.number for kind in index.floor.kinds_for(shape, spec)}
         pins = {room.order for room in pinned(index, shape)} if shape.node_names else None
         rooms = (index.rooms[entry[-1]] for entry in ranking.entries)
         return (room for room in rooms if (room.kind in kinds if pins is None else room.order in pins))
+
+    def ranked(self, rooms: Sequence[Room], spec: NodeSpec) -> list[Room]:
+        """Those of the rooms that hold one replica, least growth first."""
+        entries = [(entry, room) for room in rooms if (entry := self.entry(room, spec)) is not None]
+        return [room for _, room in sorted(entries, key=itemgetter(0))]
 
     def card(self, room: Room, spec: NodeSpec) -> int | None:
         """The card to share in a room where it fits; None for whole cards or none."""

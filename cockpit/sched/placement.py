@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -32,6 +32,10 @@ class Fit(Protocol):
         """Every room in service that holds one replica now, best first."""
         ...
 
+    def ranked(self, rooms: Sequence[Room], spec: NodeSpec) -> list[Room]:
+        """Those of the rooms that hold one replica, best first."""
+        ...
+
     def card(self, room: Room, spec: NodeSpec) -> int | None:
         """The card to share in a room where it fits; None for whole cards or none."""
         ...
@@ -45,6 +49,27 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
     return None
+
+
+def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:
+    """The best of these rooms, enough of which hold a replica each."""
+    spec = shape.specs[spec_index]
+    fit = None if shape.exclusive else fit
+    ranked = sorted(rooms, key=lambda room: best_fit_rank(room, spec)) if len(rooms) > 1 else list(rooms)
+    chosen = (fit.ranked(rooms, spec) if fit else ranked)[: shape.nodes]
+    return Found(spec_index, allocated(shape, spec, chosen, fit))
+
+
+def has_room(index: Index, shape: Shape) -> bool:
+    """Whether `find` would find any."""
+    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
+
+
+def eligible(index: Index, shape: Shape, spec: NodeSpec) -> set[int]:
+    """Orders of the nodes in service where a replica could be at some time, if they are big enough."""
+    if shape.node_names:
+        return {room.order for room in pinned(index, shape)}
+    return {order for kind in index.floor.kinds_for(shape, spec) for order in index.floor.members[kind.number]}
 
 
 def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | None = None) -> Placement:
@@ -71,6 +96,8 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
     if spec.shares_a_card:
         return _sharing(index, holes, idle, shape, spec)
+    if not any(each.reach(spec.whole_cards, spec.cpus) for each in idle):
+        return iter(())
     return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
 
 

@@ -21,9 +21,9 @@ n1,96000,786432,0,
 
 
 @pytest.mark.req("SC-23")
-@pytest.mark.parametrize("data", [PODS.encode(), gzip.compress(PODS.encode()), b"\xef\xbb\xbf" + PODS.encode()])
-def test_pods_are_jobs_of_one_replica_with_cpus_in_thousandths(data) -> None:
-    pods = read_pods("pods.csv", data)
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, b"\xef\xbb\xbf".__add__], ids=["plain", "gz", "bom"])
+def test_pods_are_jobs_of_one_replica_with_cpus_in_thousandths(packed) -> None:
+    pods = read_pods("pods.csv", packed(PODS.encode()))
     assert [pod.name for pod in pods] == ["p0", "p1", "p2", "p3"]
     assert [pod.specs for pod in pods] == [
         (NodeSpec(cpus=12000, memory_mib=16384, card_milli=1000),),
@@ -70,6 +70,7 @@ def test_what_is_wrong_with_a_line_is_told(line, says) -> None:
         (b"\x1f\x8bnot gzip", "nodes.csv: cannot be unpacked"),
         (bytes(range(256)), "no column"),
     ],
+    ids=["nothing", "pods", "no nodes", "twice", "damaged", "noise"],
 )
 def test_what_is_wrong_with_a_file_is_told(data, says) -> None:
     with pytest.raises(SpecErrors, match=says):
