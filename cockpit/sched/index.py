@@ -7,7 +7,9 @@ answers the same.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -64,6 +66,8 @@ class Floor:
         partitions = memberships(snapshot.cluster, self.nodes)
         reservations = reserving(snapshot.reservations, self.nodes)
         self.never: dict[Shape, Reason | None] = {}
+        self.at_hand: dict[object, Any] = {}
+        """What policies worked out; one that works takes its own away meanwhile."""
         self._kinds_for: dict[object, list[Kind]] = {}
         self._places_for: dict[object, frozenset[int]] = {}
         self.kind_of: list[int] = []
@@ -163,6 +167,7 @@ class Index:
         """When each of them is gone at the latest; absent: nobody knows."""
         self.departures: list[Departure] = []
         """The same, soonest first."""
+        self._running: Counter[NodeSpec] | None = None
         self.by_whole = [Shelves() for _ in floor.kinds]
         """Per kind, by the number of idle cards."""
         self.by_hole = [Shelves() for _ in floor.kinds]
@@ -179,6 +184,7 @@ class Index:
         fork.counters = self.counters.fork()
         fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
+        fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
         fork.by_whole = [shelves.copy() for shelves in self.by_whole]
         fork.by_hole = [shelves.copy() for shelves in self.by_hole]
         return fork
@@ -199,6 +205,7 @@ class Index:
             if not placement:
                 continue
             self.placed[job] = placement
+            self._count_running(placement, +1)
             located = self.located(placement)
             for order, part in located:
                 before.setdefault(order, rooms[order])
@@ -219,11 +226,30 @@ class Index:
         position = self.floor.position
         return tuple([(position[part.node], part) for part in placement if part.node in position])
 
+    def running(self) -> Mapping[NodeSpec, int]:
+        """How many replicas hold so much; models are not told apart, and kept containers do not run. Kept up to date
+        from the first time that somebody asks."""
+        if self._running is None:
+            self._running = Counter()
+            for placement in self.placed.values():
+                self._count_running(placement, +1)
+        return self._running
+
+    def _count_running(self, placement: Placement, by: int) -> None:
+        if self._running is None:
+            return
+        for part in placement:
+            asked = NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)
+            self._running[asked] += by if part.cpus else 0
+            if not self._running[asked]:
+                del self._running[asked]
+
     def _leave(self, job: JobId, before: dict[int, Room]) -> None:
         """`before`: rooms as they were, by order, to be added to."""
         placement = self.placed.pop(job, None)
         if placement is None:
             return
+        self._count_running(placement, -1)
         rooms = self.rooms
         for order, _ in self.located(placement):
             before.setdefault(order, rooms[order])
