@@ -87,7 +87,7 @@ class Replay:
         ties = self._policy.ties
         if ties.limits_free_at_once:
             for job in ending:
-                if self.machine.latest_end(job) == self._now:
+                if self.machine.ends.get(job) == self._now:
                     self._end(job)
         if ties.one_cycle_a_moment:
             for job in ending:

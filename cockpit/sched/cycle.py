@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis
@@ -135,7 +135,7 @@ class _Round:
         else:
             self.failed[shape] = found
 
-    def refusals(self, requests: Sequence[Request]) -> Mapping[Request, Reason]:
+    def refusals(self, requests: Sequence[Request]) -> Refusals:
         """Why each request failed, as things stand after the last start."""
         return Refusals(requests, self.refused, self.failed, self._open, self._index)
 

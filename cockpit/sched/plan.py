@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
-from cockpit.model.reasons import Reason
 from cockpit.sched.index import Index
 from cockpit.sched.priorities import PriorityTable
-from cockpit.sched.request import Request
+from cockpit.sched.refusals import Refusals
 from cockpit.sched.reserved_nodes import Bars
 
 
@@ -42,7 +39,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Of the snapshot."""
     now: Millis
     starts: tuple[Start, ...]
-    refusals: Mapping[Request, Reason]
+    refusals: Refusals
     """One per distinct request that failed. `WouldDelay` holds only for jobs that end after the reservation."""
     reservations: tuple[Reserved, ...]
     """In the order of the queue: under EASY of the first job that waits for room alone, else of every job that does."""
