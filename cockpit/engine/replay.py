@@ -118,7 +118,7 @@ class Replay:
 
     def _look(self, for_the_sake_of: Arrival | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
-        if self._looked_at == self.machine.state.seq:
+        if self._looked_at == self.machine.state.seq or not self.machine.queue:
             return
         snapshot = self.machine.snapshot(self._now)
         self._index = refreshed(self._index, snapshot)

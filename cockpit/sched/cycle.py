@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BeginsLater, BehindHead, NotEvaluated, Reason
+from cockpit.model.reasons import BeginsLater, BehindHead, Reason
 from cockpit.sched.amounts import ONE
 from cockpit.sched.conservative import Conservative
 from cockpit.sched.easy import Easy, InOrder
+from cockpit.sched.entries import Entry
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.gates import Gates
@@ -25,8 +26,6 @@ from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
-
-_UNTRIED = NotEvaluated()
 
 LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
     BackfillKind.OFF: InOrder,
@@ -50,9 +49,9 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     requests = index.book.of_all(entries, bars)
     descent = _descent(index, policy, requests)
     round_ = _Round(snapshot, index, policy, bars, requests, descent)
-    for (job, _), request in zip(entries, requests, strict=True):
+    for job, request in round_.untried(entries, requests):
         # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-        if round_.untried(job, request) and round_.passes(job, request):
+        if round_.passes(job, request):
             # 4. place or reserve: who waits for room, and who may pass them, is the line's to say
             round_.consider(job, request)
     if descent:
@@ -63,8 +62,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
         now=snapshot.now,
         starts=tuple(round_.starts),
         refusals=round_.refusals(requests),
-        reservations=tuple(round_.line.reservations),
-        order=tuple(dict.fromkeys([job.id for job, _ in entries])),
+        line=round_.line,
         next_at=round_.next_at(),
         bars=bars,
         priorities=priorities,
@@ -99,15 +97,18 @@ class _Round:
         self._open: dict[Request, Shape] = {}
         """Of requests that a limit leaves only some of their alternatives."""
         self._begins: Millis | None = None
-        self._left = backfill.depth or len(requests)
-        """How many of those that wait may still be looked at."""
+        self._left = (backfill.depth or len(requests) + 1) - 1
+        """How many may still be looked at behind the first that waits."""
 
-    def untried(self, job: Job, request: Request) -> bool:
-        """Whether nothing like the job has failed, or it may fare better than what did."""
-        if request in self.refused:
-            return False
-        reason = self.failed.get(self._open.get(request, request.shape), _UNTRIED)
-        return reason is _UNTRIED or self.line.may_pass(job, reason)
+    def untried(self, entries: Sequence[Entry], requests: Sequence[Request]) -> Iterator[tuple[Job, Request]]:
+        """In the order given, those whose like has not failed, and those that may fare better than what did."""
+        refused, failed, shapes, may_pass = self.refused, self.failed, self._open, self.line.may_pass
+        for (job, _), request in zip(entries, requests, strict=True):
+            if request in refused:
+                continue
+            shape = shapes.get(request, request.shape) if shapes else request.shape
+            if shape not in failed or may_pass(job, failed[shape]):
+                yield job, request
 
     def passes(self, job: Job, request: Request) -> bool:
         """Whether no rule stops the job; notes what does."""
@@ -129,7 +130,13 @@ class _Round:
         if never := infeasible(shape, self._index.floor):
             self.failed[shape] = never
             return
-        found = self._place(job, shape)
+        line = self.line
+        if line.head is not None:
+            if not self._left:
+                self.failed[shape] = BehindHead(line.head)
+                return
+            self._left -= 1
+        found = line.place(self._index, job, shape)
         if isinstance(found, Found):
             self._start(job, request, shape, found)
         else:
@@ -142,16 +149,6 @@ class _Round:
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
         return min(filter(None, (self._begins, self._bars.next_at())), default=None)
-
-    def _place(self, job: Job, shape: Shape) -> Found | Reason | None:
-        """As far as the depth goes."""
-        line = self.line
-        if line.head is not None and not self._left:
-            return BehindHead(line.head)
-        found = line.place(self._index, job, shape)
-        if line.head is not None:
-            self._left -= 1
-        return found
 
     def _start(self, job: Job, request: Request, shape: Shape, found: Found) -> None:
         amounts = self._gates.amounts(found.placement, shape.partition)
