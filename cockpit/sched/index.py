@@ -277,11 +277,11 @@ def _shared_holes(room: Room) -> frozenset[int]:
 
 def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
     """The index of this snapshot: from the last one by the changes since, or from nothing where that cannot be."""
+    if index is not None and index.version == snapshot.version:
+        return index
     book = _book(index, snapshot)
     if index is None or not index.floor.of(snapshot) or index.version < snapshot.changes_from:
         return _rebuilt(snapshot, book)
-    if book is index.book and index.version == snapshot.version:
-        return index
     fresh = index.fork()
     fresh.version, fresh.book = snapshot.version, book
     changes = dict(snapshot.changes)

@@ -98,7 +98,8 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
     if spec.shares_a_card:
         holes = [index.by_hole[kind.number] for kind in kinds]
         return _sharing(index, holes, idle, shape, spec)
-    return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
+    walked = walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib)
+    return _filtered(index, walked, shape, spec) if spec.card_milli else index.rooms_at(order for _, order in walked)
 
 
 def pinned(index: Index, shape: Shape) -> list[Room]:

@@ -7,7 +7,7 @@ memory and order. Searching a full cluster for room therefore touches nothing at
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 
 from cockpit.sched.room import Room
@@ -70,7 +70,10 @@ class Shelves:
 
 def walk(shelves: Sequence[Shelves], least: int, cpus: int, memory_mib: int) -> Iterator[tuple[int, int]]:
     """(label, order) of the nodes with at least these free, best fit first over all the given shelves together."""
-    labels: Iterable[int] = sorted({label for each in shelves for label in each.labels() if label >= least})
+    if len(shelves) == 1:
+        labels = [label for label in shelves[0].labels() if label >= least]
+    else:
+        labels = sorted({label for each in shelves for label in each.labels() if label >= least})
     for label in labels:
         fitting = [entries for each in shelves if (entries := each.with_cpus(label, cpus))]
         for entry in fitting[0] if len(fitting) == 1 else merge(*fitting):
