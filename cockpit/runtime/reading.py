@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import Actor, may_see, shown_explanation
+from cockpit.engine.ranking import breakdowns
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
 from cockpit.errors import RequestRefused
 from cockpit.model import asking
@@ -106,6 +107,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         explanation=explanation,
         events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
         log_tail=_tail(engine, found),
+        priority=breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else (),
     )
 
 

@@ -16,8 +16,9 @@ from cockpit.model.cluster import PriorityFlag, PriorityKind
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
 from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
-from cockpit.sched.factors import MOST, Scale
+from cockpit.sched.factors import MOST
 from cockpit.sched.measure import Measure, shares_of
+from cockpit.sched.scale import Scale
 from cockpit.sched.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> C
     return Columns(scale, snapshot)
 
 
-def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[list[Entry], Iterable[int]]:
+def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[Sequence[Entry], Iterable[int]]:
     """The entries, best first, and their priorities."""
     by_word = not measure.scale.priority.weights.qos
     ranked = []

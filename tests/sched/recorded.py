@@ -13,7 +13,7 @@ from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Job, Submitter
 from cockpit.model.node import Node
 from cockpit.model.spec import DAY_SECONDS, NodeSpec
-from cockpit.sched.factors import Scale
+from cockpit.sched.scale import Scale
 from cockpit.sched.share_tree import ShareTree
 from tests.sched.world import cards, node, spec_of
 
