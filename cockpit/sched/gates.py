@@ -36,7 +36,20 @@ class Gates:
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only room can."""
-        return self.own(job) or self.shared(self._book.of(job, partition, self._bars))
+        return self.own(job) or self.shared(self.request(job, partition))
+
+    def request(self, job: Job, partition: str) -> Request:
+        """What the job asks for there."""
+        return self._book.request(job, partition)
+
+    def as_of(self, other: Gates) -> bool:
+        """Whether the same is in use under the same rules at a moment that lets the same through."""
+        ours, theirs = self._snapshot, other._snapshot
+        return (
+            self._rules.version == other._rules.version
+            and self._counters.used == other._counters.used
+            and (ours.usage, ours.qos_usage, ours.now) == (theirs.usage, theirs.qos_usage, theirs.now)
+        )
 
     def own(self, job: Job) -> Reason | None:
         """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
@@ -50,7 +63,7 @@ class Gates:
             return ArrayFull(request.array, request.at_once)
         if not (request.party.running or request.party.budgets):
             return None
-        reasons = [self.exceeded(request, amounts) for amounts in self._asked(request)]
+        reasons = [self.exceeded(request, amounts) for amounts in self._rules.asked(request.shape)]
         return None if None in reasons else reasons[0]
 
     def open_shape(self, request: Request) -> Shape:
@@ -58,7 +71,7 @@ class Gates:
         shape = request.shape
         if len(shape.specs) == 1 or not (request.party.running or request.party.budgets):
             return shape
-        each = zip(shape.specs, self._asked(request), strict=True)
+        each = zip(shape.specs, self._rules.asked(request.shape), strict=True)
         return replace(shape, specs=tuple(spec for spec, amounts in each if self.exceeded(request, amounts) is None))
 
     def exceeded(self, request: Request, amounts: Amounts) -> LimitReached | None:
@@ -77,10 +90,6 @@ class Gates:
         self._counters.set(job.id, tally(self._rules, job, partition, amounts))
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
-
-    def _asked(self, request: Request) -> list[Amounts]:
-        shape = request.shape
-        return [amounts | {JOBS: ONE} for amounts in self._rules.amounts(shape.specs, shape.nodes, shape.partition)]
 
     def _beyond(self, bound: Running, amounts: Amounts) -> LimitReached | None:
         used, wanted = self._counters.of(bound.counter), amounts.get(bound.resource, 0)

@@ -121,12 +121,14 @@ def test_who_ends_gives_back_what_it_used() -> None:
 
 @pytest.mark.req("SC-03")
 def test_a_kept_container_counts_by_its_cards_but_not_as_a_job() -> None:
-    here = world(tree(nlp={"grp_jobs": 1, "grp_tres": {"gres/gpu": 2}}))
+    here = world(tree(nlp={"grp_jobs": 2, "grp_tres": {"gres/gpu": 2}}))
     failed = submit(here, card=2)
     here.run()
     here.keep_cards(failed)
-    with_cards, without = submit(here, card=1), submit(here)
-    assert [start.job for start in here.cycle().starts] == [without]
+    with_cards, without = submit(here, card=1), [submit(here), submit(here)]
+    assert [start.job for start in here.cycle().starts] == without
+    here.change_rules(accounts=tree(nlp={"grp_tres": {"gres/gpu": 2}}))
+    here.cycle()
     assert here.reason(with_cards) == LimitReached("account nlp", "GrpTRES", "gres/gpu", 2, 2, 1)
 
 
