@@ -69,7 +69,7 @@ class GradientDescent:
 
     def _after(self, room: Room, spec: NodeSpec, card: int | None) -> int:
         taken = allocate(room, spec, 0, exclusive=False, card=card)
-        return fragmentation(room.having((_NOBODY, taken)), self._targets)
+        return fragmentation(room.having(_NOBODY, taken), self._targets)
 
 
 def _unusable(room: Room, spec: NodeSpec) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -47,6 +47,27 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
     return None
 
 
+def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:
+    """The best of these rooms, enough of which hold a replica each."""
+    spec = shape.specs[spec_index]
+    fit = None if shape.exclusive else fit
+    ranked = sorted(rooms, key=lambda room: best_fit_rank(room, spec)) if len(rooms) > 1 else list(rooms)
+    chosen = (fit.ranked(ranked, spec) if fit else ranked)[: shape.nodes]
+    return Found(spec_index, allocated(shape, spec, chosen, fit))
+
+
+def has_room(index: Index, shape: Shape) -> bool:
+    """Whether `find` would find any."""
+    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
+
+
+def eligible(index: Index, shape: Shape, spec: NodeSpec) -> set[int]:
+    """Orders of the nodes in service where a replica could be at some time, if they are big enough."""
+    if shape.node_names:
+        return {room.order for room in pinned(index, shape)}
+    return {order for kind in index.floor.kinds_for(shape, spec) for order in index.floor.members[kind.number]}
+
+
 def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | None = None) -> Placement:
     """One replica in each room, ranks in the cluster's order of nodes so that neighbours stay neighbours."""
 
@@ -71,6 +92,8 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
     if spec.shares_a_card:
         return _sharing(index, holes, idle, shape, spec)
+    if not any(each.reach(spec.whole_cards, spec.cpus) for each in idle):
+        return iter(())
     return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
 
 

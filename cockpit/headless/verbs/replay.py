@@ -15,10 +15,11 @@ from cockpit.headless.arguments import Verb, count
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.progress import Progress
 from cockpit.headless.services import Call
+from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
-from cockpit.sched.policy import Policy
+from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
     from cockpit.engine.figures import Run
@@ -29,6 +30,7 @@ PERFECT = "easy-perfect"
 POLICIES = {
     "easy": Policy(),
     PERFECT: Policy(),
+    "conservative": Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE), ties=ONE_CYCLE_A_MOMENT),
 }
 
 
@@ -197,7 +199,7 @@ REPLAY = Verb(
     run,
     (
         "cockpit replay KTH-SP2.swf.gz --procs 100 --policy easy",
-        "cockpit replay log.swf --procs 128 --policy easy-perfect --check -o json",
+        "cockpit replay log.swf --procs 128 --policy conservative --check -o json",
         "cockpit replay log.swf --procs 128 --write schedule.swf.gz",
     ),
 )
