@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.model.accounts import Accounts, Qos, Usage, assoc_key
+from cockpit.model.accounts import Accounts, AssocKey, Qos, Usage, assoc_key
 from cockpit.model.cluster import Cluster, Partition, Priority, UsageReset
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Attempt, Job, JobState, Submitter
 from cockpit.model.node import Allocation, CardSlice
-from cockpit.sched.usage import NO_DECAY, Ledger, Rules, decay_per_second, ended, next_reset, passed, reset_due
-from tests.sched.share_trees import account, accounts_of, user
+from cockpit.sched.usage import NO_DECAY, Ledger, Rules, decay_per_second, ended, moved, next_reset, passed, reset_due
+from tests.sched.share_trees import account, accounts_of, some_trees, user
 from tests.sched.world import node, spec_of
 
 pytestmark = pytest.mark.req("SC-02")
@@ -243,3 +243,29 @@ class TestReset:
 
     def test_a_period_only_begins_with_the_first_pass(self):
         assert not reset_due(UsageReset.DAILY, Millis(0), T)
+
+
+@given(some_trees(), st.data())
+def test_a_changed_tree_conserves_usage(drawn: tuple[Accounts, dict[AssocKey, Usage]], data: st.DataObject):
+    """Accounts are hung elsewhere and users leave, several at once."""
+    before, used = drawn
+    accounts = [each.account for each in before.associations.values() if not each.user]
+    changed = {}
+    for key, each in before.associations.items():
+        if each.user and data.draw(st.integers(0, 3)) == 0:
+            continue
+        place = accounts.index(each.account)
+        parent = each.parent if each.user or not place else data.draw(st.sampled_from(accounts[:place]))
+        changed[key] = replace(each, parent=parent)
+    after = replace(before, associations=changed)
+    found = moved(used, before, after)
+    assert {key: found[key].raw for key in found if changed[key].user} == pytest.approx(
+        {key: used[key].raw for key in used if key in changed and changed[key].user}
+    )
+    assert found["root/"].raw == pytest.approx(used["root/"].raw)
+    leavers = [each for key, each in before.associations.items() if key not in changed]
+    for key in (key for key in found if not changed[key].user):
+        name = changed[key].account
+        below = sum(found[each.key].raw for each in after.children.get(name, ()) if each.key in found)
+        left = sum(used[each.key].raw for each in leavers if each.account == name)
+        assert found[key].raw == pytest.approx(below + left, abs=1e-6)
