@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from cockpit.sched.feasible import infeasible
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index, refreshed
+from cockpit.sched.lineup import LineUp, line_up
 from cockpit.sched.placement import Fit, Found
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
@@ -27,9 +28,6 @@ from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
-
-_OPEN = 1 << 62
-"""Longer than any time limit."""
 
 LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
     BackfillKind.OFF: InOrder,
@@ -49,15 +47,16 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     index = refreshed(index, snapshot)
     # 2. order: by priority, each job once for each partition that it may run in
     priorities = prioritised(snapshot, priorities)
-    asks = index.book.asks(priorities.order)
-    round_ = _Round(snapshot, index, policy, asks)
-    shapes, requests = round_.shapes, round_.requests
-    for ask in asks:
-        shape, request, seconds, _, _ = ask
+    queue = line_up(priorities, index.book)
+    descent = _descent(index, policy, queue)
+    round_ = _Round(snapshot, index, policy, queue, descent)
+    for ask in queue.open(round_.shapes, round_.requests):
         # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-        if seconds < shapes[shape] and seconds < requests[request] and round_.passes(ask):
+        if round_.passes(ask):
             # 4. place or reserve: who waits for room, and who may pass them, is the line's to say
             round_.consider(ask)
+    if descent:
+        index.floor.at_hand = {descent.targets: descent}
     # 5. plan: what starts, and against what is left then, why the rest does not
     return Plan(
         version=snapshot.version,
@@ -74,15 +73,12 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
 class _Round:
     """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
-    def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, asks: Sequence[Ask]) -> None:
+    def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, queue: LineUp, fit: Fit | None) -> None:
         self.starts: list[Start] = []
         book, backfill = index.book, policy.backfill
-        self.shapes = [_OPEN] * len(book.shapes)
-        """By number, the time limit from which on nothing of the shape is tried any more."""
+        self.shapes, self.requests = queue.unbounded(len(book.shapes)), queue.unbounded(len(book.requests))
         self.shapes[NO_SHAPE] = 0
-        self.requests = [_OPEN] * len(book.requests)
-        """Likewise."""
-        self.line = LINES[backfill.kind](snapshot.now, backfill, _fit(snapshot, policy, asks))
+        self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
         self._snapshot = snapshot
         self._given = self._index = index
         self._bars = Bars(snapshot.reservations, snapshot.now)
@@ -94,8 +90,9 @@ class _Round:
         """Of requests that a limit leaves only some of their alternatives."""
         self._exceeded: dict[Request, LimitReached] = {}
         self._begins: Millis | None = None
-        self._left = backfill.depth or len(asks)
+        self._left = backfill.depth or len(queue)
         """How many of those that wait may still be looked at."""
+        self._close(self._gates.stopped())
 
     def passes(self, ask: Ask) -> bool:
         """Whether no rule stops the job; closes its request where one stops all of it."""
@@ -106,7 +103,7 @@ class _Round:
                 self._begins = min(own.begin_at, self._begins or own.begin_at)
             return False
         if self._gates.shared(ask.request) is not None:
-            self.requests[ask.number] = 0
+            self._stop(ask)
             return False
         return True
 
@@ -145,6 +142,16 @@ class _Round:
             bounds, number = self.requests, ask.number
         bounds[number] = min(bounds[number], max(seconds, self._bars.least_seconds(shape.barred)))
 
+    def _stop(self, ask: Ask) -> None:
+        self._close([ask.number])
+        if (stop := self._gates.stop(ask.request)) is not None:
+            self._given.book.stops.add(ask.number, stop)
+
+    def _close(self, numbers: Iterable[int]) -> None:
+        requests = self.requests
+        for number in numbers:
+            requests[number] = 0
+
     def _place(self, job: Job, shape: Shape) -> Found | Reason | None:
         """As far as the depth goes."""
         line = self.line
@@ -160,7 +167,7 @@ class _Round:
         amounts = self._gates.amounts(found.placement, shape.partition)
         if (exceeded := self._gates.exceeded(ask.request, amounts)) is not None:  # it takes more than it asked for
             self._exceeded[ask.request] = exceeded
-            self.requests[ask.number] = 0
+            self._close([ask.number])
             return
         spec_index = job.spec.specs.index(shape.specs[found.spec_index])
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
@@ -169,12 +176,13 @@ class _Round:
             self._index = self._given.fork()
         end = Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
         self._index.apply(((job.id, found.placement),), {job.id: end})
-        self._gates.started(job, shape.partition, amounts)
+        self._close(self._gates.started(job, shape.partition, amounts))
         self.line.started(job, found.placement)
 
 
-def _fit(snapshot: Snapshot, policy: Policy, asks: Sequence[Ask]) -> Fit | None:
+def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent | None:
+    """With what an earlier cycle worked out for the same workload, unless another cycle has it just now."""
     if policy.fraction_fit is FractionFit.BEST:
         return None
-    running = (snapshot.occupied[job] for job in snapshot.ends if job in snapshot.occupied)
-    return GradientDescent(target_workload((ask.request.shape for ask in asks), running))
+    targets = policy.workload or target_workload((ask.request.shape for ask in queue), index.running())
+    return index.floor.at_hand.pop(targets, None) or GradientDescent(targets)

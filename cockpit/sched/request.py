@@ -10,13 +10,15 @@ import msgspec
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
-from cockpit.model.reasons import Reason
+from cockpit.model.reasons import NotEvaluated, Reason
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.limits import NOBODY, Party
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
+from cockpit.sched.stops import Stops
 
 NO_SHAPE = 0
+_UNJUDGED = NotEvaluated()
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 _job_of = itemgetter(0)
 
@@ -62,8 +64,7 @@ class RequestBook:
 
     def asks(self, entries: Sequence[Entry]) -> list[Ask]:
         """In the order of the entries. Forgets the jobs that left the queue once they are the majority."""
-        if len(self._jobs) > 2 * len(entries) + 1024:
-            self._forget()
+        self.tidied(len(entries))
         # a job's record is replaced when the job changes, so to know it by its identity is enough
         found = map(self._single.get, map(id, map(_job_of, entries)))
         return [ask or self._of_several(*entry) for ask, entry in zip(found, entries, strict=True)]
@@ -73,11 +74,27 @@ class RequestBook:
         known = self._single.get(id(job)) or self._several.get((id(job), partition))
         return known.request if known is not None else self._made(job, partition)
 
+    def ask(self, job: Job, partition: str) -> Ask:
+        """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
+        made = self._made(job, partition)
+        number = self._request_numbers.setdefault(made, len(self.requests))
+        if number == len(self.requests):
+            self.requests.append(made)
+        return Ask(self._shape_number(made), number, job.spec.time_limit_seconds, job, self.requests[number])
+
+    def tidied(self, entries: int) -> bool:
+        """Whether all numbers are new, since most of the old ones were of jobs that are gone."""
+        crowded = max(len(self._jobs), len(self.requests)) > 2 * entries + 1024
+        if crowded:
+            self._forget()
+        return crowded
+
     def _forget(self) -> None:
         self.shapes: list[Shape | None] = [None]
         """By number; the first is NO_SHAPE's."""
         self.requests: list[Request] = []
         """By number."""
+        self.stops = Stops()
         self._shape_numbers: dict[Shape, int] = {}
         self._request_numbers: dict[Request, int] = {}
         self._single: dict[int, Ask] = {}
@@ -92,11 +109,7 @@ class RequestBook:
         return known if known is not None else self._learn(job, partition)
 
     def _learn(self, job: Job, partition: str) -> Ask:
-        made = self._made(job, partition)
-        number = self._request_numbers.setdefault(made, len(self.requests))
-        if number == len(self.requests):
-            self.requests.append(made)
-        ask = Ask(self._shape_number(made), number, job.spec.time_limit_seconds, job, self.requests[number])
+        ask = self.ask(job, partition)
         self._jobs.append(job)
         if len(partitions_of(job)) == 1:
             self._single[id(job)] = ask
@@ -125,6 +138,7 @@ class RequestBook:
 
     def _judgement(self, job: Job, shape: Shape) -> Reason | None:
         alike = (shape, job.account, job.submitter.name, job.qos, job.spec.time_limit_seconds)
-        if alike not in self._judged:
-            self._judged[alike] = self.rules.refusal(job, shape.partition)
-        return self._judged[alike]
+        judged = self._judged.get(alike, _UNJUDGED)
+        if judged is _UNJUDGED:  # no second look-up: a large pass forgets in a thread of its own
+            judged = self._judged[alike] = self.rules.refusal(job, shape.partition)
+        return judged
