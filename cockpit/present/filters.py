@@ -107,7 +107,7 @@ def _equal(column: Column, table: Table, value: str) -> Mask:
     if column.kind in {Kind.TEXT, Kind.WORDS}:
         return _same_word(column, value)
     operand = _operand(column, value)
-    return fact_is(column, lambda fact, _: operand.number(fact) == operand.wanted)
+    return lambda rows, context: [number == operand.wanted for number in operand.numbers(column.facts(rows, context))]
 
 
 def _same_word(column: Column, value: str) -> Mask:
@@ -126,7 +126,7 @@ def _compared(column: Column, op: str, value: str) -> Mask:
     compare, wanted = _COMPARISONS[op], operand.wanted
 
     def holds(rows: Sequence[Any], context: Context) -> list[bool]:
-        numbers = map(operand.number, column.facts(rows, context))
+        numbers = operand.numbers(column.facts(rows, context))
         return [number is not None and compare(number, wanted) for number in numbers]
 
     return holds

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import islice
-from operator import attrgetter, gt
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cockpit.present.filters import compile_filter
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _id: Final = attrgetter("id")
 _ONE_WORD: Final = re.compile(r'[^\s!:=<>~"]+')
 
-PREPARED_AT_ONCE: Final = 5_000
+PREPARED_AT_ONCE: Final = 1_000
 
 
 class Changes(NamedTuple):
@@ -129,7 +128,7 @@ class JobList:
         """Read what the first word would have to wait for, in pieces of a few milliseconds."""
         rows = list(self._rows.values())
         for start in range(0, len(rows), PREPARED_AT_ONCE):
-            self._memory.texts(rows[start : start + PREPARED_AT_ONCE])
+            self._memory.texts(rows[start : start + PREPARED_AT_ONCE], self._context())
             yield
 
     def show_mine(self, mine: bool) -> None:
@@ -162,10 +161,11 @@ class JobList:
         self._judged = lambda: context
         passing = self._passing(rows)
         ids = list(map(_id, passing))
-        if any(map(gt, ids, islice(ids, 1, None))):
+        submitted = sorted(ids)
+        if ids != submitted:
             passing.sort(key=_id)
-            ids.sort()
-        self._order = [ids[place] for place in sorted_places(passing, self._sorting(), context)]
+        keys = self._sorting()
+        self._order = [submitted[place] for place in sorted_places(passing, keys, context)] if keys else submitted
         self._ordered = self._places = None
 
     def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:

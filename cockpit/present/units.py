@@ -11,18 +11,25 @@ MINUTE: Final = 60
 HOUR: Final = 3600
 DAY: Final = 86_400
 
+_SECONDS_LEFT: Final = [f":{seconds:02}" for seconds in range(60)]
+
 BAR_STEPS: Final = " ▏▎▍▌▋▊▉▇"
 
 
-@lru_cache(maxsize=4096)
 def duration(seconds: int) -> str:
     """`0:07` minutes and seconds, `3:12:09` hours, `1-02:03:04` days, as Slurm writes elapsed time."""
-    days, rest = divmod(max(seconds, 0), DAY)
-    hours, rest = divmod(rest, HOUR)
-    minutes, left = divmod(rest, MINUTE)
+    minutes, left = divmod(max(seconds, 0), MINUTE)
+    return _minutes(minutes) + _SECONDS_LEFT[left]
+
+
+@lru_cache(maxsize=16_384)
+def _minutes(minutes: int) -> str:
+    """A hundred thousand jobs have run for few different minutes."""
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
     if days:
-        return f"{days}-{hours:02}:{minutes:02}:{left:02}"
-    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+        return f"{days}-{hours:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}" if hours else f"{minutes}"
 
 
 def countdown(seconds: int) -> str:
