@@ -20,8 +20,9 @@ _ids: Final = attrgetter("id")
 class SearchMemory:
     """One text of each row of a table, by its id: every cell that stays as it is while the row does.
 
-    Cells that change with every moment are left out, and the dash of empty ones: plain ASCII takes half the room. What is remembered holds for a day: moments are told otherwise on
-    the next one. Whoever holds the rows forgets those that change.
+    Cells that change with every moment are left out, and the dash of empty ones: plain ASCII takes half the room. What
+    is remembered holds for a day, since moments are told otherwise on the next one. Whoever holds the rows forgets
+    those that change.
     """
 
     def __init__(self, table: Table) -> None:
@@ -54,9 +55,9 @@ class SearchMemory:
         return list(map(self._texts.__getitem__, ids))
 
     def _made(self, rows: Sequence[Any], context: Context) -> Iterator[str]:
-        cells = [map(_plain_cells, map(self._get, rows))]
-        cells += [_lasting_cells(column, rows, context) for column in self._further]
-        return map(str.casefold, map(_BETWEEN.join, zip(*cells, strict=True)))
+        further = [_lasting_cells(column, rows, context) for column in self._further]
+        cells = zip(map(_plain_cells, map(self._get, rows)), *further, strict=True)
+        return map(str.casefold, map(_BETWEEN.join, cells))
 
 
 def anywhere(table: Table, word: str, memory: SearchMemory | None = None) -> Mask:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cockpit.present.safe import safe
@@ -43,6 +43,8 @@ def test_cut_never_splits_what_is_drawn_as_one(text: str, columns: int, shown: s
     assert cut(text, columns) == shown
 
 
+@example("\ufe0f\u200d🇩", 3)  # a joiner with nothing before it
+@example("\u200d👩\u200d🔬", 4)
 @given(st.text(st.sampled_from("ab前é\u0301👩\u200d🔬🇩🇪❤\ufe0f")), st.integers(0, 12))
 def test_cut_and_padded_text_fills_its_column_exactly(text: str, columns: int) -> None:
     shown = cut(safe(text), columns)
