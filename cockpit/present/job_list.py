@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cockpit.present.filters import compile_filter
 from cockpit.present.ordered import Ordered
+from cockpit.present.saved import Saved, none_saved
 from cockpit.present.searching import SearchMemory
 from cockpit.present.sorting import key_parts, sorted_places
 from cockpit.present.tables.jobs import JOBS
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Column, Context
 
 _id: Final = attrgetter("id")
-_ONE_WORD: Final = re.compile(r'[^\s!:=<>~"]+')
+_ONE_WORD: Final = re.compile(r'[^\s!:=<>~"@][^\s!:=<>~"]*')
 
 PREPARED_AT_ONCE: Final = 1_000
 
@@ -43,11 +44,12 @@ class JobList:
     A row is as it was as long as `row` gives the same object. Rows without another order stand in that of submission.
     """
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
         self._judged = context
         self._rows: dict[JobId, JobRow] = {}
         self._counts: Counter[str] = Counter()
+        self._saved = saved
         self._memory = SearchMemory(JOBS)
         self._text = ""
         self._filter = compile_filter("", JOBS)
@@ -118,7 +120,7 @@ class JobList:
 
     def filter_by(self, text: str) -> None:
         """Show what matches. Raises `FilterError`, and then nothing has changed."""
-        self._filter = compile_filter(text, JOBS, self._memory)
+        self._filter = compile_filter(text, JOBS, self._memory, self._saved)
         longer = _ONE_WORD.fullmatch(self._text) is not None and _ONE_WORD.fullmatch(text) is not None
         narrower = longer and text.startswith(self._text)
         self._text = text

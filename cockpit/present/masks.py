@@ -6,7 +6,7 @@ Cells repeat, so each distinct fact is looked at once; a column whose cells cann
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from operator import attrgetter, not_, or_
+from operator import and_, attrgetter, not_, or_
 from typing import Any, Final
 
 from cockpit.present.columns import Column, Context, Kind, fact_text
@@ -57,6 +57,19 @@ def any_of(masks: Iterable[Mask]) -> Mask:
         return found
 
     return either
+
+
+def all_of(masks: Iterable[Mask]) -> Mask:
+    """Rows that pass every one."""
+    every = list(masks)
+
+    def each(rows: Sequence[Any], context: Context) -> list[bool]:
+        found = [True] * len(rows)
+        for mask in every:
+            found = list(map(and_, found, mask(rows, context)))
+        return found
+
+    return each
 
 
 def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cockpit.backends.base import Backend
+    from cockpit.config.filters import SavedFilters
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail, JobRow, Overview
@@ -44,10 +45,14 @@ class MainView(Protocol):
     def show_view(self, view: str) -> None: ...
     def show_jobs_of_node(self) -> None: ...
     def ask_filter(self) -> None: ...
+    def ask_filter_name(self) -> None: ...
+    @property
+    def filter_text(self) -> str: ...
     def filter(self, text: str) -> None: ...
     def ask_command(self) -> None: ...
     def toggle_mine(self) -> None: ...
     def sort_by_neighbour(self, step: int) -> None: ...
+    def sort_by(self, column: str) -> None: ...
     def reverse_sort(self) -> None: ...
     def step_back(self) -> None: ...
 
@@ -70,6 +75,11 @@ class Face(KeysInTurn):
 
     backend: Backend
     themes: Mapping[str, RoleTheme]
+    filters: SavedFilters
+    clusters: Mapping[str, str]
+    """What can be opened, by name, with a word about each."""
+    cluster: str
+    """Which of them this is."""
     job_rows: JobRows
     node_rows: NodeRows
     overview: Overview | None
@@ -165,6 +175,18 @@ class Face(KeysInTurn):
         """Ask the cluster again now: another row or view is looked at."""
 
     @abstractmethod
+    async def catch_up(self) -> None:
+        """Ask for all that is looked at, and show it. Raises `CockpitError`."""
+
+    @abstractmethod
+    def stand_still_or_go_on(self) -> None:
+        """What is shown stays as it is until this is called again."""
+
+    @abstractmethod
+    def go_to_cluster(self, name: str) -> None:
+        """Leave, to open that one."""
+
+    @abstractmethod
     def perform(self, action_id: str) -> None:
         """Do it, or say why not."""
 
@@ -187,6 +209,14 @@ class Face(KeysInTurn):
     @abstractmethod
     def other_stream(self) -> None:
         """The other of a job's two logs."""
+
+    @abstractmethod
+    def earlier_attempt(self) -> None:
+        """Its log, on the job's page."""
+
+    @abstractmethod
+    def wrap(self) -> None:
+        """Whether long lines of a job's page are cut."""
 
     @abstractmethod
     def open_page(self, tab: str) -> None:

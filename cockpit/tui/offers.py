@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
+from cockpit.present.filters import SAVED
 from cockpit.present.frame import Key
+from cockpit.present.safe import safe
 from cockpit.tui.actions import command_name
 from cockpit.tui.face import HelpEntry
 from cockpit.tui.keys import key_name
@@ -43,8 +45,10 @@ def palette(
     actions: Sequence[Action],
     situation: Situation,
     themes: Mapping[str, RoleTheme],
+    saved: Mapping[str, str],
     perform: Callable[[str], None],
     use_theme: Callable[[str], None],
+    use_filter: Callable[[str], None],
 ) -> Iterator[SystemCommand]:
     """Every action with its key, and why it cannot be done; every theme."""
     for action in actions:
@@ -53,5 +57,7 @@ def palette(
         about = f"not now: {refusal}" if refusal else action.help
         name = command_name(action.id).replace("-", " ")
         yield SystemCommand(name, f"{key}{about}", lambda action=action: perform(action.id))
+    for name, text in sorted(saved.items()):
+        yield SystemCommand(f"filter {SAVED}{name}", safe(text), lambda name=name: use_filter(f"{SAVED}{name}"))
     for name, theme in sorted(themes.items()):
         yield SystemCommand(f"theme {name}", theme.title, lambda name=name: use_theme(name))

@@ -31,9 +31,9 @@ async def run(call: Call) -> int:
 
 
 async def asker(call: Call) -> str:
-    """Who `user:me` is, as the engine says or else this system; asked only where a filter needs it, for a directory
-    service may be slow."""
-    if not re.search(r"\bme\b", call.args.filter or "", re.IGNORECASE):
+    """Who `user:me` is, as the engine says or else this system; asked only where a filter needs it (a saved one
+    may), for a directory service may be slow."""
+    if not re.search(r"\bme\b|@", call.args.filter or "", re.IGNORECASE):
         return ""
     if known := (await call.backend.status()).asker:
         return known

@@ -1,4 +1,4 @@
-"""The entry line at the bottom: a filter or a command. It owns the keyboard until it is left."""
+"""The entry line at the bottom: a filter, a name for one, or a command. It owns the keyboard until it is left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-FILTER, COMMAND = "filter", "command"
+FILTER, COMMAND, NAME = "filter", "command", "name"
 
 
 class Entry(Input):

@@ -1,0 +1,13 @@
+"""Filters by name, as whoever keeps them gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+Saved = Callable[[str], Mapping[str, str]]
+"""The saved filters of a table of this name, by their names."""
+
+
+def none_saved(_: str) -> Mapping[str, str]:
+    """Where nothing is kept."""
+    return {}
