@@ -20,7 +20,7 @@ from cockpit.present.masks import Mask, all_of, any_of, containing, fact_is, neg
 from cockpit.present.nearest import nearest
 from cockpit.present.operands import Operand, read_operand
 from cockpit.present.safe import safe
-from cockpit.present.saved import Saved, none_saved
+from cockpit.present.saved import SAVED, Saved, none_saved
 from cockpit.present.searching import SearchMemory, anywhere
 from cockpit.present.states import STATE_ALIASES
 
@@ -36,10 +36,6 @@ ME: Final = "me"
 
 class FilterError(CockpitError):
     """A filter that cannot be read: what, and what is near it."""
-
-
-SAVED: Final = "@"
-"""Before the name of a saved filter."""
 
 
 class Filter:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
+
+SAVED: Final = "@"
+"""Before the name of a saved filter."""
 
 Saved = Callable[[str], Mapping[str, str]]
 """The saved filters of a table of this name, by their names."""

@@ -421,5 +421,5 @@ class CockpitApp(Face, inherit_bindings=False):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
         """The palette lists the same actions, and the themes."""
         situation = self.situation()
-        saved, use_filter = commands.saved_filters(self), self.main_screen.filter
+        saved, use_filter = self.saved_filters(), self.main_screen.filter
         return offers.palette(self.actions, situation, self.themes, saved, self.perform, self.use_theme, use_filter)

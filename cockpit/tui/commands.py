@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.errors import CockpitError
-from cockpit.present.filters import SAVED, compile_filter
+from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.tui.actions import ACTIONS, called, command_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cockpit.tui.face import Face
 
@@ -24,16 +24,8 @@ VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "hel
 def completions(app: Face) -> Sequence[str]:
     """What Tab completes; the shortest of several."""
     names = sorted((command_name(action.id) for action in ACTIONS), key=len)
-    saved = (f"filter {SAVED}{name}" for name in saved_filters(app))
+    saved = (f"filter {SAVED}{name}" for name in app.saved_filters())
     return [*names, *(f"theme {name}" for name in app.themes), *(f"ctx {name}" for name in app.clusters), *saved]
-
-
-def saved_filters(app: Face) -> Mapping[str, str]:
-    """Of the list that is shown; a file that cannot be read is complained about when one of them is used."""
-    try:
-        return app.filters.of(app.view_name)
-    except CockpitError:
-        return {}
 
 
 def run_command(app: Face, text: str) -> None:

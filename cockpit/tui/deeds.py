@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
 from cockpit.present.entering import entry_lines
-from cockpit.present.filters import SAVED
+from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.units import counted
 from cockpit.tui.screens.confirm import Confirm

@@ -91,6 +91,13 @@ class Face(KeysInTurn):
         if self.is_headless or self.is_web:
             raise CockpitError("There is no terminal here that could be handed over.")
 
+    def saved_filters(self) -> Mapping[str, str]:
+        """Of the list that is shown; a file that cannot be read is complained about when one of them is used."""
+        try:
+            return self.filters.of(self.view_name)
+        except CockpitError:
+            return {}
+
     @property
     @abstractmethod
     def main_view(self) -> MainView:

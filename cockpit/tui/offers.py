@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
-from cockpit.present.filters import SAVED
 from cockpit.present.frame import Key
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.tui.actions import command_name
 from cockpit.tui.face import HelpEntry
 from cockpit.tui.keys import key_name

@@ -11,13 +11,12 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.errors import CockpitError
 from cockpit.present.answer import answer
-from cockpit.present.filters import SAVED
 from cockpit.present.first_sight import empty_lines
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.node_answer import node_answer
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.tui.commands import saved_filters
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
@@ -178,7 +177,7 @@ class MainScreen(Screen[None]):
         names = (
             []
             if self.filter_text
-            else [*self.app.filter_names(self.view), *(f"{SAVED}{each}" for each in saved_filters(self.app))]
+            else [*self.app.filter_names(self.view), *(f"{SAVED}{each}" for each in self.app.saved_filters())]
         )
         self._entry.ask(FILTER, self.filter_text, HINTS[self.view], names)
         self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
@@ -190,7 +189,7 @@ class MainScreen(Screen[None]):
 
     def ask_filter_name(self) -> None:
         """Under which the present filter is saved."""
-        self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(saved_filters(self.app)))
+        self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.saved_filters()))
 
     def ask_command(self) -> None:
         """`:`: an action by its name."""
