@@ -13,7 +13,8 @@ DAY: Final = 86_400
 
 _SECONDS_LEFT: Final = [f":{seconds:02}" for seconds in range(60)]
 
-BAR_STEPS: Final = " ▏▎▍▌▋▊▉▇"
+FULL, HALF = "━", "╸"
+"""Of one height, and that of the dots after them: a bar ends without a step."""
 
 
 def duration(seconds: int) -> str:
@@ -78,7 +79,6 @@ def fraction(used: str, total: str) -> str:
 
 
 def bar(part: float, columns: int) -> str:
-    """A bar of so many columns for a part between 0 and 1, in eighths of a column."""
-    eighths = round(min(max(part, 0.0), 1.0) * columns * 8)
-    full, rest = divmod(eighths, 8)
-    return (BAR_STEPS[8] * full + (BAR_STEPS[rest] if rest else "")).ljust(columns)
+    """A bar of so many columns for a part between 0 and 1, in halves of a column."""
+    full, rest = divmod(round(min(max(part, 0.0), 1.0) * columns * 2), 2)
+    return (FULL * full + HALF * rest).ljust(columns)

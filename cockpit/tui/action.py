@@ -85,11 +85,11 @@ needs_container = _each(
 
 
 def needs_filter(situation: Situation) -> str:
-    return "" if situation.filter else "Nothing is filtered: / filters while you type."
+    return "" if situation.filter else "Nothing is filtered; / filters while you type."
 
 
 def no_terminal_to_attach(_: Situation) -> str:
-    return "A job's command reads from no terminal: l follows what it prints, s opens a shell beside it."
+    return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
 
 
 def only_in_demo(situation: Situation) -> str:

@@ -61,7 +61,7 @@ def test_a_running_job_says_how_far_it_is() -> None:
     sentence, progress, asks, started, _ = told(job_row(4711, name="llama-sft"))
     assert sentence.startswith("4711 llama-sft  runs on n07.")
     assert sentence.endswith("ends by 18:00")
-    assert progress == "  2 h ▇▇▇▇▇▇▇▌······················ of 8 h, 6 h left"
+    assert progress == "  2 h ━━━━━━━╸······················ of 8 h, 6 h left"
     assert asks.startswith("  asks for 1 node, 4 CPUs, 16G, 1 A100")
     assert started == "  started 10:00 after a wait of 1 h"
 

@@ -27,6 +27,9 @@ FRAME = 6
 """Columns and lines of the border, the blanks inside it and the title."""
 
 
+SCROLLBAR = 1
+
+
 class Choice(NamedTuple):
     id: str
     name: str
@@ -73,7 +76,7 @@ class Pick(ModalScreen[Picked | None]):
     def on_mount(self) -> None:
         box, table = self.query_one(Vertical), self.query_one(Table)
         box.styles.height = len(self._choices.order) + FRAME
-        box.styles.width = max(line_width(self._title), self._choices.columns_wanted) + FRAME
+        box.styles.width = max(line_width(self._title), self._choices.columns_wanted) + FRAME + SCROLLBAR
         self.query_one("#title", Lines).show([self._title])
         table.order_changed()
         table.move_to(self._current)
