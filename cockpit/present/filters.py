@@ -91,6 +91,12 @@ def _saved_text(name: str, table: Table, saved: Saved, inside: tuple[str, ...]) 
     return known[name]
 
 
+def quoted(text: str) -> str:
+    """As a value of a term, whatever is in it."""
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f'"{escaped}"'
+
+
 def _split(text: str) -> list[re.Match[str]]:
     found, position = [], 0
     end = len(text.rstrip())

@@ -335,7 +335,7 @@ class CockpitApp(Face, inherit_bindings=False):
         refusal = action.refusal(self.situation())
         if refusal:
             self.clear_notifications()
-            self.notify(refusal, severity="warning", markup=False)
+            self.notify(refusal, severity="warning")
             return
         try:
             done = action.run(self)
@@ -354,9 +354,9 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def _tell(self, error: CockpitError) -> None:
         if isinstance(error, RequestRefused):
-            self.notify(refusal_text(error.refusal, self.now()), severity="warning", markup=False)
+            self.notify(refusal_text(error.refusal, self.now()), severity="warning")
         else:
-            self.notify(str(error), severity="error", markup=False)
+            self.notify(str(error), severity="error")
 
     def run_command(self, text: str) -> None:
         """What was typed on the command line."""
@@ -370,7 +370,7 @@ class CockpitApp(Face, inherit_bindings=False):
         job = JobId(number)
         if self.job_rows.place(job) is None:
             hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
-            self.notify(f"Job {number} {hidden}.", severity="warning", markup=False)
+            self.notify(f"Job {number} {hidden}.", severity="warning")
             return
         self.perform("jobs")
         self.main_screen.jobs.move_to(job)

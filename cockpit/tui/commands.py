@@ -58,14 +58,14 @@ def _save_filter(app: Face, name: str) -> None:
     known = {**app.filters.of(view), name: text}
     compile_filter(text, table, saved=lambda _: known)
     app.filters.save(view, name, text)
-    app.notify(f"saved as {SAVED}{name}", markup=False)
+    app.notify(f"saved as {SAVED}{name}")
 
 
 def _delete_filter(app: Face, name: str) -> None:
     known = app.filters.of(app.view_name)
     if name in known:
         app.filters.delete(app.view_name, name)
-        app.notify(f"deleted {SAVED}{name}: {safe(known[name])}", markup=False)
+        app.notify(f"deleted {SAVED}{name}: {safe(known[name])}")
     else:
         _unknown(app, name, list(known), "saved filter")
 
@@ -87,4 +87,4 @@ def _theme(app: Face, name: str) -> None:
 def _unknown(app: Face, word: str, known: Sequence[str], what: str) -> None:
     hint = nearest(word, known)
     more = f"did you mean {hint}?" if hint else "Tab completes, ? lists them."
-    app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning", markup=False)
+    app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning")

@@ -172,7 +172,7 @@ async def saved_filters(app: Face) -> None:
     view = app.view_name
     saved = app.filters.of(view)
     if not saved:
-        app.notify(f"No filter of {view} is saved yet: filter them, then save that.", markup=False)
+        app.notify(f"No filter of {view} is saved yet: filter them, then save that.")
         return
     choices = [Choice(name, name, text) for name, text in sorted(saved.items())]
     picked = await app.push_screen_wait(

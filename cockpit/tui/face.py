@@ -8,10 +8,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cockpit.errors import CockpitError
+from cockpit.present.safe import safe
 from cockpit.tui.keyboard import KeysInTurn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from textual.notifications import SeverityLevel
 
     from cockpit.backends.base import Backend
     from cockpit.config.filters import SavedFilters
@@ -85,6 +88,19 @@ class Face(KeysInTurn):
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As Textual's, but words from outside, of which refusals and errors are full, are only words."""
+        harmless = "\n".join(map(safe, message.split("\n")))
+        super().notify(harmless, title=safe(title), severity=severity, timeout=timeout, markup=markup)
 
     def check_terminal(self) -> None:
         """Raises `CockpitError` where there is no terminal to hand over: in a browser, or played by a script."""

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.errors import CockpitError
 from cockpit.present.columns import Context
-from cockpit.present.filters import compile_filter
+from cockpit.present.filters import compile_filter, quoted
 from cockpit.present.sorting import sorted_rows
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.jobs import JOBS
@@ -145,3 +145,10 @@ def test_a_filter_that_was_not_saved_is_named(text: str, says: str) -> None:
     with pytest.raises(CockpitError) as wrong:
         compile_filter(text, JOBS, saved=lambda _: KEPT)
     assert says in str(wrong.value)
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\", "two words", "x,y", "é @x", '\\"'])
+def test_any_text_can_be_a_quoted_value(name: str) -> None:
+    matches = compile_filter(f"name~{quoted(name)}", JOBS)
+    assert matches(job_row(1, name=f"<{name}>"), CONTEXT)
+    assert not matches(job_row(1, name="other"), CONTEXT)

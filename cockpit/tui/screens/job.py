@@ -14,6 +14,7 @@ from cockpit.model.asking import LogRequest, LogStream
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job_tabs import TABS, head_line, tab_lines
 from cockpit.present.log_lines import LogLines
+from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.tui.widgets.lines import Lines, LineView
 
@@ -112,7 +113,7 @@ class JobPage(Screen[None]):
             await self._ask()
         attempt = self._detail.job.attempt if self._detail is not None else None
         if attempt is None or attempt.number == 1:
-            self.app.notify("There is no earlier attempt: it was started once at most.", markup=False)
+            self.app.notify("There is no earlier attempt: it was started once at most.")
             return
         shown = self._attempt or attempt.number
         self._attempt = shown - 1 if shown > 1 else None
@@ -154,7 +155,7 @@ class JobPage(Screen[None]):
         try:
             self._detail = await self.app.backend.job(self.job)
         except CockpitError as error:
-            self.query_one("#head", Lines).show([line(Span(f" {error}", "warning"))])
+            self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
         else:
             self.draw()
 
@@ -181,7 +182,7 @@ class JobPage(Screen[None]):
             try:
                 chunk = await self.app.backend.logs(request)
             except CockpitError as error:
-                self.app.notify(str(error), severity="warning", markup=False)
+                self.app.notify(str(error), severity="warning")
                 return
             self._show_log(lines.feed(chunk.data))
             self._log_end = chunk.offset + len(chunk.data)

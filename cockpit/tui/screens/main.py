@@ -11,6 +11,7 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.errors import CockpitError
 from cockpit.present.answer import answer
+from cockpit.present.filters import quoted
 from cockpit.present.first_sight import empty_lines
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.node_answer import node_answer
@@ -136,7 +137,7 @@ class MainScreen(Screen[None]):
     def _note(self) -> Iterator[Span]:
         """What makes this list other than all rows in their usual order."""
         if self.filter_text:
-            yield Span(f"/ {self.filter_text}", ACCENT)
+            yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         yield from self._jobs_note() if self.view == JOBS else self._nodes_note()
 
     def _jobs_note(self) -> Iterator[Span]:
@@ -149,7 +150,7 @@ class MainScreen(Screen[None]):
     def _nodes_note(self) -> Iterator[Span]:
         if self.app.demand:
             yield Span("   queued jobs ask for  ", MUTED)
-            yield Span("   ".join(f"{model} {cards:g}" for model, cards in self.app.demand.items()))
+            yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in self.app.demand.items()))
 
     def _draw_emptiness(self) -> None:
         nothing = self.view == JOBS and not self.app.job_rows.order
@@ -251,7 +252,7 @@ class MainScreen(Screen[None]):
         if node is not None:
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
-            self.filter(f'node:"{node.node.name}"')
+            self.filter(f"node:{quoted(node.node.name)}")
 
     def toggle_mine(self) -> None:
         """Only one's own jobs, or everybody's."""

@@ -8,6 +8,8 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
+from cockpit.present.safe import safe
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -42,6 +44,10 @@ class Entry(Input):
         self.display = True
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
+
+    def validate_value(self, value: str) -> str:
+        """What a terminal would obey, from a paste or a node's name, is not shown, so it is not there."""
+        return value if safe(value) == value else "".join(char for char in value if safe(char) == char)
 
     def put_away(self) -> None:
         """Hide it; what was typed stays where it was put."""
