@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
 
 
 class ShellSession(Protocol):
@@ -83,6 +84,10 @@ class Backend(Protocol):
     async def nodes(self) -> list[NodeRow]: ...
 
     async def holds(self) -> list[HoldRow]: ...
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        """The queue in its order; with `weights` as it would be, beside the order that it has."""
+        ...
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         """Oldest first; `after` < 0: the last `limit`."""

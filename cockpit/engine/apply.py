@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from cockpit.engine import lifecycle
+from cockpit.engine.age import accrues_from
 from cockpit.model import events
+from cockpit.model.accounts import Accounts
+from cockpit.model.cluster import UsageReset
+from cockpit.model.ids import Millis
 from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
+from cockpit.sched import usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cockpit.engine.state import ClusterState
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.ids import JobId
 
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
@@ -26,6 +31,12 @@ def apply(state: ClusterState, record: events.EventRecord) -> None:
 
 def _change(state: ClusterState, record: events.EventRecord, job: JobId, /, **fields: Any) -> None:  # noqa: ANN401 - of Job
     state.jobs[job] = replace(state.jobs[job], version=record.seq, **fields)
+
+
+def _change_waiting(state: ClusterState, record: events.EventRecord, job: JobId, /, **fields: Any) -> None:  # noqa: ANN401 - of Job
+    """A change of what keeps a queued job back, by which its age may begin to count or stop."""
+    changed = replace(state.jobs[job], version=record.seq, **fields)
+    state.jobs[job] = replace(changed, accrues_from=accrues_from(changed, record.at, state.cluster))
 
 
 def _enter(job: Job, after: JobState, at: Millis) -> dict[str, Any]:
@@ -48,7 +59,7 @@ def _apply(body: object, _state: ClusterState, _record: events.EventRecord) -> N
 @_apply.register(events.JobSubmitted)
 def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord) -> None:
     state.last_job_id = max(state.last_job_id, body.job)
-    state.jobs[body.job] = Job(
+    job = Job(
         id=body.job,
         spec=body.spec,
         submitter=body.submitter,
@@ -56,22 +67,115 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
         submitted_at=record.at,
         state_since=record.at,
         version=record.seq,
+        account=body.account,
+        qos=body.qos,
+        partitions=body.partitions,
+        array=body.array,
+        waits_for=body.spec.dependencies,
     )
+    begins = accrues_from(job, record.at, state.cluster)
+    state.jobs[body.job] = job if begins is None else replace(job, accrues_from=begins)
 
 
 @_apply.register(events.JobHeld)
 def _(body: events.JobHeld, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, held_by=body.by, held_since=record.at)
+    _change_waiting(state, record, body.job, held_by=body.by, held_since=record.at)
 
 
 @_apply.register(events.JobReleased)
 def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, held_by="", held_since=None)
+    _change_waiting(state, record, body.job, held_by="", held_since=None)
 
 
 @_apply.register(events.JobEdited)
 def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, spec=body.spec)
+    before = state.jobs[body.job]
+    conditions = body.spec.dependencies
+    same = conditions == before.spec.dependencies
+    _change_waiting(
+        state,
+        record,
+        body.job,
+        spec=body.spec,
+        account=body.account,
+        qos=body.qos,
+        partitions=body.partitions,
+        waits_for=before.waits_for if same else conditions,
+        never=before.never if same else None,
+    )
+
+
+@_apply.register(events.DependencyMet)
+def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecord) -> None:
+    left = tuple(each for each in state.jobs[body.job].waits_for if each != body.dependency)
+    _change_waiting(state, record, body.job, waits_for=left)
+
+
+@_apply.register(events.DependencyFailed)
+def _(body: events.DependencyFailed, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, never=body.because)
+
+
+@_apply.register(events.AgeBegan)
+def _(body: events.AgeBegan, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, accrues_from=record.at)
+
+
+@_apply.register(events.PrioritySet)
+def _(body: events.PrioritySet, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, direct_priority=body.priority)
+
+
+@_apply.register(events.SiteFactorSet)
+def _(body: events.SiteFactorSet, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, site_factor=body.factor)
+
+
+@_apply.register(events.ClusterConfigured)
+def _(body: events.ClusterConfigured, state: ClusterState, _record: events.EventRecord) -> None:
+    state.cluster = body.cluster
+    if body.cluster.priority.usage_reset is UsageReset.NOW:
+        state.usage_reset_at = Millis(0)  # so that the next pass resets, and no other
+
+
+@_apply.register(events.UsageDecayed)
+def _(body: events.UsageDecayed, state: ClusterState, record: events.EventRecord) -> None:
+    ledger = usage.passed(_ledger(state), _usage_rules(state), state.jobs.values(), record.at, reset=body.reset)
+    _write_down(state, ledger)
+    if body.reset or not state.usage_reset_at:
+        state.usage_reset_at = record.at
+
+
+def _ledger(state: ClusterState) -> usage.Ledger:
+    return usage.Ledger(state.usage, state.qos_usage, state.usage_at)
+
+
+def _usage_rules(state: ClusterState) -> usage.Rules:
+    return usage.Rules(state.cluster, state.accounts, state.nodes)
+
+
+def _write_down(state: ClusterState, ledger: usage.Ledger) -> None:
+    state.usage, state.qos_usage, state.usage_at = ledger.associations, ledger.qos, ledger.at
+
+
+@_apply.register(events.AccountsChanged)
+def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRecord) -> None:
+    associations = state.accounts.associations | {each.key: each for each in body.associations}
+    qos = state.accounts.qos | {each.name: each for each in body.qos}
+    state.accounts = Accounts(
+        associations={key: each for key, each in associations.items() if key not in body.removed_associations},
+        qos={name: each for name, each in qos.items() if name not in body.removed_qos},
+    )
+
+
+@_apply.register(events.ReservationMade)
+def _(body: events.ReservationMade, state: ClusterState, _record: events.EventRecord) -> None:
+    state.reservations = state.reservations | {body.reservation.name: body.reservation}
+
+
+@_apply.register(events.ReservationEnded)
+def _(body: events.ReservationEnded, state: ClusterState, _record: events.EventRecord) -> None:
+    state.reservations = {name: each for name, each in state.reservations.items() if name != body.name}
 
 
 @_apply.register(events.JobDeleted)
@@ -87,6 +191,8 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         placement=body.placement,
         placed_at=record.at,
         replicas=tuple(Replica(rank=each.rank) for each in body.placement),
+        partition=body.partition,
+        billing=body.billing,
     )
     entered = _enter(state.jobs[body.job], JobState.STARTING, record.at)
     _change(state, record, body.job, attempt=attempt, ending=None, exit=None, **entered)
@@ -122,7 +228,10 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 
 @_apply.register(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
-    entered = _enter(state.jobs[body.job], body.state, record.at)
+    job = state.jobs[body.job]
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    if job.array is not None and body.state is not JobState.SUCCEEDED:
+        state.failed_tasks.setdefault(job.array.array, job.id)
     _change(
         state,
         record,
@@ -132,7 +241,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         end_cause=body.cause,
         ended_at=record.at,
         held_until=body.held_until,
-        **entered,
+        **_enter(job, body.state, record.at),
     )
 
 
@@ -148,7 +257,12 @@ def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -
 
 @_apply.register(events.JobArchived)
 def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord) -> None:
-    del state.jobs[body.job]
+    array = state.jobs.pop(body.job).array
+    if array is None or array.array not in state.failed_tasks:
+        return
+    tasks = range(array.array + array.count - 1, array.array - 1, -1)  # the last ones tend to stay longest
+    if not any(task in state.jobs for task in tasks):
+        del state.failed_tasks[array.array]
 
 
 @_apply.register(events.NodesChanged)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from cockpit.model.accounts import Accounts, AssocKey, Usage
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
@@ -23,3 +25,15 @@ class ClusterState(msgspec.Struct, kw_only=True):
     nodes: dict[NodeName, Node] = {}
     jobs: dict[JobId, Job] = {}
     """Live, held and just ended jobs, in order of submission."""
+    cluster: Cluster = Cluster()
+    accounts: Accounts = Accounts()
+    reservations: dict[str, Reservation] = {}
+    usage: dict[AssocKey, Usage] = {}
+    """By association, accounts included: what is below them is in it. Replaced, never changed in place."""
+    qos_usage: dict[str, Usage] = {}
+    usage_at: Millis = Millis(0)
+    """The last pass over usage: ages count to this moment."""
+    usage_reset_at: Millis = Millis(0)
+    """When usage last fell to nothing, or its first period began; 0: before the first pass."""
+    failed_tasks: dict[JobId, JobId] = {}
+    """By array, while any task of it is here: a task that did not succeed. It may have left the live state already."""

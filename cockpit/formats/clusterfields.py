@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
+from cockpit.formats.accountfields import ACCOUNT, QOS, USER
 from cockpit.formats.checked import Checked, label, memory, whole
-from cockpit.formats.kinds import Choice, Flag, ListOf, Text
+from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Text
+from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, Accounting
+from cockpit.formats.rulefields import COUNT as MANY
+from cockpit.formats.rulekinds import MOST_NAMES, MapOf, name, storage_error
+from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
 from cockpit.formats.tables import Field, Table
+from cockpit.model.accounts import Association, Qos
+from cockpit.model.cluster import Backfill, Partition, Preemption, Priority
 from cockpit.model.node import CardVendor
-from cockpit.model.rules import CPUS, Bounds
+from cockpit.model.rules import CPUS, VALUE_BYTES, Bounds, path_error, text_error
 from cockpit.model.text import visible
 
 COUNT = Bounds(1, 1024)
@@ -53,9 +61,28 @@ class DeclaredNode(msgspec.Struct, frozen=True, kw_only=True):
 class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     """All of cluster.toml."""
 
+    mutable: bool = True
+    fixed: str = ""
+    """Of what `cluster init` fixed; see `clusterseal`."""
     overcommit: bool = False
+    urgent_jobs: int | None = None
+    login_node_pool: str = ""
+    home_directory_storage: str = ""
+    """A name of `home`, or a folder."""
+    prolog_bash_scripts: tuple[str, ...] = ()
+    epilog_bash_scripts: tuple[str, ...] = ()
+    node_pools: Mapping[str, tuple[str, ...]] = {}
+    home: Mapping[str, str] = {}
     machine: DeclaredMachine = DeclaredMachine()
     nodes: tuple[DeclaredNode, ...] = ()
+    accounting: Accounting = Accounting()
+    priority: Priority = Priority()
+    backfill: Backfill = Backfill()
+    preemption: Preemption = Preemption()
+    partitions: tuple[Partition, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    accounts: tuple[Association, ...] = ()
+    users: tuple[Association, ...] = ()
 
 
 def _node_name_error(name: str) -> str | None:
@@ -121,14 +148,82 @@ NODE = Table(
     ],
 )
 
+EVERY_OTHER_NODE = "*"
+"""In a node pool: each node that is in no other one."""
+MOST_SCRIPTS = 64
+
+
+def _member_error(word: str) -> str | None:
+    return None if word == EVERY_OTHER_NODE else _node_name_error(word)
+
+
+def _storage_or_folder_error(text: str) -> str | None:
+    return path_error(text) if text.startswith("/") else storage_error(text)
+
+
+def _script_error(text: str) -> str | None:
+    return text_error(text, VALUE_BYTES)
+
+
+_SCRIPTS = ListOf(Checked(Text(minLength=1), _script_error), MOST_SCRIPTS)
+
 FILE = Table(
     ClusterFile,
     [
+        Field(
+            name="mutable",
+            attribute="mutable",
+            kind=Flag(),
+            about="false: what `cockpit cluster init` read from a slurmSpec stays as it is; a change is refused.",
+        ),
+        Field(
+            name="fixed",
+            attribute="fixed",
+            kind=Text(),
+            about="Written by `cockpit cluster init`: tells its settings from edited ones.",
+        ),
         Field(
             name="overcommit",
             attribute="overcommit",
             kind=Flag(),
             about="Let the nodes together have more CPUs and memory than this machine; they are marked where they do.",
+        ),
+        Field(
+            name="urgent_jobs",
+            attribute="urgent_jobs",
+            kind=whole(MANY),
+            about="So many urgent jobs a user may have within one project; without it: no bound.",
+        ),
+        Field(name="login_node_pool", attribute="login_node_pool", kind=name(), about="Its nodes run no jobs."),
+        Field(
+            name="home_directory_storage",
+            attribute="home_directory_storage",
+            kind=Checked(Text(minLength=1), _storage_or_folder_error),
+            about="What is /home in every container: a storage of [home], or a folder; without it: the machine's own.",
+        ),
+        Field(
+            name="prolog_bash_scripts",
+            attribute="prolog_bash_scripts",
+            kind=_SCRIPTS,
+            about="Whole scripts for the beginning of each job. They are kept, and not run yet.",
+        ),
+        Field(
+            name="epilog_bash_scripts",
+            attribute="epilog_bash_scripts",
+            kind=_SCRIPTS,
+            about="Whole scripts for the end of each job. They are kept, and not run yet.",
+        ),
+        Field(
+            name="node_pools",
+            attribute="node_pools",
+            kind=MapOf(name(), ListOf(Checked(Text(minLength=1), _member_error), MOST_NAMES)),
+            about="By name of a pool: its nodes, or other pools that it stands for; * is every node of no other pool.",
+        ),
+        Field(
+            name="home",
+            attribute="home",
+            kind=MapOf(Checked(Text(), storage_error), Checked(Path(), path_error)),
+            about="By full name of a storage: the folder of this machine where it is.",
         ),
         Field(name="machine", attribute="machine", kind=MACHINE, about="What is added to this machine's own node."),
         Field(
@@ -136,6 +231,34 @@ FILE = Table(
             attribute="nodes",
             kind=ListOf(NODE, MOST_ROWS),
             about="Virtual nodes: parts of this machine, instead of its own node.",
+        ),
+        Field(name="accounting", attribute="accounting", kind=ACCOUNTING, about="What of the accounts is enforced."),
+        Field(name="priority", attribute="priority", kind=PRIORITY, about="Who comes first."),
+        Field(name="backfill", attribute="backfill", kind=BACKFILL, about="Who may pass whom."),
+        Field(name="preemption", attribute="preemption", kind=PREEMPTION, about="Who may take another's place."),
+        Field(
+            name="partitions",
+            attribute="partitions",
+            kind=ListOf(PARTITION, MOST_ROWS),
+            about="Sets of nodes with rules; without any, jobs go to every node, without bounds.",
+        ),
+        Field(
+            name="qos",
+            attribute="qos",
+            kind=ListOf(QOS, MOST_ROWS),
+            about="QOS that the engine begins with; afterwards `cockpit accounts` changes them.",
+        ),
+        Field(
+            name="accounts",
+            attribute="accounts",
+            kind=ListOf(ACCOUNT, MOST_ASSOCIATIONS),
+            about="Accounts that the engine begins with; afterwards `cockpit accounts` changes them.",
+        ),
+        Field(
+            name="users",
+            attribute="users",
+            kind=ListOf(USER, MOST_ASSOCIATIONS),
+            about="Users of these accounts, likewise.",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""cluster.toml: what the embedded cluster consists of, when it is not just the machine as it was found."""
+"""cluster.toml: what the embedded cluster consists of, when it is not just the machine as found, and its rules."""
 
 from __future__ import annotations
 
@@ -8,27 +8,51 @@ import msgspec
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.clusterfields import FILE, ClusterFile, DeclaredCards, DeclaredNode
+from cockpit.formats.clusterseal import is_sealed
+from cockpit.formats.initialaccounts import account_errors, initial_accounts
 from cockpit.formats.kinds import Reading, Schema
+from cockpit.formats.poolnames import meant_pools, pool_errors, with_pools
+from cockpit.formats.rulechecks import partition_errors, preemption_errors
 from cockpit.formats.tomltext import parse_toml
+from cockpit.model.accounts import Accounts
+from cockpit.model.cluster import Cluster
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, Node
+from cockpit.model.text import visible
 
 
-def cluster_nodes(machine: Node, text: str | None, source: str = "cluster.toml") -> tuple[Node, ...]:
-    """The cluster's nodes: `machine` as it is without a file, with declared cards, or cut into virtual nodes.
+class ClusterSetup(msgspec.Struct, frozen=True):
+    """What the engine begins with."""
 
-    `source` leads every error. Raises `SpecErrors` with all errors.
+    nodes: tuple[Node, ...]
+    cluster: Cluster
+    accounts: Accounts
+    """Applied to an engine that has none yet."""
+    sealed: bool = False
+    """The rules are just as `cluster init` wrote them."""
+
+
+def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") -> ClusterSetup:
+    """The nodes (`machine` as it is without a file, with declared cards, or cut into virtual nodes), the rules and the
+    accounts. `source` leads every error. Raises `SpecErrors` with all errors.
     """
     if text is None:
-        return (machine,)
+        return ClusterSetup((machine,), Cluster(), Accounts())
+    file = read_cluster_file(machine, text, source)
+    nodes = own_nodes(machine, file)
+    return ClusterSetup(
+        with_pools(file.node_pools, nodes), _cluster(file, nodes), initial_accounts(file), is_sealed(file)
+    )
+
+
+def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") -> ClusterFile:
+    """The file as it stands. Raises `SpecErrors` with all errors, also where it does not suit the machine."""
     reading = Reading("/", "")
     file = FILE.read(parse_toml(text, source), "", reading)
     errors = reading.errors or list(_conflicts(machine, file))
     if errors:
         raise SpecErrors([f"{source}: {error}" for error in errors])
-    overcommitted = bool(_excess(machine, file.nodes))
-    virtual = tuple(_virtual_node(machine, node, overcommitted=overcommitted) for node in file.nodes)
-    return virtual or (_with_declared(machine, file),)
+    return file
 
 
 def cluster_schema() -> Schema:
@@ -39,6 +63,32 @@ def cluster_schema() -> Schema:
         "title": "cockpit's embedded cluster",
         **FILE.schema(),
     }
+
+
+def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
+    def meant(names: Sequence[str]) -> tuple[str, ...]:
+        return meant_pools(names, file.node_pools, nodes)
+
+    return Cluster(
+        partitions=tuple(msgspec.structs.replace(each, pools=meant(each.pools)) for each in file.partitions),
+        enforce=file.accounting.enforce,
+        priority=file.priority,
+        backfill=file.backfill,
+        preemption=file.preemption,
+        login_pool=meant([file.login_node_pool])[0] if file.login_node_pool else "",
+        home=file.home.get(file.home_directory_storage, file.home_directory_storage),
+        prolog_scripts=file.prolog_bash_scripts,
+        epilog_scripts=file.epilog_bash_scripts,
+        urgent_jobs=file.urgent_jobs,
+        mutable=file.mutable,
+    )
+
+
+def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
+    """The cluster's nodes before pools are given to them."""
+    overcommitted = bool(_excess(machine, file.nodes))
+    virtual = tuple(_virtual_node(machine, node, overcommitted=overcommitted) for node in file.nodes)
+    return virtual or (_with_declared(machine, file),)
 
 
 def _with_declared(machine: Node, file: ClusterFile) -> Node:
@@ -84,10 +134,24 @@ def _conflicts(machine: Node, file: ClusterFile) -> Iterator[str]:
     if file.nodes and file.machine != FILE.stand_in.machine:
         yield "machine: says nothing beside nodes, which are parts of this machine; write its cards into them"
     yield from _repeated_names(file.nodes)
-    yield from _wrong_machine_cards(machine, file.nodes)
     excess = _excess(machine, file.nodes)
     if excess and not file.overcommit:
         yield f"nodes: together have {'; '.join(excess)}. Make them smaller or write overcommit = true"
+    wrong_cards = list(_wrong_machine_cards(machine, file.nodes))
+    yield from wrong_cards
+    if not wrong_cards:
+        yield from pool_errors(file, own_nodes(machine, file))
+    storage = file.home_directory_storage
+    if storage and storage not in file.home and not storage.startswith("/"):
+        yield f"home_directory_storage: {unmapped_storage(storage)}"
+    yield from partition_errors(file.partitions)
+    yield from (f"preemption.{error}" for error in preemption_errors(file.preemption))
+    yield from account_errors(file)
+
+
+def unmapped_storage(name: str) -> str:
+    """Of a storage for which the file has no folder."""
+    return f"[home] in cluster.toml has no folder for {visible(name, 200)}; add it there"
 
 
 def _repeated_names(nodes: Sequence[DeclaredNode]) -> Iterator[str]:

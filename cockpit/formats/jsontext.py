@@ -12,7 +12,7 @@ from cockpit.model.text import visible
 def json_documents(text: str) -> Documents:
     """One job, or a list of them."""
     try:
-        return Documents(listed(_value(text)), [])
+        return Documents(listed(json_value(text)), [])
     except UnreadableError as error:
         return Documents([], [f": {error}"])
 
@@ -24,7 +24,7 @@ def json_line_documents(text: str) -> Documents:
         if not line or line.isspace():
             continue
         try:
-            found.append(Document(f":{number}", _value(line)))
+            found.append(Document(f":{number}", json_value(line)))
         except UnreadableError as error:
             errors.append(f":{number}: {error}")
     return Documents(found, errors)
@@ -33,13 +33,14 @@ def json_line_documents(text: str) -> Documents:
 def is_json(text: str) -> bool:
     """Whether the text is JSON, whatever it holds."""
     try:
-        _value(text)
+        json_value(text)
     except UnreadableError:
         return False
     return True
 
 
-def _value(text: str) -> object:
+def json_value(text: str) -> object:
+    """The value that the text is. Raises `UnreadableError`."""
     try:
         return _DECODER.decode(text)
     except UnreadableError:

@@ -1,8 +1,15 @@
-"""TOML text as plain values."""
+"""TOML text as plain values, and values as TOML text."""
 
 from __future__ import annotations
 
+import re
+
 from cockpit.errors import SpecErrors
+
+_DEEPEST_HEADING = 2
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_UNSEEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_ESCAPED = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def parse_toml(text: str, source: str) -> dict[str, object]:
@@ -13,3 +20,55 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecErrors([f"{source}: is no TOML: {error}"]) from None
+
+
+def toml_text(value: object) -> str:
+    """A value as TOML writes it on one line; texts of several lines stand as they are."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_text, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{toml_key(name)} = {toml_text(item)}' for name, item in value.items())} }}"
+    return repr(value)
+
+
+def toml_key(name: str) -> str:
+    """A key, quoted where it must be."""
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def toml_table(table: dict[str, object], at: str = "") -> list[str]:
+    """The lines of a table: its values, then `[tables]` and `[[lists of tables]]` below it; what is still further
+    down stands on one line."""
+    inline = at.count(".") == _DEEPEST_HEADING
+    below = {} if inline else {name: item for name, item in table.items() if _is_table(item) or _is_tables(item)}
+    lines = [f"{toml_key(name)} = {toml_text(item)}" for name, item in table.items() if name not in below]
+    for name, item in below.items():
+        place = f"{at}{toml_key(name)}"
+        heading = f"[[{place}]]" if isinstance(item, list) else f"[{place}]"
+        for each in item if isinstance(item, list) else [item]:
+            assert isinstance(each, dict)
+            lines += ["", heading, *toml_table(each, f"{place}.")]
+    return lines
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_table, value))
+
+
+def _text(text: str) -> str:
+    if "\n" in text and "'''" not in text and not _UNSEEN.search(text.replace("\n", "")) and not text.endswith("'"):
+        return f"'''\n{text}'''"
+    return '"' + _ESCAPED.sub(lambda match: _escape(match[0]), text) + '"'
+
+
+def _escape(char: str) -> str:
+    named = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+    return named.get(char, f"\\U{ord(char):08x}")

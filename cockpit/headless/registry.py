@@ -8,6 +8,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "overview": ("overview", "OVERVIEW", "This cluster at a glance; what cockpit says without a verb"),
     "jobs": ("jobs", "JOBS", "List every live and held job"),
     "job": ("job", "JOB", "Everything about one job"),
+    "priority": ("priority", "PRIORITY", "List the queue in its order, and what each priority is made of"),
     "nodes": ("nodes", "NODES", "List the nodes and what is used of them"),
     "holds": ("holds", "HOLDS", "List the failed containers that are kept"),
     "holds extend": ("holds", "EXTEND", "Keep a failed container for longer"),
@@ -31,6 +32,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "schema": ("schema", "SCHEMA", "Print the JSON Schema of job files, and of each list's JSON"),
     "demo": ("demo", "DEMO", "Open a living cluster of which nothing is real"),
     "play": ("play", "PLAY", "Run the cockpit by a script of keys and expectations; take pictures of it"),
+    "replay": ("replay", "REPLAY", "Run a log of the past through the scheduler"),
     "doctor": ("doctor", "DOCTOR", "Say what this machine has, lacks, and what to do about it"),
 }
 """Two words where a noun has verbs of its own."""

@@ -10,10 +10,12 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.accounts import Association, AssocKey, Qos
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, ExitStatus, JobState, Submitter
+from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter
 from cockpit.model.node import Node, Placement
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import Dependency, JobSpec
 
 EVENT_VERSION = 1
 
@@ -23,6 +25,10 @@ class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted"):
     spec: JobSpec
     submitter: Submitter
     project: str
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+    array: ArrayTask | None = None
 
 
 class JobHeld(msgspec.Struct, frozen=True, tag="job_held"):
@@ -41,6 +47,76 @@ class JobEdited(msgspec.Struct, frozen=True, tag="job_edited"):
 
     job: JobId
     spec: JobSpec
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+
+
+class DependencyMet(msgspec.Struct, frozen=True, tag="dependency_met"):
+    """One of a queued job's conditions has come true."""
+
+    job: JobId
+    dependency: Dependency
+
+
+class DependencyFailed(msgspec.Struct, frozen=True, tag="dependency_failed"):
+    """One of a queued job's conditions can never come true any more."""
+
+    job: JobId
+    dependency: Dependency
+    because: JobId
+
+
+class AgeBegan(msgspec.Struct, frozen=True, tag="age_began"):
+    """From here a queued job's age counts: nothing but room and priority holds it back."""
+
+    job: JobId
+
+
+class PrioritySet(msgspec.Struct, frozen=True, tag="priority_set"):
+    """An administrator gives a queued job a priority, or (None) the computed one back."""
+
+    job: JobId
+    priority: int | None
+
+
+class SiteFactorSet(msgspec.Struct, frozen=True, tag="site_factor_set"):
+    """An administrator adds something to a queued job's computed priority."""
+
+    job: JobId
+    factor: int
+
+
+class ClusterConfigured(msgspec.Struct, frozen=True, tag="cluster_configured"):
+    """The cluster's rules, as read from its file."""
+
+    cluster: Cluster
+
+
+class AccountsChanged(msgspec.Struct, frozen=True, tag="accounts_changed"):
+    """Associations and QOS that are new or other than before, and those that are gone."""
+
+    associations: tuple[Association, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    removed_associations: tuple[AssocKey, ...] = ()
+    removed_qos: tuple[str, ...] = ()
+
+
+class ReservationMade(msgspec.Struct, frozen=True, tag="reservation_made"):
+    """Also in place of an earlier one of its name."""
+
+    reservation: Reservation
+
+
+class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
+    name: str
+
+
+class UsageDecayed(msgspec.Struct, frozen=True, tag="usage_decayed"):
+    """A pass over all usage: what was used weighs less, what runs has used more, and ages count to this moment."""
+
+    reset: bool = False
+    """The period is over: usage begins at nothing."""
 
 
 class JobDeleted(msgspec.Struct, frozen=True, tag="job_deleted"):
@@ -56,6 +132,8 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
     attempt: int
     spec_index: int
     placement: Placement
+    partition: str = ""
+    billing: float = 0.0
 
 
 class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started"):
@@ -159,6 +237,16 @@ EventBody = (
     | JobHeld
     | JobReleased
     | JobEdited
+    | DependencyMet
+    | DependencyFailed
+    | AgeBegan
+    | PrioritySet
+    | SiteFactorSet
+    | ClusterConfigured
+    | AccountsChanged
+    | ReservationMade
+    | ReservationEnded
+    | UsageDecayed
     | JobDeleted
     | JobPlaced
     | ReplicaStarted

@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
 from cockpit.model.node import Placement
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import Dependency, JobSpec
 
 
 class JobState(StrEnum):
@@ -96,6 +96,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement
     placed_at: Millis
     replicas: tuple[Replica, ...]
+    partition: str = ""
+    billing: float = 0.0
+    """Of its resources, as the partition weighs them."""
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
         return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.replicas)
@@ -113,6 +116,8 @@ class EndCause(StrEnum):
     """Its container could not be made."""
     LOST = "lost"
     """Its container disappeared (shim killed, machine rebooted)."""
+    DEADLINE = "deadline"
+    """It could no longer end by its deadline."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +128,21 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     kill_at: Millis
     """When the grace period is over; equal to `at` when there is none."""
     killed: bool = False
+
+
+class ArrayTask(msgspec.Struct, frozen=True):
+    """Which task of which array a job is: shown as `123_4`."""
+
+    array: JobId
+    """The id of the array: that of its first task."""
+    index: int
+    at_once: int = 0
+    """How many tasks of the array may run at the same time; 0: all."""
+    count: int = 1
+    """How many tasks the array has; their ids are `array` … `array + count - 1`, in order of their indices."""
+    first: int = 0
+    """The lowest index of the array."""
+    last: int = 0
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +171,22 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A person took it off the lists."""
     version: int = 0
     """Sequence number of the last event that changed it."""
+    account: str = ""
+    """What it is charged to; empty: nothing."""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+    """Where it may run; empty: the cluster has no partitions."""
+    array: ArrayTask | None = None
+    waits_for: tuple[Dependency, ...] = ()
+    """Conditions that have not come true yet."""
+    never: JobId | None = None
+    """The job whose end made one of its conditions impossible."""
+    accrues_from: Millis | None = None
+    """When its age began to count; None: not yet."""
+    direct_priority: int | None = None
+    """Set by an administrator, in place of the computed one."""
+    site_factor: int = 0
+    """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
 
     @property
     def ended(self) -> bool:

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.spec import DependencyKind
 
 
 class Resource(StrEnum):
@@ -87,7 +88,135 @@ class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"
     reserved_at: Millis
 
 
-Reason = Held | NotEvaluated | NotEnoughFree | NeverFits | NoEligibleNode | WouldDelay
+class BeginsLater(msgspec.Struct, frozen=True, cache_hash=True, tag="begins_later"):
+    """Its owner wants it to start no sooner."""
+
+    begin_at: Millis
+
+
+class WaitsForJob(msgspec.Struct, frozen=True, cache_hash=True, tag="waits_for_job"):
+    """A dependency has not come true yet: the first of them."""
+
+    kind: DependencyKind
+    job: JobId
+    """0 for a singleton whose predecessor is not known."""
+    more: int = 0
+    """How many other conditions are left."""
+
+
+class DependencyNever(msgspec.Struct, frozen=True, cache_hash=True, tag="dependency_never"):
+    """A dependency can never come true: that job ended otherwise."""
+
+    kind: DependencyKind
+    job: JobId
+
+
+class ArrayFull(msgspec.Struct, frozen=True, cache_hash=True, tag="array_full"):
+    """As many tasks of its array run as may at once."""
+
+    array: JobId
+    at_once: int
+
+
+class PartitionRule(StrEnum):
+    """What a partition may say no to."""
+
+    STATE = "state"
+    MAX_TIME = "max_time"
+    MIN_NODES = "min_nodes"
+    MAX_NODES = "max_nodes"
+    ACCOUNT = "account"
+    QOS = "qos"
+    USER = "user"
+
+
+class PartitionRefuses(msgspec.Struct, frozen=True, cache_hash=True, tag="partition_refuses"):
+    """A rule of its partition stops it, whatever is free."""
+
+    partition: str
+    rule: PartitionRule
+    allowed: str = ""
+    """The bound, seconds or nodes, or the names allowed, as text; the state for STATE."""
+    asked: str = ""
+
+
+class LimitReached(msgspec.Struct, frozen=True, cache_hash=True, tag="limit_reached"):
+    """A limit of an association or QOS stops it."""
+
+    holder: str
+    """Whose limit: `account nlp`, `user ann of account nlp`, `qos high`, `partition gpu`."""
+    limit: str
+    """sacctmgr's name: `MaxJobs`, `GrpTRES`, `MaxTRESPerUser`, …"""
+    resource: str = ""
+    """The TRES, for limits on one."""
+    allowed: float = 0
+    used: float = 0
+    """By jobs that run now, or decayed, as the limit counts."""
+    asked: float = 0
+
+    @property
+    def never(self) -> bool:
+        """It asks for more (of a least: for less) than the limit allows in all: waiting does not help."""
+        return self.asked < self.allowed if self.limit.startswith("Min") else self.asked > self.allowed
+
+
+class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_association"):
+    """The cluster serves users with an association only, and this one has none."""
+
+    user: str
+    account: str = ""
+
+
+class QosRefused(msgspec.Struct, frozen=True, cache_hash=True, tag="qos_refused"):
+    """The association does not allow this QOS."""
+
+    qos: str
+    allowed: tuple[str, ...]
+
+
+class InReservation(msgspec.Struct, frozen=True, cache_hash=True, tag="in_reservation"):
+    """The reservation it names has not begun, is over or too soon, is not there, or is not for its owner."""
+
+    name: str
+    start_at: Millis | None = None
+    """When it begins; None: it has, or is over, gone, or not for the owner."""
+    end_at: Millis | None = None
+    """When it ends, where that is before the job's time limit does."""
+
+
+class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_reserved"):
+    """There would be room but for nodes kept for a reservation that it would run into."""
+
+    name: str
+    start_at: Millis
+    end_at: Millis
+
+
+class BehindHead(msgspec.Struct, frozen=True, cache_hash=True, tag="behind_head"):
+    """Nothing passes the first job that waits, on a cluster without backfill, or beyond the depth of it."""
+
+    ahead: JobId
+
+
+Reason = (
+    Held
+    | NotEvaluated
+    | NotEnoughFree
+    | NeverFits
+    | NoEligibleNode
+    | WouldDelay
+    | BeginsLater
+    | WaitsForJob
+    | DependencyNever
+    | ArrayFull
+    | PartitionRefuses
+    | LimitReached
+    | NoAssociation
+    | QosRefused
+    | InReservation
+    | NodesReserved
+    | BehindHead
+)
 
 
 class Explanation(msgspec.Struct, frozen=True):

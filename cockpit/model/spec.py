@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.ids import JobId, Millis
+
 WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
 
@@ -26,6 +28,43 @@ class HoldCards(StrEnum):
 
     FREE = "free"
     KEEP = "keep"
+
+
+class PriorityWord(StrEnum):
+    """How urgent its owner says it is; maps to the QOS of that name unless the job names one."""
+
+    NORMAL = "normal"
+    URGENT = "urgent"
+    VERY_URGENT = "very-urgent"
+    """Only an administrator gives it."""
+
+
+class DependencyKind(StrEnum):
+    """sbatch's --dependency."""
+
+    AFTER_OK = "afterok"
+    AFTER_ANY = "afterany"
+    AFTER_NOT_OK = "afternotok"
+    AFTER_CORR = "aftercorr"
+    """Each task of an array after the same task of the other."""
+    SINGLETON = "singleton"
+    """After every earlier job of the same user and name."""
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    """One condition on another job; all conditions of a job must come true."""
+
+    kind: DependencyKind
+    job: JobId = JobId(0)
+    """The job or array; 0 for a singleton."""
+
+
+class Array(msgspec.Struct, frozen=True):
+    """sbatch's --array: one job per index."""
+
+    indices: tuple[int, ...]
+    at_once: int = 0
+    """How many may run at the same time (`%limit`); 0: all."""
 
 
 class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +126,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     terminal: bool = False
     debug_hold: DebugHold = DebugHold()
     time_limit_seconds: int = DAY_SECONDS
+    limit_by_default: bool = False
+    """Nobody chose the time limit: a partition's default takes its place. Only in requests, never in a job's record."""
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     """Between the request to end and the kill."""
     hold: bool = False
@@ -95,3 +136,19 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     project: str | None = None
     """None: the submitter's own project, named like the user."""
+    account: str | None = None
+    """None: the user's default account."""
+    partitions: tuple[str, ...] = ()
+    """Any of these; empty: the cluster's default partition."""
+    qos: str | None = None
+    """None: what the priority word says, else the association's default."""
+    priority: PriorityWord = PriorityWord.NORMAL
+    nice: int = 0
+    """Taken off the priority; only an administrator gives a negative one."""
+    begin_at: Millis | None = None
+    """Not before."""
+    deadline_at: Millis | None = None
+    """It must be able to end by then, else it is ended unstarted."""
+    dependencies: tuple[Dependency, ...] = ()
+    array: Array | None = None
+    reservation: str = ""

@@ -13,6 +13,7 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
+from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_words
 
@@ -26,6 +27,14 @@ def event_job(body: events.EventBody) -> JobId | None:
     """The job that it is about; None for events of the cluster."""
     match body:
         case events.NodesChanged() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
+            return None
+        case (
+            events.ClusterConfigured()
+            | events.AccountsChanged()
+            | events.ReservationMade()
+            | events.ReservationEnded()
+            | events.UsageDecayed()
+        ):
             return None
         case _:
             return body.job
@@ -43,6 +52,14 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             return "the engine was asked to stop" + (", with every job" if body.jobs else "")
         case events.EngineStopped():
             return f"the engine {safe(body.version)} stopped"
+        case (
+            events.ClusterConfigured()
+            | events.AccountsChanged()
+            | events.ReservationMade()
+            | events.ReservationEnded()
+            | events.UsageDecayed()
+        ):
+            return rule_sentence(body, record.at, zone)
         case _:
             return _of_job(body, record.at, zone)
 
@@ -51,6 +68,14 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     match body:
         case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobEdited() | events.JobPlaced():
             return _before_running(body)
+        case (
+            events.DependencyMet()
+            | events.DependencyFailed()
+            | events.AgeBegan()
+            | events.PrioritySet()
+            | events.SiteFactorSet()
+        ):
+            return waiting_sentence(body)
         case events.ReplicaStarted() | events.ReplicaEnded() | events.EndingBegan() | events.GraceEnded():
             return _while_running(body, at, zone)
         case (
@@ -155,4 +180,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | _WhileRunning | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | _WhileRunning | _AfterRunning

@@ -10,6 +10,7 @@ from cockpit.present import job_page
 from cockpit.present.answer import Around, verdict
 from cockpit.present.events import event_sentence, exit_sentence
 from cockpit.present.moments import clock
+from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.states import GLYPHS
@@ -48,6 +49,8 @@ def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from verdict(detail.row, detail, around)
     yield line()
+    if made_of := list(priority_lines(detail)):
+        yield from (*made_of, line())
     for text in job_page.facts(detail, around.context):
         yield line(Span(INDENT + text[: job_page.LABEL_ROOM], MUTED), text[job_page.LABEL_ROOM :])
     if detail.row.held_until is not None:

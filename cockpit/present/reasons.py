@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from functools import lru_cache
 from itertools import groupby
-from typing import Final, assert_never
+from typing import Final, get_args
 
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import (
@@ -23,10 +23,14 @@ from cockpit.model.reasons import (
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
+from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
 
-REASON_TYPES: Final = ("held", "not_evaluated", "not_enough_free", "never_fits", "no_eligible_node", "would_delay")
+REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """Every reason's type, as JSON names it."""
+
+
+_NOT_EVALUATED = ("waits for the scheduler to look at it",)
 
 
 @lru_cache(maxsize=4096)
@@ -46,8 +50,6 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
             return tuple(_not_enough_free(reason))
         case Held():
             return (f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}",)
-        case NotEvaluated():
-            return ("waits for the scheduler to look at it",)
         case NeverFits():
             return tuple(_never_fits(reason))
         case NoEligibleNode():
@@ -57,7 +59,7 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
             ahead = reason.ahead or "another user's job"
             return (f"would fit now, but would delay {ahead}, which is to start by {start}",)
         case _:
-            assert_never(reason)
+            return _NOT_EVALUATED if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
 
 
 def _not_enough_free(reason: NotEnoughFree) -> list[str]:

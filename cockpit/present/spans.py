@@ -32,6 +32,11 @@ def line_width(spans: Line) -> int:
     return sum(width(span.text) for span in spans)
 
 
+def plain(spans: Line) -> str:
+    """The text alone."""
+    return "".join(span.text for span in spans).rstrip()
+
+
 def spread(left: Line, right: Line, columns: int) -> Line:
     """`left` and `right` at the edges of so many columns; without `right` where there is no room for both."""
     blanks = columns - line_width(left) - line_width(right)

@@ -61,6 +61,8 @@ def ending_sentence(cause: EndCause) -> str:
             return "its container could not be made"
         case EndCause.LOST:
             return "a container was lost; the others are being ended"
+        case EndCause.DEADLINE:
+            return "can no longer end by its deadline"
         case _:
             assert_never(cause)
 
@@ -78,6 +80,8 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
             return safe(row.lost) or "its container could not be made"
         case EndCause.LOST:
             return safe(row.lost) or "its container was lost"
+        case EndCause.DEADLINE:
+            return "could no longer end by its deadline"
         case _:
             assert_never(cause)
 

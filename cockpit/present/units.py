@@ -69,6 +69,11 @@ def decimal(amount: int, unit: int, *, digits: int) -> str:
     return f"{amount / unit:.{digits}f}".rstrip("0").rstrip(".")
 
 
+def grouped(number: float) -> str:
+    """A large figure for a page to read: `17 450`. Rounded."""
+    return f"{number:,.0f}".replace(",", " ")
+
+
 def counted(amount: int, one: str, many: str = "") -> str:
     """`1 card`, `4 cards`; `many` where the plural is not just an s."""
     return f"{amount} {one if amount == 1 else many or one + 's'}"

@@ -37,6 +37,8 @@ class Engine:
         """How containers are made here, once that has been tried."""
         self.glance: tuple[int, Overview] | None = None
         """Figures of everything, and the event up to which they count."""
+        self.troubles: tuple[str, ...] = ()
+        """What was wrong when it began, a sentence each."""
         self.version = __version__
         self.feed = JobFeed(host)
         self.started_at = host.clock.now()

@@ -10,8 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.engine import decide
+from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
 from cockpit.engine.ports import Executor
@@ -46,13 +48,21 @@ RECONSIDERED_AFTER = (
     events.JobHeld,
     events.JobReleased,
     events.JobEdited,
+    events.DependencyMet,
+    events.AgeBegan,
+    events.PrioritySet,
     events.JobEnded,
     events.HoldExtended,
     events.HoldEnded,
     events.NodesChanged,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.ReservationMade,
+    events.ReservationEnded,
+    events.UsageDecayed,
 )
-"""What lengthens the queue, changes what waits, or frees something. Nothing else lets another job start: a cycle leaves
-nothing that it could have placed."""
+"""What lengthens the queue, changes what waits or its order, or frees something. Nothing else lets another job start: a
+cycle leaves nothing that it could have placed."""
 RESTING_TASKS = 4
 """Of a host at rest: scheduling, timers, and the two that the timers wait for."""
 
@@ -172,6 +182,7 @@ class Host:
             decided = decision(self.machine, now)
             if isinstance(decided, Refusal):
                 return decided
+            decided = [*decided, *consequences(self.machine, decided)]
             records = self._records(decided, act, now)
             answered = answer(records) if answer is not None else b""
             if not records:
@@ -256,9 +267,9 @@ class Host:
             await self._tell()
 
     def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
-        self.plan = cycle(
-            machine.snapshot(now), self.plan.index if self.plan is not None else None, self.settings.policy
-        )
+        policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
+        index, priorities = (self.plan.index, self.plan.priorities) if self.plan is not None else (None, None)
+        self.plan = cycle(machine.snapshot(now), index, policy, priorities)
         return decide.placed(machine, self.plan)
 
     async def _time_forever(self) -> None:
@@ -266,7 +277,7 @@ class Host:
             self._rearm.clear()
             await self._insist(decide.due, Act(actor="engine", origin="timer"))
             await self._keep_house()
-            await self._wait_until(self.machine.timers.next_at())
+            await self._wait_until(self.machine.next_at)
 
     async def _wait_until(self, at: Millis | None) -> None:
         """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import Actor, may_see, shown_explanation
+from cockpit.engine.ranking import breakdowns
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
 from cockpit.errors import RequestRefused
 from cockpit.model import asking
@@ -47,7 +48,7 @@ async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Engine
         started_at=engine.started_at,
         jobs=sum(may_see(asked.actor, job) for job in engine.host.machine.state.jobs.values()),
         containers=engine.containers,
-        trouble=engine.host.trouble,
+        trouble=(*engine.host.trouble, *engine.troubles),
         asker=asked.actor.name,
     )
 
@@ -106,6 +107,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         explanation=explanation,
         events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
         log_tail=_tail(engine, found),
+        priority=breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else (),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
-from cockpit.engine import decide, reactions
+from cockpit.engine import configure, decide, reactions
 from cockpit.engine.effects import KeepContainer, RecordEnded
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING
+from cockpit.model.refusal import Refusal
 from cockpit.runtime.host import Act
 from cockpit.runtime.server import Server
 
@@ -19,20 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cockpit.engine.effects import StartReplica
-    from cockpit.model.node import Node
+    from cockpit.engine.machine import Machine
+    from cockpit.formats.clusterfile import ClusterSetup
+    from cockpit.model.events import EventBody
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.host import Host
 
 _OWN = Act(actor="engine", origin="engine")
 
 
-async def serve(engine: Engine, listener: sockets.socket, nodes: Sequence[Node]) -> None:
+async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -> None:
     """Serve on `listener` until SIGTERM, SIGINT or the `stop` operation. Jobs go on after it."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, engine.stopping.set)
     server = Server(engine)
-    await _begin(engine, nodes)
+    await _begin(engine, setup)
     await server.start(listener)
     await engine.stopping.wait()
     await server.stop()
@@ -42,11 +46,25 @@ async def serve(engine: Engine, listener: sockets.socket, nodes: Sequence[Node])
         await engine.host.stop()
 
 
-async def _begin(engine: Engine, nodes: Sequence[Node]) -> None:
-    started = events.EngineStarted(engine.version, os.getpid())
-    await engine.host.act(lambda machine, _: [started, *decide.nodes_changed(machine, nodes)], _OWN)
+async def _begin(engine: Engine, setup: ClusterSetup) -> None:
+    await engine.host.act(lambda machine, _: _beginning(engine, machine, setup), _OWN)
     await recover(engine.host)
     await engine.host.start()
+
+
+def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequence[EventBody]:
+    """Rules that may not be taken over stay out, and the engine tells so for as long as it runs."""
+    rules = configure.configured(machine.state, setup.cluster, sealed=setup.sealed)
+    if isinstance(rules, Refusal):
+        engine.troubles = (rules.message,)
+        print(f"cockpit engine: {rules.message}", file=sys.stderr)  # noqa: T201 - stderr is the engine's log
+        rules = []
+    return [
+        events.EngineStarted(engine.version, os.getpid()),
+        *decide.nodes_changed(machine, setup.nodes),
+        *rules,
+        *configure.accounts_begun(machine.state, setup.accounts),
+    ]
 
 
 async def recover(host: Host) -> None:

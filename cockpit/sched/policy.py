@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.cluster import Backfill
+
 
 class FractionFit(StrEnum):
     """Where a job goes of all the places it could."""
@@ -16,9 +18,29 @@ class FractionFit(StrEnum):
     """Where the cluster's fragmentation grows least (fragmentation gradient descent); equal places by best fit."""
 
 
+class Ties(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes first of the things that happen at one moment, and after which of them a cycle follows: where time is
+    virtual, as in a replay. The defaults are those of the simulators behind the published EASY schedules (pyss)."""
+
+    submissions_first: bool = True
+    """Before the ends of the same moment; starts come last."""
+    ends_in_order_of_start: bool = True
+    """Ends of one moment go in the order in which their jobs started, a cycle after each; else in order of id."""
+    limits_free_at_once: bool = True
+    """A job that reaches its time limit at this moment has freed its resources before anything else happens at it."""
+    only_what_fits_sets_off_a_cycle: bool = True
+    """A submission is followed by a cycle only if there is room for the new job."""
+    one_cycle_a_moment: bool = False
+    """Everything that happens at a moment happens before one cycle at it; then the above does not matter."""
+
+
+ONE_CYCLE_A_MOMENT = Ties(one_cycle_a_moment=True)
+"""As published for conservative backfill."""
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one cycle."""
 
     fraction_fit: FractionFit = FractionFit.BEST
-    backfill: bool = True
-    """Off: nothing passes the first job that waits for room."""
+    backfill: Backfill = Backfill()
+    ties: Ties = Ties()

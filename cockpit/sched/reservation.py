@@ -17,7 +17,7 @@ from cockpit.model.node import Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
 from cockpit.sched.placement import allocated, fitting, pinned
-from cockpit.sched.plan import Reservation
+from cockpit.sched.plan import Reserved
 from cockpit.sched.room import Room, best_fit_rank, shortfall
 from cockpit.sched.shape import Shape
 
@@ -47,10 +47,10 @@ class Guard:
         if end > self.reserved_at:
             self._rooms = self._beside(job, placement)
 
-    def reservation(self) -> Reservation:
+    def reservation(self) -> Reserved:
         spec_index = self._spec_index()
         placement = allocated(self._shape, self._shape.specs[spec_index], self._chosen())
-        return Reservation(self.head, self.reserved_at, spec_index, placement)
+        return Reserved(self.head, self.reserved_at, spec_index, placement)
 
     def reserved_nodes(self) -> set[int]:
         """Orders of the nodes that the head gets as things stand."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from cockpit.model.accounts import Accounts, AssocKey, Usage
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node, Placement
@@ -30,3 +32,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     changes: Sequence[tuple[JobId, Placement | None]]
     """What happened to `occupied` since version `changes_from`, in order; None: released."""
     changes_from: int
+    touched: Sequence[JobId] | None = None
+    """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""
+    jobs: Mapping[JobId, Job] = {}
+    """Every live job, queued and running."""
+    cluster: Cluster = Cluster()
+    accounts: Accounts = Accounts()
+    rules_version: int = 0
+    """Changes whenever `cluster`, `accounts` or `reservations` do."""
+    reservations: Mapping[str, Reservation] = {}
+    usage: Mapping[AssocKey, Usage] = {}
+    qos_usage: Mapping[str, Usage] = {}
+    usage_at: Millis = Millis(0)
+    """The last pass over usage: ages count to it. `usage` is another mapping whenever it says something else."""

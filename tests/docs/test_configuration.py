@@ -9,7 +9,10 @@ import pytest
 
 from cockpit.config.loading import load_settings
 from cockpit.config.settings import SETTINGS, default_text
-from cockpit.formats.clusterfile import cluster_nodes, cluster_schema
+from cockpit.formats.accountfields import ACCOUNT, LIMITS, QOS, USER
+from cockpit.formats.clusterfields import FILE
+from cockpit.formats.clusterfile import cluster_schema, read_cluster
+from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, WEIGHTS
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node
@@ -42,7 +45,7 @@ def test_every_field_of_cluster_toml_is_listed() -> None:
 
 
 def test_the_examples_are_read(tmp_path: Path) -> None:
-    settings, keys, theme, machine, nodes = EXAMPLES
+    settings, keys, theme, machine, nodes, rules = EXAMPLES
     (tmp_path / "config.toml").write_text(settings)
     assert load_settings(env={}, files=[tmp_path / "config.toml"]).hold_window_seconds == 8 * 3600
     (tmp_path / "config.toml").write_text(keys)
@@ -51,7 +54,35 @@ def test_the_examples_are_read(tmp_path: Path) -> None:
     (tmp_path / "themes").mkdir()
     (tmp_path / "themes/paper.toml").write_text(theme)
     assert read.theme in load_themes(tmp_path / "themes")
-    (box,) = cluster_nodes(MACHINE, machine)
+    (box,) = read_cluster(MACHINE, machine).nodes
     assert (len(box.cards), {card.slices for card in box.cards}) == (8, {4})
-    assert [len(node.cards) for node in cluster_nodes(MACHINE, nodes)] == [4, 4]
+    assert [len(node.cards) for node in read_cluster(MACHINE, nodes).nodes] == [4, 4]
     assert parse_toml(nodes, "example")["overcommit"] is True
+    setup = read_cluster(MACHINE, rules.replace("n01", "box").replace('["*"]', "[]"))
+    assert [each.name for each in setup.cluster.partitions] == ["gpu", "all"]
+    assert setup.accounts.of("vision", "alice") is not None
+
+
+RULES = {
+    "the file": FILE,
+    "`[accounting]`": ACCOUNTING,
+    "`[priority]`": PRIORITY,
+    "`weights`": WEIGHTS,
+    "`[backfill]`": BACKFILL,
+    "`[preemption]`": PREEMPTION,
+    "`[[partitions]]`": PARTITION,
+    "`[[qos]]`": QOS,
+    "`[[accounts]]`": ACCOUNT,
+    "`[[users]]`": USER,
+    "`limits`": LIMITS,
+}
+ELSEWHERE = {"overcommit", "machine", "nodes", "accounting", "priority", "backfill", "preemption", "partitions"}
+ELSEWHERE |= {"qos", "accounts", "users"}
+
+
+@pytest.mark.parametrize("place", RULES)
+def test_every_rule_is_listed_with_its_meaning(place: str) -> None:
+    table = PAGE.split("| rule |")[1].split("\n\n")[0]
+    listed = re.findall(rf"^\| `(\w+)` \| {re.escape(place)} \| (.*) \|$", table, re.MULTILINE)
+    left_out = ELSEWHERE if place == "the file" else set()
+    assert listed == [(rule.name, rule.about) for rule in RULES[place].fields if rule.name not in left_out]

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
+from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 
 
 class MemoryBackend:
@@ -26,6 +28,8 @@ class MemoryBackend:
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
         self.log = b""
+        self.order = Priorities(PriorityKind.BASIC, Weights(), ())
+        self.tried: Priorities | None = None
         self.deltas: list[JobsDelta] = []
         self.glance: Overview | None = None
         self.session: ShellSession | None = None
@@ -54,6 +58,10 @@ class MemoryBackend:
 
     async def holds(self) -> list[HoldRow]:
         return self.hold_rows
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        self.asked.append(("priorities", weights))
+        return self.tried if weights is not None and self.tried is not None else self.order
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         self.asked.append(("events", job, after, limit))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.clusterfile import cluster_nodes, cluster_schema
+from cockpit.formats.clusterfile import cluster_schema, read_cluster
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, CardVendor, Node
 
@@ -30,6 +30,10 @@ memory = "32G"
 machine_cards = [1]
 cards = [{model = "MLU370-X8", vendor = "mlu"}]
 """
+
+
+def cluster_nodes(machine: Node, text: str | None) -> tuple[Node, ...]:
+    return read_cluster(machine, text).nodes
 
 
 def errors_of(text: str) -> tuple[str, ...]:
@@ -141,7 +145,7 @@ def test_wrong_shapes(text: str, path: str) -> None:
 
 def test_broken_toml_names_the_file_and_the_line() -> None:
     with pytest.raises(SpecErrors, match=r"/x/cluster.toml: is no TOML: .*line 2"):
-        cluster_nodes(MACHINE, "overcommit = true\n[[nodes]\n", "/x/cluster.toml")
+        read_cluster(MACHINE, "overcommit = true\n[[nodes]\n", "/x/cluster.toml")
 
 
 def test_the_schema_describes_every_level() -> None:

@@ -15,7 +15,7 @@ from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
 from cockpit.model.events import EventRecord
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.frames import (
     MAJOR,
@@ -49,6 +49,7 @@ ANSWERS: dict[str, Any] = {
     "jobs": JobsPage,
     "subscribe": Update,
     "job": JobDetail,
+    "priorities": Priorities,
     "nodes": list[NodeRow],
     "holds": list[HoldRow],
     "events": list[EventRecord],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.policy import FractionFit, Policy
@@ -68,7 +69,11 @@ def job_specs(draw) -> JobSpec:
     )
 
 
-policies = st.builds(Policy, fraction_fit=st.sampled_from(FractionFit), backfill=st.sampled_from([True, True, False]))
+policies = st.builds(
+    Policy,
+    fraction_fit=st.sampled_from(FractionFit),
+    backfill=st.sampled_from([Backfill(), Backfill(), Backfill(kind=BackfillKind.OFF)]),
+)
 
 
 @st.composite

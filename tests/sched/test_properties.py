@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import Held, NeverFits, NoEligibleNode, NotEnoughFree, WouldDelay
 from cockpit.sched.cycle import cycle
@@ -57,7 +58,7 @@ def test_an_index_kept_up_to_date_equals_one_made_from_nothing(nodes, history, p
 @settings(quick, max_examples=150)
 @given(some_nodes(), histories(), st.booleans())
 def test_the_plan_is_that_of_a_scheduler_that_is_plainly_right(nodes, history, backfill) -> None:
-    world = World(*nodes, policy=Policy(backfill=backfill))
+    world = World(*nodes, policy=Policy(backfill=Backfill() if backfill else Backfill(kind=BackfillKind.OFF)))
     for step in history:
         act(world, step)
         expected = Reference(world, backfill=backfill)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.reasons import NotEnoughFree, WouldDelay
 from cockpit.sched.policy import Policy
 from tests.sched.world import World, node, wants
@@ -146,7 +147,7 @@ def test_the_reservation_is_for_the_alternative_that_has_room_first() -> None:
 
 @pytest.mark.req("SC-14")
 def test_without_backfill_nothing_passes_the_head() -> None:
-    world, head = busy(policy=Policy(backfill=False))
+    world, head = busy(policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)))
     short = world.submit(wants(1000), limit=1)
     assert world.run().starts == ()
     assert world.reason(short) == WouldDelay(head, 10_000)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 
 T = TypeVar("T")
 
@@ -62,6 +63,9 @@ class BlockingDemo:
 
     async def holds(self) -> list[HoldRow]:
         return self._run(self._backend.holds())
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        return self._run(self._backend.priorities(weights))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))

@@ -15,8 +15,8 @@ from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
-from cockpit.errors import CockpitError
-from cockpit.formats.clusterfile import cluster_nodes
+from cockpit.errors import CockpitError, SpecErrors
+from cockpit.formats.clusterfile import ClusterSetup, read_cluster
 from cockpit.launch.plan import launch_plan
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from cockpit.config.settings import Settings as UserSettings
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
-    from cockpit.model.node import Node
     from cockpit.runtime.containers.plan import ContainerPlan
 
 LOCK_SECONDS = 5.0
@@ -67,11 +66,11 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         machine = Machine(state)
         gc.freeze()  # what was loaded stays: looking through a hundred thousand jobs again and again stalls everybody
         engine = _engine(machine, journal, folder.path, places, settings, system=system)
-        nodes = await asyncio.to_thread(_nodes, places.cluster_file)
+        setup = await asyncio.to_thread(_setup, places.cluster_file)
         listener = listen(places.socket, system=system)  # last: who can connect, is answered
         async with asyncio.TaskGroup() as group:
             group.create_task(_look_at_containers(engine))
-            await serve(engine, listener, nodes)
+            await serve(engine, listener, setup)
         places.socket.unlink(missing_ok=True)
     finally:
         await journal.close()
@@ -87,11 +86,14 @@ def _engine(
     machine: Machine, journal: SqliteJournal, folder: Path, places: EnginePaths, settings: UserSettings, *, system: bool
 ) -> Engine:
     def plan_for(effect: StartReplica) -> ContainerPlan:
-        attempt = machine.state.jobs[effect.replica.job].attempt
-        assert attempt is not None
+        job = machine.state.jobs[effect.replica.job]
+        assert job.attempt is not None
         node = machine.state.nodes[effect.allocation.node]
-        launch = launch_plan(effect.spec, effect.submitter, node, effect.allocation, attempt.placement, effect.replica)
-        bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib)
+        launch = launch_plan(
+            effect.spec, effect.submitter, node, effect.allocation, job.attempt.placement, effect.replica, job.array
+        )
+        home = machine.state.cluster.home
+        bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)
         hidden = EngineFolders(folder, places.socket.parent)
         return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0)
 
@@ -115,12 +117,14 @@ async def _acquire(path: Path) -> StateFolder:
         await asyncio.sleep(0.05)
 
 
-def _nodes(cluster_file: Path) -> tuple[Node, ...]:
+def _setup(cluster_file: Path) -> ClusterSetup:
     try:
         content = cluster_file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return cluster_nodes(probe_machine(), None)
-    return cluster_nodes(probe_machine(), content, str(cluster_file))
+        return read_cluster(probe_machine(), None)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecErrors([f"{cluster_file}: cannot be read: {error}"]) from None
+    return read_cluster(probe_machine(), content, str(cluster_file))
 
 
 def _host_settings(settings: UserSettings) -> Settings:

@@ -46,6 +46,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[int, ...]
     home: str
     home_access: HomeAccess
+    shared_home: str = ""
+    """The folder that is /home; empty: the home alone is shown, where it is."""
     mounts: tuple[Mount, ...]
     devices: tuple[str, ...]
     """Device nodes of the cards it was given."""
@@ -80,6 +82,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Processes and threads: room for data loaders, and for libraries that start a thread per core in each of them."""
     scratch_mib: int = 1024
     """Size of its own /tmp, which is held in memory."""
+    shared_home: str = ""
+    """The folder of this machine that is /home in every container; empty: none."""
 
 
 def container_plan(
@@ -99,6 +103,7 @@ def container_plan(
         groups=submitter.groups,
         home=submitter.home,
         home_access=spec.home,
+        shared_home=bounds.shared_home,
         mounts=_mounts(spec),
         devices=launch.devices,
         cpus=effect.allocation.cpus,

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         groups: list[int]
         home: str
         home_access: str
+        shared_home: str
         mounts: list[MountDict]
         devices: list[str]
         cpus: int

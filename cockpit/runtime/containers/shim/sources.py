@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.attempt import MountDict, PlanDict
 
+_HOMES = "/home"
 _OWN_PLACES = ("/var/tmp",)  # noqa: S108 - the container's own
 _OWN_TOPS = frozenset({"bin", "dev", "etc", "proc", "sbin", "sys", "usr", "workspace"})
 
@@ -37,23 +38,30 @@ class Sources:
         what, source, target = mount["what"], mount["source"], mount["target"]
         if os.path.normpath(target) != target or not target.startswith("/workspace/"):
             raise SourceError(f"{what}: {target} is not a place in the container")
-        try:
-            fd = _open_as(self._plan, source, create=mount["create"])
-        except OSError as error:
-            reason = (error.strerror or "cannot be opened").lower()
-            raise SourceError(f"{what}: {source}: {reason} for user {self._plan['user']}") from None
-        self._add(fd, what, target, writable=mount["writable"])
+        self._add(self._opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
 
     def add_home(self) -> None:
-        """Show the home where there is one that may be shown."""
+        """Show the cluster's /home where there is one, and the home where it is not in there and may be shown."""
         home, access = self._plan["home"], self._plan["home_access"]
-        if access == "none" or not _may_be_shown(home):
+        if access == "none":
+            return
+        shared = self._plan.get("shared_home", "")
+        if shared:
+            self._add(self._opened("home", shared), "home", _HOMES, writable=access == "rw")
+        if not _may_be_shown(home) or (shared and home.startswith(f"{_HOMES}/")):
             return
         try:
             fd = _open_as(self._plan, home, create=False)
         except OSError:
             return
         self._add(fd, "home", home, writable=access == "rw")
+
+    def _opened(self, what: str, source: str, *, create: bool = False) -> int:
+        try:
+            return _open_as(self._plan, source, create=create)
+        except OSError as error:
+            reason = (error.strerror or "cannot be opened").lower()
+            raise SourceError(f"{what}: {source}: {reason} for user {self._plan['user']}") from None
 
     def _add(self, fd: int, what: str, target: str, *, writable: bool) -> None:
         real = os.readlink(f"/proc/self/fd/{fd}")

@@ -1,0 +1,63 @@
+"""Whether the cluster's rules may become what its file says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import fields, replace
+
+from cockpit.model import events
+from cockpit.model.accounts import Accounts
+from cockpit.model.cluster import Backfill, Cluster
+from cockpit.model.refusal import Refusal, RefusalKind
+
+if TYPE_CHECKING:
+    from cockpit.engine.decide import Decision
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.events import EventBody
+
+_WORDS = {"enforce": "accounting", "login_pool": "login_node_pool", "home": "home_directory_storage"}
+"""What cluster.toml calls an attribute, where that differs."""
+
+
+def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decision:
+    """The rules as read when the engine starts; none when they are the same. `sealed`: they are just as `cluster init`
+    wrote them, which alone changes what an earlier init fixed, unless the file says `mutable = true`."""
+    if cluster == state.cluster:
+        return []
+    changed = _fixed_changes(state.cluster, cluster)
+    if not changed or state.cluster.mutable or cluster.mutable or sealed:
+        return [events.ClusterConfigured(cluster)]
+    return Refusal(
+        RefusalKind.CONFLICT,
+        f"cluster.toml says another {' and '.join(changed)} than `cockpit cluster init` fixed (mutable = false), so "
+        "its rules are not taken over and those before stay in force. Undo the edit, write `mutable = true`, or fix "
+        "others with `cockpit cluster init --force`.",
+    )
+
+
+def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:
+    """The file's accounts, for an engine that has none of its own yet."""
+    begin = Accounts()
+    if accounts == begin or state.accounts != begin:
+        return []
+    return [
+        events.AccountsChanged(
+            associations=tuple(
+                each for key, each in accounts.associations.items() if begin.associations.get(key) != each
+            ),
+            qos=tuple(each for name, each in accounts.qos.items() if begin.qos.get(name) != each),
+        )
+    ]
+
+
+def _fixed_changes(before: Cluster, after: Cluster) -> list[str]:
+    """What differs of that which a slurmSpec says, in the file's words."""
+    before, after = _fixed(before), _fixed(after)
+    names = (field.name for field in fields(Cluster))
+    return [_WORDS.get(name, name) for name in names if getattr(before, name) != getattr(after, name)]
+
+
+def _fixed(cluster: Cluster) -> Cluster:
+    """Without what is the site's own."""
+    return replace(cluster, backfill=Backfill(), urgent_jobs=None, mutable=True)

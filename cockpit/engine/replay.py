@@ -1,0 +1,146 @@
+"""Arrivals and ends of the past fed to the engine on virtual time. What starts, and when, `sched.cycle` decides.
+
+Arrivals and ends are facts: they are told to the machine as events, and so is what the cycle's plan says. Which of the
+facts of one moment is told first, and after which the scheduler looks, are the policy's `Ties`.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine import decide
+from cockpit.engine.machine import Machine
+from cockpit.engine.state import ClusterState
+from cockpit.model import events
+from cockpit.model.ids import JobId, Millis, ReplicaId
+from cockpit.model.job import ExitStatus
+from cockpit.sched.cycle import cycle
+from cockpit.sched.index import Index, refreshed
+from cockpit.sched.placement import find
+from cockpit.sched.shape import shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cockpit.model.node import Node
+    from cockpit.sched.policy import Policy
+
+_WELL = ExitStatus(code=0)
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A job that came, and how long it runs once it has started. It is ended at its time limit if it runs longer."""
+
+    at: Millis
+    submitted: events.JobSubmitted
+    runs_ms: int
+
+
+class Replay:
+    """One history on one cluster. `started_at` fills as `moments` goes on."""
+
+    def __init__(self, nodes: Sequence[Node], arrivals: Sequence[Arrival], policy: Policy) -> None:
+        """`arrivals` in order of their moments, ids increasing."""
+        self.machine = Machine(ClusterState())
+        self.started_at: dict[JobId, Millis] = {}
+        self._policy = policy
+        self._arrivals = arrivals
+        self._runs_ms = {arrival.submitted.job: arrival.runs_ms for arrival in arrivals}
+        self._ends: list[tuple[Millis, int, JobId]] = []
+        """A heap; at one moment in the order that the policy wants."""
+        self._index: Index | None = None
+        self._now = Millis(0)
+        self._looked_at = -1
+        """Version of the state that the last cycle left behind."""
+        self._tell(events.NodesChanged(tuple(nodes)))
+
+    def moments(self) -> Iterator[int]:
+        """Goes through the history moment by moment; how many jobs have ended so far."""
+        came = ended = 0
+        arrivals = self._arrivals
+        while came < len(arrivals) or self._ends:
+            self._now = self._next_moment(came)
+            ending = self._due()
+            first = came
+            while came < len(arrivals) and arrivals[came].at == self._now:
+                came += 1
+            self._moment(arrivals[first:came], ending)
+            ended += len(ending)
+            yield ended
+
+    def _next_moment(self, came: int) -> Millis:
+        if came == len(self._arrivals):
+            return self._ends[0][0]
+        arrives_at = self._arrivals[came].at
+        return min(arrives_at, self._ends[0][0]) if self._ends else arrives_at
+
+    def _due(self) -> list[JobId]:
+        due = []
+        while self._ends and self._ends[0][0] == self._now:
+            due.append(heappop(self._ends)[2])
+        return due
+
+    def _moment(self, arriving: Sequence[Arrival], ending: Sequence[JobId]) -> None:
+        ties = self._policy.ties
+        if ties.limits_free_at_once:
+            for job in ending:
+                if self.machine.latest_end(job) == self._now:
+                    self._end(job)
+        if ties.one_cycle_a_moment:
+            for job in ending:
+                self._end(job)
+            for arrival in arriving:
+                self._tell(arrival.submitted)
+            self._look()
+        elif ties.submissions_first:
+            self._submit_each(arriving)
+            self._end_each(ending)
+        else:
+            self._end_each(ending)
+            self._submit_each(arriving)
+
+    def _submit_each(self, arriving: Sequence[Arrival]) -> None:
+        for arrival in arriving:
+            self._tell(arrival.submitted)
+            self._look(arrival if self._policy.ties.only_what_fits_sets_off_a_cycle else None)
+
+    def _end_each(self, ending: Sequence[JobId]) -> None:
+        for job in ending:
+            self._end(job)
+            self._look()
+
+    def _end(self, job: JobId) -> None:
+        """Nothing when it has ended already."""
+        self._tell(*decide.replica_ended(self.machine, ReplicaId(job, 1, 0), _WELL, self._now))
+
+    def _look(self, for_the_sake_of: Arrival | None = None) -> None:
+        """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
+        if self._looked_at == self.machine.state.seq:
+            return
+        snapshot = self.machine.snapshot(self._now)
+        self._index = refreshed(self._index, snapshot)
+        if for_the_sake_of and find(self._index, shape_of(for_the_sake_of.submitted.spec)) is None:
+            return
+        plan = cycle(snapshot, self._index, self._policy)
+        self._index = plan.index
+        for placed in decide.placed(self.machine, plan):
+            self._tell(placed)
+            if isinstance(placed, events.JobPlaced):
+                self._start(placed)
+        self._looked_at = self.machine.state.seq
+
+    def _start(self, placed: events.JobPlaced) -> None:
+        job = placed.job
+        for part in placed.placement:
+            self._tell(*decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""))
+        tie = len(self.started_at) if self._policy.ties.ends_in_order_of_start else job
+        self.started_at[job] = self._now
+        heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
+
+    def _tell(self, *bodies: events.EventBody) -> None:
+        for body in bodies:
+            seq = self.machine.state.seq + 1
+            self.machine.handle(events.EventRecord(seq=seq, at=self._now, actor="replay", origin="replay", body=body))

@@ -1,0 +1,139 @@
+"""What `cockpit cluster init` makes: the first cluster.toml of a site, by itself or from a slurmSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.clusterfields import EVERY_OTHER_NODE, FILE, ClusterFile
+from cockpit.formats.clusterfile import own_nodes, read_cluster_file, unmapped_storage
+from cockpit.formats.clusterseal import sealed
+from cockpit.formats.clustertext import cluster_text, completed_text
+from cockpit.formats.poolnames import known_pools, unknown_pool
+from cockpit.formats.rulefields import Accounting
+from cockpit.formats.slurmspec import SlurmSpec
+from cockpit.formats.tomltext import parse_toml
+from cockpit.model.cluster import Partition, Priority, PriorityKind, Weights
+from cockpit.model.node import Node
+
+MACHINES_HOME = "/home"
+USUAL_WEIGHTS = Weights(age=1000, fairshare=10_000, job_size=500, partition=1000, qos=2000)
+RULES = (
+    "mutable",
+    "fixed",
+    "login_node_pool",
+    "home_directory_storage",
+    "prolog_bash_scripts",
+    "epilog_bash_scripts",
+    "accounting",
+    "priority",
+    "preemption",
+    "partitions",
+)
+"""What init writes. The rest of the file (nodes, pools, storages, accounts) is the site's own."""
+
+
+class Initial(msgspec.Struct, frozen=True):
+    """The file, as values and as text."""
+
+    file: ClusterFile
+    text: str
+
+
+def has_rules(text: str, source: str) -> bool:
+    """Whether a cluster.toml already says what init would write. Raises `SpecErrors` where it is no TOML."""
+    return bool(set(RULES) & parse_toml(text, source).keys())
+
+
+def initial_cluster(
+    machine: Node,
+    spec: SlurmSpec | None,
+    text: str | None,
+    *,
+    source: str = "cluster.toml",
+    spec_source: str = "slurmSpec",
+) -> Initial:
+    """The file that `spec` (None: a usual beginning) makes of the site's present file (None: there is none). A file
+    without rules is completed, its text stays as it is; else everything but the rules is kept. Raises `SpecErrors`:
+    for the present file, or with the spec's paths for what the file does not know."""
+    site = read_cluster_file(machine, text, source) if text is not None else ClusterFile()
+    if spec is None:
+        file = _usual(site)
+    else:
+        errors = list(_unknown_to(site, spec, machine))
+        if errors:
+            raise SpecErrors([f"{spec_source}: {error}" for error in errors])
+        file = sealed(_of_spec(_with_site(site, spec, machine), spec))
+    if text is not None and not has_rules(text, source):
+        return Initial(file, completed_text(text, site, file))
+    return Initial(file, cluster_text(file))
+
+
+def _usual(site: ClusterFile) -> ClusterFile:
+    """One partition over all nodes, and the factors that most sites weigh."""
+    return replace(
+        site,
+        mutable=True,
+        fixed="",
+        partitions=(Partition(name="main", default=True),),
+        priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=USUAL_WEIGHTS),
+        preemption=FILE.stand_in.preemption,
+        accounting=Accounting(),
+        login_node_pool="",
+        home_directory_storage="",
+        prolog_bash_scripts=(),
+        epilog_bash_scripts=(),
+    )
+
+
+def _of_spec(site: ClusterFile, spec: SlurmSpec) -> ClusterFile:
+    cluster = spec.cluster
+    return replace(
+        site,
+        partitions=cluster.partitions,
+        login_node_pool=cluster.login_pool,
+        home_directory_storage=spec.storage,
+        accounting=Accounting(cluster.enforce),
+        priority=cluster.priority,
+        preemption=cluster.preemption,
+        prolog_bash_scripts=cluster.prolog_scripts,
+        epilog_bash_scripts=cluster.epilog_scripts,
+    )
+
+
+def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile:
+    """Where the site says nothing of pools or storages: this machine is the first pool, its /home the storage."""
+    if not _known(site, machine):
+        pools = dict.fromkeys(_named_pools(spec), ())
+        site = replace(site, node_pools={**pools, next(iter(pools)): (EVERY_OTHER_NODE,)})
+    if spec.storage and not site.home:
+        site = replace(site, home={spec.storage: MACHINES_HOME})
+    return site
+
+
+def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[str]:
+    """What the site's file does not know, where it says anything of the kind."""
+    prefix = f"{spec.at}." if spec.at else ""
+    known = _known(site, machine)
+    for at, partition in enumerate(spec.cluster.partitions if known else ()):
+        for index, pool in enumerate(partition.pools):
+            if pool not in known:
+                yield f"{prefix}partitions[{at}].node_pool_ids[{index}]: {unknown_pool(pool, known)}"
+    login = spec.cluster.login_pool
+    if known and login and login not in known:
+        yield f"{prefix}login_node_pool_id: {unknown_pool(login, known)}"
+    if site.home and spec.storage and spec.storage not in site.home:
+        yield f"{prefix}home_directory_storage: {unmapped_storage(spec.storage)}"
+
+
+def _known(site: ClusterFile, machine: Node) -> tuple[str, ...]:
+    return known_pools(site.node_pools, own_nodes(machine, site))
+
+
+def _named_pools(spec: SlurmSpec) -> list[str]:
+    """The partitions' pools, then the login pool."""
+    named = [pool for partition in spec.cluster.partitions for pool in partition.pools]
+    return list(dict.fromkeys([*named, *filter(None, [spec.cluster.login_pool])]))

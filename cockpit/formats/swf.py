@@ -1,0 +1,131 @@
+"""Logs of parallel machines in the Standard Workload Format: 18 numbers a line, `;` before a comment, -1 for unknown.
+
+Chapin et al., "Benchmarks and Standards for the Evaluation of Parallel Job Schedulers", 1999, as the Parallel Workloads
+Archive keeps it (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+
+import msgspec
+
+from cockpit.errors import SpecErrors
+
+FIELDS = 18
+UNKNOWN = -1
+
+_GZIP = b"\x1f\x8b"
+_MOST_ERRORS = 20
+_READ = (0, 1, 2, 3, 4, 7, 8, 10, 11, 14)
+"""Which fields a replay needs, from 0; the others only have to be there."""
+
+
+class Status(IntEnum):
+    """Field 11."""
+
+    FAILED = 0
+    COMPLETED = 1
+    PART = 2
+    """One of several runs of a job that has a line of its own, as are the next two."""
+    LAST_PART = 3
+    LAST_PART_FAILED = 4
+    CANCELLED = 5
+
+
+class SwfJob(msgspec.Struct, frozen=True):
+    """One line. Moments and spans in seconds; -1: unknown."""
+
+    line: str
+    """As it was read, to be written again."""
+    number: int
+    submitted: int
+    waited: int
+    ran: int
+    processors: int
+    """Allocated."""
+    asked_processors: int
+    asked_seconds: int
+    status: int
+    user: int
+    queue: int
+
+    @property
+    def asks(self) -> int:
+        """Processors, as far as known."""
+        return self.asked_processors if self.asked_processors > 0 else self.processors
+
+
+def read_swf(source: str, data: bytes) -> list[SwfJob]:
+    """The jobs of a log, plain or gzip, sorted by submission and number: the order in which they came.
+
+    Raises `SpecErrors` that name the line and what to do.
+    """
+    text = _plain(source, data).decode("utf-8", "replace")
+    errors: list[str] = []
+    jobs = list(_jobs(source, text.splitlines(), errors))
+    if errors:
+        more = len(errors) - _MOST_ERRORS
+        raise SpecErrors([*errors[:_MOST_ERRORS], f"{source}: … and {more} more"] if more > 0 else errors)
+    if not jobs:
+        raise SpecErrors([f"{source}: no job in it; a log in SWF has {FIELDS} numbers a line."])
+    jobs.sort(key=lambda job: (job.submitted, job.number))
+    return jobs
+
+
+def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: Sequence[str] = ()) -> Iterator[str]:
+    """The log as another schedule: each job's wait and run time, in seconds, in place of its own. `header` goes before
+    it as comments."""
+    yield from (f"; {line}\n" for line in header)
+    for job, (waited, ran) in zip(jobs, runs, strict=True):
+        fields = job.line.split()
+        fields[2], fields[3] = str(waited), str(ran)
+        yield " ".join(fields) + "\n"
+
+
+def _plain(source: str, data: bytes) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    import gzip
+
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        message = f"{source}: cannot be unpacked ({error}); check it with `gzip -t`, and fetch it again."
+        raise SpecErrors([message]) from error
+
+
+def _jobs(source: str, lines: Iterable[str], errors: list[str]) -> Iterator[SwfJob]:
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if not fields or fields[0].startswith(";"):
+            continue
+        try:
+            yield _job(fields, line)
+        except ValueError as error:
+            errors.append(f"{source}:{number}: {error}")
+
+
+def _job(fields: list[str], line: str) -> SwfJob:
+    if len(fields) != FIELDS:
+        msg = f"{len(fields)} fields where SWF has {FIELDS}; correct the line, or put `;` before it."
+        raise ValueError(msg)
+    try:
+        values = [int(fields[index]) for index in _READ]
+    except ValueError:
+        values = [_number(fields[index], index) for index in _READ]
+    if values[0] < 0 or values[1] < 0:
+        msg = "a job needs a number (field 1) and a moment of submission (field 2), neither negative."
+        raise ValueError(msg)
+    return SwfJob(line, *values)
+
+
+def _number(text: str, index: int) -> int:
+    """Some logs write fractions of a second; they are cut off, as the format asks for whole numbers."""
+    try:
+        return int(float(text))
+    except (ValueError, OverflowError):
+        msg = f"field {index + 1} is {text[:40]!r} where SWF has a number; -1 stands for unknown."
+        raise ValueError(msg) from None

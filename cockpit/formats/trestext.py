@@ -1,0 +1,101 @@
+"""Amounts of trackable resources as Slurm writes them: `cpu=16,mem=64G,gres/gpu:a100=4`."""
+
+from __future__ import annotations
+
+import math
+import re
+from enum import Enum
+
+from cockpit.model.cluster import Tres
+from cockpit.model.quantity import parse_memory
+from cockpit.model.text import visible
+
+TRES_PATTERN = r"^(cpu|mem|node|billing|gres/gpu(:[a-z0-9][a-z0-9._-]{0,62})?)$"
+LARGEST = 1e15
+
+_TRES = re.compile(TRES_PATTERN)
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?(e-?[0-9]{1,2})?")
+_PER_UNIT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([kmgtp])", re.IGNORECASE)
+_MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
+
+
+class Meaning(Enum):
+    """What a number beside a resource is."""
+
+    AMOUNT = "amount"
+    """So much of it: memory may have a unit, as in GrpTRES."""
+    WEIGHT = "weight"
+    """A number, as in PriorityWeightTRES."""
+    PRICE = "price"
+    """So much for one of it; `mem=0.25G` is a quarter for each GiB, as in TRESBillingWeights."""
+
+
+def tres_name(text: str) -> str:
+    """Slurm does not mind the case."""
+    return text.strip().lower()
+
+
+def tres_name_error(name: str) -> str | None:
+    """What is wrong with a resource's name; None when it is one that cockpit counts."""
+    if len(name) <= 80 and _TRES.fullmatch(name):
+        return None
+    known = "cpu, mem, node, billing, gres/gpu and gres/gpu:MODEL"
+    return f'"{visible(name)}" is no resource that is counted here; there are {known}'
+
+
+def tres_number(name: str, value: object, meaning: Meaning) -> float | str:
+    """The number of one resource; a str is the error. -1 stands where a limit is taken away."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return "is no number"
+    number = float(value) if isinstance(value, int | float) else _of_text(name, value.strip(), meaning)
+    if number is None:
+        return f'"{visible(str(value))}" is no number'
+    if not math.isfinite(number) or not (0 <= number <= LARGEST or number == -1):
+        return f"{visible(str(value))} is not between 0 and {LARGEST:g}"
+    return number
+
+
+def _of_text(name: str, text: str, meaning: Meaning) -> float | None:
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    if name != "mem":
+        return None
+    if meaning is Meaning.AMOUNT:
+        mib = parse_memory(text)
+        return float(mib) if isinstance(mib, int) else None
+    match = _PER_UNIT.fullmatch(text)
+    return float(match[1]) / _MIB[match[2].lower()] if match and meaning is Meaning.PRICE else None
+
+
+def parse_tres(text: str, meaning: Meaning = Meaning.AMOUNT) -> Tres | str:
+    """The amounts; a str is the error. Each resource may be there once."""
+    found: Tres = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, equals, value = part.partition("=")
+        name = tres_name(name)
+        if not equals:
+            return f'"{visible(part)}" is no amount; write {text_of_example(meaning)}'
+        if error := tres_name_error(name):
+            return error
+        if name in found:
+            return f"{name} is there twice; keep one"
+        number = tres_number(name, value, meaning)
+        if isinstance(number, str):
+            return f"{name}: {number}"
+        found[name] = number
+    return found
+
+
+def text_of_example(meaning: Meaning) -> str:
+    """How one writes such amounts."""
+    return "cpu=16,mem=64G,gres/gpu=4" if meaning is Meaning.AMOUNT else "cpu=100,mem=150"
+
+
+def plain_number(number: float) -> int | float:
+    """Whole numbers without a point."""
+    return int(number) if number == int(number) else number
+
+
+def tres_text(tres: Tres) -> str:
+    """Text that `parse_tres` reads back as equal."""
+    return ",".join(f"{name}={plain_number(number)!r}" for name, number in tres.items())

@@ -1,0 +1,203 @@
+"""`cockpit replay`: a log of the past through today's scheduler."""
+
+from __future__ import annotations
+
+import resource
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.headless.arguments import Verb, count
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.progress import Progress
+from cockpit.headless.services import Call
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.present.safe import safe
+from cockpit.present.units import counted
+from cockpit.sched.policy import Policy
+
+if TYPE_CHECKING:
+    from cockpit.engine.figures import Run
+    from cockpit.formats.swf_history import History
+
+STDIN = "-"
+PERFECT = "easy-perfect"
+POLICIES = {
+    "easy": Policy(),
+    PERFECT: Policy(),
+}
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first job, in order of submission, that waits otherwise than the log says; seconds."""
+
+    job: int
+    waits: int
+    log: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay says of itself."""
+
+    policy: str
+    processors: int
+    jobs: int
+    skipped: int
+    identical_waits: int | None
+    """None: nobody asked."""
+    first_difference: Difference | None
+    mean_bounded_slowdown: float
+    mean_wait: float
+    utilisation: float
+    jobs_per_second: float
+    """Of the replay alone, without reading the log."""
+    peak_rss_mib: int
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a log in SWF, plain or .gz; - is stdin")
+    parser.add_argument("--procs", type=_processors, required=True, metavar="N", help="processors of the machine")
+    parser.add_argument("--policy", choices=list(POLICIES), default="easy", metavar="POLICY", help=", ".join(POLICIES))
+    parser.add_argument("--check", action="store_true", help="compare each wait with the log's (field 3)")
+    parser.add_argument("--write", metavar="FILE", help="write the schedule as SWF; .gz is packed")
+    parser.add_argument(
+        "-o", "--output", choices=["table", "json"], default="table", metavar="FORM", help="table, json"
+    )
+
+
+async def run(call: Call) -> int:
+    from cockpit.formats.swf import read_swf
+    from cockpit.formats.swf_history import history
+
+    args = call.args
+    jobs = read_swf(safe(args.file), _read(args.file, call))
+    past = history(jobs, args.procs, perfect=args.policy == PERFECT)
+    for why, lines in past.skipped.items():
+        call.streams.say(f"Not replayed: {counted(lines, 'line')} ({why}).")
+    progress = Progress(call.streams, len(past.jobs), "jobs")
+    before = call.streams.now()
+    runs = replayed(past, args.procs, POLICIES[args.policy], progress.at)
+    seconds = max(call.streams.now() - before, 1) / 1000
+    progress.end()
+    if args.write:
+        _write(args.write, past, runs, args.procs, args.policy)
+    _tell(call, _report(past, runs, seconds, call))
+    return ExitCode.OK
+
+
+def replayed(past: History, processors: int, policy: Policy, watch: Callable[[int], None]) -> list[Run]:
+    """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
+    from cockpit.engine.figures import Run
+    from cockpit.engine.replay import Replay
+    from cockpit.formats.swf_history import machine
+
+    replay = Replay([machine(processors)], past.arrivals, policy)
+    for ended in replay.moments():
+        watch(ended)
+    return [
+        Run(
+            job.submitted,
+            (replay.started_at[arrival.submitted.job] - arrival.at) // 1000,
+            arrival.runs_ms // 1000,
+            job.asks,
+        )
+        for job, arrival in zip(past.jobs, past.arrivals, strict=True)
+    ]
+
+
+def _report(past: History, runs: Sequence[Run], seconds: float, call: Call) -> Report:
+    from cockpit.engine.figures import figures
+
+    args = call.args
+    differences = [
+        Difference(job.number, run.waited, job.waited)
+        for job, run in zip(past.jobs, runs, strict=True)
+        if args.check and job.waited != run.waited
+    ]
+    found = figures(runs, args.procs)
+    return Report(
+        policy=args.policy,
+        processors=args.procs,
+        jobs=len(runs),
+        skipped=past.skipped.total(),
+        identical_waits=len(runs) - len(differences) if args.check else None,
+        first_difference=differences[0] if differences else None,
+        mean_bounded_slowdown=found.mean_bounded_slowdown,
+        mean_wait=found.mean_wait,
+        utilisation=found.utilisation,
+        jobs_per_second=len(runs) / seconds,
+        peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    )
+
+
+def _tell(call: Call, report: Report) -> None:
+    if call.args.output == "json":
+        call.streams.write(msgspec.json.encode(report) + b"\n")
+        return
+    for line in _page(report):
+        call.streams.line(line)
+
+
+def _page(report: Report) -> list[str]:
+    lines = [
+        ("policy", f"{report.policy} on {counted(report.processors, 'processor')}"),
+        ("jobs", f"{report.jobs}" + (f", {report.skipped} not replayed" if report.skipped else "")),
+        ("mean bounded slowdown", f"{report.mean_bounded_slowdown:.4f}"),
+        ("mean wait", f"{report.mean_wait:.1f} s"),
+        ("utilisation", f"{report.utilisation:.3f}"),
+        ("speed", f"{report.jobs_per_second:.0f} jobs/s, {report.peak_rss_mib} MiB"),
+    ]
+    if report.identical_waits is not None:
+        lines.insert(2, ("waits as in the log", f"{report.identical_waits} of {report.jobs}"))
+    if first := report.first_difference:
+        lines.insert(3, ("first difference", f"job {first.job} waits {first.waits} s, in the log {first.log} s"))
+    return [f"{name:<23}{text}" for name, text in lines]
+
+
+def _read(file: str, call: Call) -> bytes:
+    if file == STDIN:
+        return call.streams.stdin.read()
+    try:
+        return Path(file).read_bytes()
+    except FileNotFoundError as missing:
+        message = f"There is no file {file}; give the path of a log in SWF."
+        raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message)) from missing
+    except OSError as failed:
+        raise SpecErrors([f"{safe(file)}: cannot be read: {failed.strerror}"]) from failed
+
+
+def _write(file: str, past: History, runs: Sequence[Run], processors: int, policy: str) -> None:
+    from cockpit.formats.swf import swf_lines
+
+    header = ("Computer: cockpit replay", f"MaxProcs: {processors}", f"Note: policy {policy}")
+    text = "".join(swf_lines(past.jobs, ((run.waited, run.ran) for run in runs), header)).encode()
+    if file.endswith(".gz"):
+        import gzip
+
+        text = gzip.compress(text, mtime=0)
+    try:
+        Path(file).write_bytes(text)
+    except OSError as failed:
+        raise SpecErrors([f"{safe(file)}: cannot be written: {failed.strerror}"]) from failed
+
+
+def _processors(text: str) -> int:
+    if not (found := count(text)):
+        msg = "a machine has at least one processor"
+        raise ArgumentTypeError(msg)
+    return found
+
+
+REPLAY = Verb(
+    arguments,
+    run,
+    (
+        "cockpit replay KTH-SP2.swf.gz --procs 100 --policy easy",
+        "cockpit replay log.swf --procs 128 --policy easy-perfect --check -o json",
+        "cockpit replay log.swf --procs 128 --write schedule.swf.gz",
+    ),
+)

@@ -1,0 +1,74 @@
+"""Sentences for the events of rules: accounts, partitions, reservations, and what holds a queued job back."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+from cockpit.model import events
+from cockpit.model.ids import Millis
+from cockpit.model.spec import Dependency
+from cockpit.present import units
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+
+RuleEvent = (
+    events.ClusterConfigured
+    | events.AccountsChanged
+    | events.ReservationMade
+    | events.ReservationEnded
+    | events.UsageDecayed
+)
+WaitingEvent = (
+    events.DependencyMet | events.DependencyFailed | events.AgeBegan | events.PrioritySet | events.SiteFactorSet
+)
+
+
+def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
+    """What the cluster's rules are from here on."""
+    match body:
+        case events.ClusterConfigured():
+            names = listed(each.name for each in body.cluster.partitions)
+            return f"the cluster was configured{f' with partitions {names}' if names else ''}"
+        case events.AccountsChanged():
+            return "; ".join(_accounts(body)) or "the accounts stayed as they were"
+        case events.ReservationMade():
+            kept = body.reservation
+            span = f"{clock(Millis(kept.start_at), at, zone)} to {clock(Millis(kept.end_at), at, zone)}"
+            return f"reservation {safe(kept.name)} keeps {units.counted(len(kept.nodes), 'node')} from {span}"
+        case events.ReservationEnded():
+            return f"reservation {safe(body.name)} ended"
+        case events.UsageDecayed():
+            return "usage was set to nothing for a new period" if body.reset else "usage was counted and decayed"
+
+
+def waiting_sentence(body: WaitingEvent) -> str:
+    """What changed for a queued job."""
+    match body:
+        case events.DependencyMet():
+            return f"no longer waits for {_condition(body.dependency)}"
+        case events.DependencyFailed():
+            return f"can never start: {_condition(body.dependency)} will not come true, because {body.because} ended so"
+        case events.AgeBegan():
+            return "may start from now on; its age counts"
+        case events.PrioritySet():
+            return f"was given priority {body.priority}" if body.priority is not None else "has its own priority again"
+        case events.SiteFactorSet():
+            return f"has {body.factor} added to its priority"
+
+
+def _accounts(body: events.AccountsChanged) -> list[str]:
+    parts = []
+    if body.associations:
+        parts.append(f"set: {listed(safe(each.key) for each in body.associations)}")
+    if body.qos:
+        parts.append(f"QOS set: {listed(safe(each.name) for each in body.qos)}")
+    if body.removed_associations:
+        parts.append(f"removed: {listed(map(safe, body.removed_associations))}")
+    if body.removed_qos:
+        parts.append(f"QOS removed: {listed(map(safe, body.removed_qos))}")
+    return parts
+
+
+def _condition(dependency: Dependency) -> str:
+    return f"{dependency.kind} of {dependency.job}" if dependency.job else f"{dependency.kind}"

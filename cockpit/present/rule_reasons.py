@@ -1,0 +1,144 @@
+"""Sentences for the reasons that rules give: conditions, partitions, limits, reservations; none is about room."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import assert_never
+
+from cockpit.model.ids import Millis
+from cockpit.model.reasons import (
+    ArrayFull,
+    BeginsLater,
+    BehindHead,
+    DependencyNever,
+    InReservation,
+    LimitReached,
+    NoAssociation,
+    NodesReserved,
+    PartitionRefuses,
+    PartitionRule,
+    QosRefused,
+    WaitsForJob,
+)
+from cockpit.model.spec import DependencyKind
+from cockpit.present import units
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+
+RuleReason = (
+    BeginsLater
+    | WaitsForJob
+    | DependencyNever
+    | ArrayFull
+    | PartitionRefuses
+    | LimitReached
+    | NoAssociation
+    | QosRefused
+    | InReservation
+    | NodesReserved
+    | BehindHead
+)
+
+_AWAITED = {
+    DependencyKind.AFTER_OK: "to succeed",
+    DependencyKind.AFTER_ANY: "to end",
+    DependencyKind.AFTER_NOT_OK: "to fail",
+    DependencyKind.AFTER_CORR: "to succeed in the same task",
+    DependencyKind.SINGLETON: "to end, as its owner's job of the same name",
+}
+
+
+def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    """What stands in the way, then what else is to know of it."""
+    match reason:
+        case BeginsLater() | InReservation() | NodesReserved():
+            return _of_time(reason, now, zone)
+        case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
+            return _of_other_jobs(reason)
+        case PartitionRefuses() | LimitReached() | NoAssociation() | QosRefused():
+            return _of_rights(reason)
+        case _:
+            assert_never(reason)
+
+
+def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHead) -> tuple[str, ...]:
+    match reason:
+        case WaitsForJob():
+            more = (f"and for {units.counted(reason.more, 'more condition')}",) if reason.more else ()
+            return (f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", *more)
+        case DependencyNever():
+            return f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
+        case ArrayFull():
+            return (f"{units.counted(reason.at_once, 'task')} of its array may run at once, and as many do",)
+        case BehindHead():
+            return (f"nothing passes {_job(reason.ahead)}, which is first and waits",)
+        case _:
+            assert_never(reason)
+
+
+def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefused) -> tuple[str, ...]:
+    match reason:
+        case PartitionRefuses():
+            return _partition_refuses(reason)
+        case LimitReached():
+            return _limit_reached(reason)
+        case NoAssociation():
+            account = f" in account {safe(reason.account)}" if reason.account else ""
+            return (f"{safe(reason.user)} has no association{account}, and this cluster serves no one without",)
+        case QosRefused():
+            return f"may not use QOS {safe(reason.qos)}", f"allowed: {listed(reason.allowed) or 'none'}"
+        case _:
+            assert_never(reason)
+
+
+def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    match reason:
+        case BeginsLater():
+            return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
+        case InReservation():
+            return (f"reservation {safe(reason.name)} {_not_open(reason, now, zone)}",)
+        case NodesReserved():
+            span = f"{clock(reason.start_at, now, zone)} to {clock(reason.end_at, now, zone)}"
+            return (f"would run into reservation {safe(reason.name)}", f"its nodes are kept from {span}")
+        case _:
+            assert_never(reason)
+
+
+def _not_open(reason: InReservation, now: Millis, zone: tzinfo | None) -> str:
+    if reason.end_at is not None:
+        return f"ends at {clock(reason.end_at, now, zone)}, before this job must"
+    if reason.start_at is not None:
+        return f"begins at {clock(reason.start_at, now, zone)}"
+    return "is over, not there, or not for its owner"
+
+
+def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:
+    where = f"partition {safe(reason.partition)}"
+    match reason.rule:
+        case PartitionRule.STATE:
+            return (f"{where} is {safe(reason.allowed)} and starts nothing",)
+        case PartitionRule.MAX_TIME:
+            allowed, asked = (units.spoken(int(text)) for text in (reason.allowed, reason.asked))
+            return f"asks for {asked}", f"{where} allows {allowed}"
+        case PartitionRule.MIN_NODES | PartitionRule.MAX_NODES:
+            most = "at least" if reason.rule is PartitionRule.MIN_NODES else "at most"
+            return f"asks for {units.counted(int(reason.asked), 'node')}", f"{where} serves {most} {reason.allowed}"
+        case PartitionRule.ACCOUNT | PartitionRule.QOS | PartitionRule.USER:
+            kind = {"account": "account", "qos": "QOS", "user": "user"}[reason.rule]
+            allowed = f"it serves {safe(reason.allowed)}" if reason.allowed else "it excludes it"
+            return f"{where} does not serve {kind} {safe(reason.asked) or '(none)'}", allowed
+        case _:
+            assert_never(reason.rule)
+
+
+def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
+    what = f"{reason.limit}={safe(reason.resource)}" if reason.resource else reason.limit
+    limit = f"limit {what} of {safe(reason.holder)} is {reason.allowed:.10g}"
+    if reason.never:
+        return limit, f"this job asks for {reason.asked:.10g} and never starts"
+    return limit, f"{reason.used:.10g} in use, {reason.asked:.10g} asked"
+
+
+def _job(job: int) -> str:
+    return f"job {job}" if job else "another job"

@@ -1,0 +1,57 @@
+"""When the engine takes rules over, and when they are fixed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine.configure import accounts_begun, configured
+from cockpit.engine.state import ClusterState
+from cockpit.model.accounts import Accounts, Association, Qos, assoc_key
+from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Partition, Priority, PriorityKind
+from cockpit.model.events import AccountsChanged, ClusterConfigured
+from cockpit.model.refusal import Refusal
+
+FIXED = Cluster(partitions=(Partition(name="a4"),), mutable=False)
+OTHER = Cluster(partitions=(Partition(name="b4"),), priority=Priority(kind=PriorityKind.MULTIFACTOR), mutable=False)
+
+
+def test_the_same_rules_are_no_event() -> None:
+    assert configured(ClusterState(cluster=FIXED), FIXED, sealed=False) == []
+
+
+def test_a_cluster_without_an_init_takes_any_rules_over() -> None:
+    assert configured(ClusterState(), FIXED, sealed=False) == [ClusterConfigured(FIXED)]
+
+
+@pytest.mark.req("SC-15")
+def test_fixed_rules_are_not_edited() -> None:
+    refusal = configured(ClusterState(cluster=FIXED), OTHER, sealed=False)
+    assert isinstance(refusal, Refusal)
+    assert "another partitions and priority than `cockpit cluster init` fixed" in refusal.message
+
+
+@pytest.mark.req("SC-15")
+def test_another_init_or_a_mutable_file_changes_them() -> None:
+    mutable = Cluster(partitions=OTHER.partitions)
+    assert configured(ClusterState(cluster=FIXED), OTHER, sealed=True) == [ClusterConfigured(OTHER)]
+    assert configured(ClusterState(cluster=FIXED), mutable, sealed=False) == [ClusterConfigured(mutable)]
+
+
+def test_what_is_the_sites_own_is_never_fixed() -> None:
+    site = Cluster(
+        partitions=FIXED.partitions, mutable=False, urgent_jobs=2, backfill=Backfill(kind=BackfillKind.CONSERVATIVE)
+    )
+    assert configured(ClusterState(cluster=FIXED), site, sealed=False) == [ClusterConfigured(site)]
+
+
+@pytest.mark.req("SC-16")
+def test_the_files_accounts_are_taken_over_once() -> None:
+    vision = Association(account="vision", parent="root")
+    begin = Accounts()
+    file = Accounts(
+        associations=begin.associations | {vision.key: vision}, qos=begin.qos | {"high": Qos(name="high", priority=5)}
+    )
+    assert accounts_begun(ClusterState(), file) == [AccountsChanged((vision,), (Qos(name="high", priority=5),))]
+    own = Accounts(associations=begin.associations | {assoc_key("nlp"): Association(account="nlp", parent="root")})
+    assert accounts_begun(ClusterState(accounts=own), file) == []
+    assert accounts_begun(ClusterState(), begin) == []

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+LOG = """; MaxProcs: 999
+2 1 0 5 4 -1 -1 4 5 -1 1 1 -1 -1 -1 -1 -1 -1
+1 0 0 9 3 -1 -1 3 10 -1 1 2 -1 -1 -1 -1 -1 -1
+3 2 0 3 1 -1 -1 1 3 -1 1 2 -1 -1 -1 -1 -1 -1
+4 2 0 3 9 -1 -1 9 3 -1 1 2 -1 -1 -1 -1 -1 -1
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    file = tmp_path / "log.swf"
+    file.write_text(LOG)
+    return file
+
+
+@pytest.mark.req("SC-20")
+def test_json_is_one_object_with_exact_figures(desk, log) -> None:
+    done = desk("replay", str(log), "--procs", "4", "--check", "-o", "json")
+    assert done.code == 0
+    told = json.loads(done.out)
+    assert told.pop("jobs_per_second") > 0
+    assert isinstance(told.pop("peak_rss_mib"), int)
+    assert told == {
+        "policy": "easy",
+        "processors": 4,
+        "jobs": 3,
+        "skipped": 1,
+        "identical_waits": 2,
+        "first_difference": {"job": 2, "waits": 8, "log": 0},
+        "mean_bounded_slowdown": (1 + 1.3 + 1) / 3,
+        "mean_wait": 8 / 3,
+        "utilisation": 50 / 56,
+    }
+    assert done.err == "Not replayed: 1 line (more processors than there are).\n"
+
+
+def test_a_page_for_people(desk, log) -> None:
+    done = desk("replay", str(log), "--procs", "4", "--check")
+    assert done.lines[:4] == [
+        "policy                 easy on 4 processors",
+        "jobs                   3, 1 not replayed",
+        "waits as in the log    2 of 3",
+        "first difference       job 2 waits 8 s, in the log 0 s",
+    ]
+
+
+def test_without_a_check_nothing_is_compared(desk, log) -> None:
+    told = json.loads(desk("replay", str(log), "--procs", "4", "-o", "json").out)
+    assert told["identical_waits"] is None
+    assert told["first_difference"] is None
+
+
+@pytest.mark.parametrize("name", ["out.swf", "out.swf.gz"])
+def test_the_schedule_it_writes_is_a_log_that_it_reproduces(desk, log, tmp_path, name) -> None:
+    written = tmp_path / name
+    desk("replay", str(log), "--procs", "4", "--write", str(written))
+    data = written.read_bytes()
+    text = gzip.decompress(data).decode() if name.endswith(".gz") else data.decode()
+    assert [line.split()[:3] for line in text.splitlines() if not line.startswith(";")] == [
+        ["1", "0", "0"],
+        ["2", "1", "8"],
+        ["3", "2", "0"],
+    ]
+    told = json.loads(desk("replay", str(written), "--procs", "4", "--check", "-o", "json").out)
+    assert (told["identical_waits"], told["first_difference"]) == (3, None)
+
+
+def test_a_log_may_come_from_stdin(desk, log) -> None:
+    done = desk("replay", "-", "--procs", "4", "-o", "json", stdin=log.read_bytes())
+    assert json.loads(done.out)["jobs"] == 3
+
+
+def test_a_bar_is_drawn_only_on_a_terminal(desk, log) -> None:
+    assert b"jobs" not in desk("replay", str(log), "--procs", "4").err.encode().replace(b"Not replayed", b"")
+    shown = desk("replay", str(log), "--procs", "4", terminal=True).err
+    assert "\r[########################################] 3 of 3 jobs\r" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("nowhere.swf", "--procs", "4"), 66, "There is no file nowhere.swf"),
+        (("LOG",), 64, "--procs"),
+        (("LOG", "--procs", "0"), 64, "at least one processor"),
+        (("LOG", "--procs", "4", "--policy", "best"), 64, "best"),
+        (("LOG", "--procs", "4", "--write", "/nowhere/x.swf"), 65, "/nowhere/x.swf: cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_told(desk, log, words, code, says) -> None:
+    done = desk("replay", *(str(log) if word == "LOG" else word for word in words))
+    assert done.code == code
+    assert says in done.err
