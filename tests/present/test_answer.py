@@ -34,7 +34,7 @@ def test_a_waiting_job_says_the_blocking_rule_and_its_latest_start_first() -> No
     assert sentence.endswith("no later than 13:40")
     assert more == "  n07 has 3 free, n12 has 2 free."
     assert queue == "  place 3 in the queue   ahead of it: 4722 (ann, 4 CPUs), 4718 (-)"
-    assert priority.startswith("  priority 17 450   fair share ▇▇")
+    assert priority.startswith("  priority 17 450   fair share ━━")
     assert asks == "  asks for 1 node, 4 CPUs, 16G, 4 A100 for 8 h at most"
     assert waits == "  waits since 09:00, for 3 h"
     assert runs == "  runs python train.py"
