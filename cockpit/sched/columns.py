@@ -17,15 +17,14 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
 from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
 from cockpit.sched.factors import MOST
-from cockpit.sched.lineup import OPEN
+from cockpit.sched.request import OPEN
 from cockpit.sched.scale import Claim, Scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cockpit.sched.lineup import Bounds
     from cockpit.sched.measure import Measure
-    from cockpit.sched.request import Ask, RequestBook
+    from cockpit.sched.request import Ask, Bounds, RequestBook
     from cockpit.sched.snapshot import Snapshot
 
 FIELDS = 9

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, cast
 
-from cockpit.sched.request import Ask, RequestBook
+from cockpit.sched.request import OPEN, Ask, Bounds, RequestBook
 
 if TYPE_CHECKING:
     from cockpit.sched.columns import Order
     from cockpit.sched.priorities import PriorityTable
-
-OPEN = 1 << 62
-"""Longer than any time limit."""
-Bounds = MutableSequence[int]
-"""By the number of a shape or request: the time limit, in seconds, from which on nothing of it is tried any more."""
 
 
 class LineUp(Protocol):

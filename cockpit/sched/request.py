@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -17,6 +17,10 @@ from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.stops import Stops
 
+Bounds = MutableSequence[int]
+"""By the number of a shape or request: the time limit, in seconds, from which on nothing of it is tried any more."""
+OPEN = 1 << 62
+"""Longer than any time limit."""
 NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
 _NO_ARRAY = ArrayTask(JobId(0), 0)
