@@ -10,13 +10,16 @@ from msgspec.structs import replace
 from cockpit.engine import lifecycle
 from cockpit.model import events
 from cockpit.model.accounts import Accounts
+from cockpit.model.cluster import UsageReset
+from cockpit.model.ids import Millis
 from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
+from cockpit.sched import usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cockpit.engine.state import ClusterState
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.ids import JobId
 
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
@@ -110,9 +113,36 @@ def _(body: events.PrioritySet, state: ClusterState, record: events.EventRecord)
     _change(state, record, body.job, direct_priority=body.priority)
 
 
+@_apply.register(events.SiteFactorSet)
+def _(body: events.SiteFactorSet, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, site_factor=body.factor)
+
+
 @_apply.register(events.ClusterConfigured)
 def _(body: events.ClusterConfigured, state: ClusterState, _record: events.EventRecord) -> None:
     state.cluster = body.cluster
+    if body.cluster.priority.usage_reset is UsageReset.NOW:
+        state.usage_reset_at = Millis(0)  # so that the next pass resets, and no other
+
+
+@_apply.register(events.UsageDecayed)
+def _(body: events.UsageDecayed, state: ClusterState, record: events.EventRecord) -> None:
+    ledger = usage.passed(_ledger(state), _usage_rules(state), state.jobs.values(), record.at, reset=body.reset)
+    _write_down(state, ledger)
+    if body.reset or not state.usage_reset_at:
+        state.usage_reset_at = record.at
+
+
+def _ledger(state: ClusterState) -> usage.Ledger:
+    return usage.Ledger(state.usage, state.qos_usage, state.usage_at)
+
+
+def _usage_rules(state: ClusterState) -> usage.Rules:
+    return usage.Rules(state.cluster, state.accounts, state.nodes)
+
+
+def _write_down(state: ClusterState, ledger: usage.Ledger) -> None:
+    state.usage, state.qos_usage, state.usage_at = ledger.associations, ledger.qos, ledger.at
 
 
 @_apply.register(events.AccountsChanged)
@@ -185,6 +215,7 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 
 @_apply.register(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), state.jobs[body.job], record.at))
     entered = _enter(state.jobs[body.job], body.state, record.at)
     _change(
         state,

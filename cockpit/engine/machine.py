@@ -56,6 +56,7 @@ class Machine:
         self._names: dict[tuple[str, str], JobId] = {}
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
+        self._touched: dict[JobId, None] = {}
         self._nodes_version = state.seq
         self._rules_version = state.seq
         for job in state.jobs.values():
@@ -112,6 +113,7 @@ class Machine:
         """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
         taken = self.peek(now)
         self._changes, self._changes_from = [], self.state.seq
+        self._touched = {}
         return taken
 
     def peek(self, now: Millis) -> Snapshot:
@@ -126,6 +128,7 @@ class Machine:
             ends=MappingProxyType(self._ends),
             changes=tuple(self._changes),
             changes_from=self._changes_from,
+            touched=tuple(self._touched),
             jobs=MappingProxyType(self.state.jobs),
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -138,6 +141,7 @@ class Machine:
 
     def _index(self, job: Job) -> None:
         self.touched.add(job.id)
+        self._touched[job.id] = None
         self.timers.update(job)
         self._index_queue(job)
         self._index_occupation(job)
@@ -173,4 +177,5 @@ class Machine:
 
     def _forget(self, job: JobId) -> None:
         self.touched.add(job)
+        self._touched[job] = None
         self.timers.forget(job)

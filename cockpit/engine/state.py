@@ -29,8 +29,9 @@ class ClusterState(msgspec.Struct, kw_only=True):
     accounts: Accounts = Accounts()
     reservations: dict[str, Reservation] = {}
     usage: dict[AssocKey, Usage] = {}
-    """By association, accounts included: what is below them is in it."""
+    """By association, accounts included: what is below them is in it. Replaced, never changed in place."""
     qos_usage: dict[str, Usage] = {}
     usage_at: Millis = Millis(0)
     """The last pass over usage: ages count to this moment."""
     usage_reset_at: Millis = Millis(0)
+    """When usage last fell to nothing, or its first period began; 0: before the first pass."""

@@ -89,10 +89,12 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The tree. Dicts keep the order in which things were added."""
+    """The tree. Dicts keep the order in which things were added. As in Slurm it begins with root's own share."""
 
     associations: dict[AssocKey, Association] = msgspec.field(
-        default_factory=lambda: {assoc_key(ROOT): Association(account=ROOT)}
+        default_factory=lambda: {
+            each.key: each for each in (Association(account=ROOT), Association(account=ROOT, user=ROOT))
+        }
     )
     qos: dict[str, Qos] = msgspec.field(default_factory=lambda: {NORMAL: Qos(name=NORMAL)})
 

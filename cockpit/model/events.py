@@ -80,6 +80,13 @@ class PrioritySet(msgspec.Struct, frozen=True, tag="priority_set"):
     priority: int | None
 
 
+class SiteFactorSet(msgspec.Struct, frozen=True, tag="site_factor_set"):
+    """An administrator adds something to a queued job's computed priority."""
+
+    job: JobId
+    factor: int
+
+
 class ClusterConfigured(msgspec.Struct, frozen=True, tag="cluster_configured"):
     """The cluster's rules, as read from its file."""
 
@@ -234,6 +241,7 @@ EventBody = (
     | DependencyFailed
     | AgeBegan
     | PrioritySet
+    | SiteFactorSet
     | ClusterConfigured
     | AccountsChanged
     | ReservationMade

@@ -180,6 +180,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """When its age began to count; None: not yet."""
     direct_priority: int | None = None
     """Set by an administrator, in place of the computed one."""
+    site_factor: int = 0
+    """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
 
     @property
     def ended(self) -> bool:

@@ -68,7 +68,13 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     match body:
         case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobEdited() | events.JobPlaced():
             return _before_running(body)
-        case events.DependencyMet() | events.DependencyFailed() | events.AgeBegan() | events.PrioritySet():
+        case (
+            events.DependencyMet()
+            | events.DependencyFailed()
+            | events.AgeBegan()
+            | events.PrioritySet()
+            | events.SiteFactorSet()
+        ):
             return waiting_sentence(body)
         case events.ReplicaStarted() | events.ReplicaEnded() | events.EndingBegan() | events.GraceEnded():
             return _while_running(body, at, zone)

@@ -19,7 +19,9 @@ RuleEvent = (
     | events.ReservationEnded
     | events.UsageDecayed
 )
-WaitingEvent = events.DependencyMet | events.DependencyFailed | events.AgeBegan | events.PrioritySet
+WaitingEvent = (
+    events.DependencyMet | events.DependencyFailed | events.AgeBegan | events.PrioritySet | events.SiteFactorSet
+)
 
 
 def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
@@ -51,6 +53,8 @@ def waiting_sentence(body: WaitingEvent) -> str:
             return "may start from now on; its age counts"
         case events.PrioritySet():
             return f"was given priority {body.priority}" if body.priority is not None else "has its own priority again"
+        case events.SiteFactorSet():
+            return f"has {body.factor} added to its priority"
 
 
 def _accounts(body: events.AccountsChanged) -> list[str]:

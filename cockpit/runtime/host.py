@@ -260,7 +260,8 @@ class Host:
 
     def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
-        self.plan = cycle(machine.snapshot(now), self.plan.index if self.plan is not None else None, policy)
+        index, priorities = (self.plan.index, self.plan.priorities) if self.plan is not None else (None, None)
+        self.plan = cycle(machine.snapshot(now), index, policy, priorities)
         return decide.placed(machine, self.plan)
 
     async def _time_forever(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.model.cluster import BackfillKind
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import Reason, WouldDelay
@@ -13,29 +13,34 @@ from cockpit.sched.index import Index, refreshed
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.reservation import Guard, Horizon
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.tres import allocated, billed
 
 
-def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
+def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: PriorityTable | None = None) -> Plan:
     """Decide what starts now and why the rest does not. Pure: same snapshot and policy, same plan.
 
-    `index` is that of the last plan, or None; it saves work and changes nothing else. Each step reads what the one
-    before it made; a new rule is a step of its own or belongs to one.
+    `index` and `priorities` are those of the last plan, or None; they save work and change nothing else. Each step
+    reads what the one before it made; a new rule is a step of its own or belongs to one.
     """
     # 1. refresh: the index follows what happened since the last cycle
     index = refreshed(index, snapshot)
-    # 2. order: first submitted, first considered
-    queue = snapshot.queue
+    # 2. order: by priority, each job once for each partition that it may run in
+    priorities = prioritised(snapshot, priorities)
+    queue = [job for job, _ in priorities.order]
     shapes = index.book.of_all(queue)
     # 3. place or reserve: a shape that failed is not tried again; the first that waits for room gets a reservation
     round_ = _Round(snapshot, index.fork(), policy, shapes)
     failed = round_.failed
-    for job, shape in zip(queue, shapes, strict=True):
-        if not job.held_by and (shape not in failed or round_.may_pass(job, shape)):
-            round_.consider(job, shape)
+    for (job, partition), shape in zip(priorities.order, shapes, strict=True):
+        if job.held_by or job.id in round_.started:
+            continue
+        if shape not in failed or round_.may_pass(job, shape):
+            round_.consider(job, partition, shape)
     # 4. plan: what starts, and against what is left then, why the rest does not
     return Plan(
         version=snapshot.version,
@@ -43,7 +48,8 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy) -> Plan:
         starts=tuple(round_.starts),
         refusals=round_.refusals(),
         reservation=round_.guard.reservation() if round_.guard else None,
-        order=tuple([job.id for job in queue]),
+        order=tuple(dict.fromkeys([job.id for job in queue])),
+        priorities=priorities,
         index=index,
     )
 
@@ -53,6 +59,7 @@ class _Round:
 
     def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, shapes: list[Shape]) -> None:
         self.starts: list[Start] = []
+        self.started: set[JobId] = set()
         self.failed: dict[Shape, Reason | None] = {}
         """None: no room."""
         self.guard: Guard | None = None
@@ -72,8 +79,8 @@ class _Round:
             and self._end(job) <= reason.reserved_at
         )
 
-    def consider(self, job: Job, shape: Shape) -> None:
-        """Start the job, or note that its shape failed."""
+    def consider(self, job: Job, partition: str, shape: Shape) -> None:
+        """Start the job in the partition, or note that its shape failed."""
         if never := infeasible(shape, self._index.floor):
             self.failed[shape] = never
         elif (found := find(self._index, shape, self._fit)) is None:
@@ -82,7 +89,7 @@ class _Round:
         elif self.guard and not (found := self._beside_head(self.guard, job, shape, found)):
             self.failed[shape] = WouldDelay(self.guard.head, self.guard.reserved_at)
         else:
-            self._start(job, found)
+            self._start(job, partition, found)
 
     def refusals(self) -> dict[Shape, Reason]:
         """Why each shape failed, as things stand after the last start."""
@@ -101,8 +108,10 @@ class _Round:
     def _admitted(self, guard: Guard, job: Job, placement: Placement) -> bool:
         return guard.admits(job.id, self._end(job), placement)
 
-    def _start(self, job: Job, found: Found) -> None:
-        self.starts.append(Start(job.id, found.spec_index, found.placement))
+    def _start(self, job: Job, partition: str, found: Found) -> None:
+        bills = billed(allocated(found.placement, self._snapshot.nodes), self._snapshot.cluster, partition)
+        self.starts.append(Start(job.id, found.spec_index, found.placement, partition, bills))
+        self.started.add(job.id)
         self._ends[job.id] = self._end(job)
         self._index.apply({job.id: found.placement})
         if self.guard:

@@ -10,6 +10,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 from cockpit.model.reasons import Reason
 from cockpit.sched.index import Index
+from cockpit.sched.priorities import PriorityTable
 from cockpit.sched.shape import Shape
 
 
@@ -44,7 +45,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One per distinct shape that failed. `WouldDelay` holds only for jobs that end after the reservation."""
     reservation: Reserved | None
     order: tuple[JobId, ...]
-    """The queue as it was gone through, held jobs and starting ones included."""
+    """The queue as it was gone through, held jobs and starting ones included; a job of several partitions once."""
+    priorities: PriorityTable
+    """For the next cycle, and for whoever asks why this order."""
     next_at: Millis | None = None
     """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
     index: Index

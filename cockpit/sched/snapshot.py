@@ -32,6 +32,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     changes: Sequence[tuple[JobId, Placement | None]]
     """What happened to `occupied` since version `changes_from`, in order; None: released."""
     changes_from: int
+    touched: Sequence[JobId] | None = None
+    """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""
     jobs: Mapping[JobId, Job] = {}
     """Every live job, queued and running."""
     cluster: Cluster = Cluster()
@@ -42,4 +44,4 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     usage: Mapping[AssocKey, Usage] = {}
     qos_usage: Mapping[str, Usage] = {}
     usage_at: Millis = Millis(0)
-    """The last pass over usage: it changes whenever `usage` does, and ages count to it."""
+    """The last pass over usage: ages count to it. `usage` is another mapping whenever it says something else."""

@@ -147,7 +147,7 @@ def test_the_rules_of_a_whole_file() -> None:
 @pytest.mark.req("SC-16")
 def test_the_accounts_that_a_file_begins_with() -> None:
     accounts = read_cluster(MACHINE, WHOLE).accounts
-    assert list(accounts.associations) == ["root/", "vision/", "vision-a/", "vision-a/alice/batch"]
+    assert list(accounts.associations) == ["root/", "root/root", "vision/", "vision-a/", "vision-a/alice/batch"]
     assert accounts.associations["vision/"].parent == ROOT
     assert accounts.associations["vision-a/"].coordinators == ("carol",)
     alice = accounts.of("vision-a", "alice", "batch")

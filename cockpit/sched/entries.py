@@ -1,0 +1,26 @@
+"""What is put in order: jobs, each once for every partition that it may run in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cockpit.model.ids import JobId
+from cockpit.model.job import Job
+from cockpit.model.spec import PriorityWord
+
+Entry = tuple[Job, str]
+"""A queued job, and one of the partitions that it may run in (empty: the cluster has none)."""
+Highest = Mapping[tuple[JobId, str], int]
+"""The highest priority that each entry ever had; kept only under INCREMENT_ONLY."""
+
+URGENCY = {PriorityWord.VERY_URGENT: 0, PriorityWord.URGENT: 1, PriorityWord.NORMAL: 2}
+
+
+def partitions_of(job: Job) -> Sequence[str]:
+    """Where it may run, as its entries name it."""
+    return job.partitions or ("",)
+
+
+def by_seniority(job: Job) -> tuple[int, int]:
+    """The last tie-break: who was submitted first."""
+    return job.submitted_at, job.id

@@ -1,0 +1,132 @@
+"""Who is considered first: every queued job in each of its partitions, by priority.
+
+An explicit value: `prioritised` makes the next table from the last one and what changed since, and one made from
+nothing is the same. Short queues are counted job by job; long ones in columns, which give the same doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import PriorityFlag, PriorityKind
+from cockpit.model.job import Job
+from cockpit.model.priority import Breakdown
+from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
+from cockpit.sched.factors import MOST, Scale
+from cockpit.sched.measure import Measure, shares_of
+from cockpit.sched.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from cockpit.sched.columns import Columns
+
+FEW = 500
+"""So many entries are counted one by one before numpy is imported."""
+
+
+class PriorityTable:
+    """Priorities as of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry]) -> None:
+        self.version = snapshot.version
+        self.rules_version = snapshot.rules_version
+        self.nodes_version = snapshot.nodes_version
+        self.usage = snapshot.usage
+        self.measure = measure
+        """None: in order of submission (`priority/basic`)."""
+        self.order = order
+        """Every entry of the queue, held jobs included, best first."""
+        self.highest: Highest = {}
+        self.columns: Columns | None = None
+        """For the next table alone; they follow the queue."""
+
+    def breakdown(self, job: Job, partition: str = "") -> Breakdown:
+        """The job's priority in a partition as of the table's moment, also for a job that is running.
+
+        In order of submission: one less with each job id, as in Slurm.
+        """
+        if self.measure is None:
+            return Breakdown(job.id, partition, 0 if job.held_by else max(1, MOST - job.id), ())
+        found = self.measure.breakdown(job, partition)
+        return replace(found, total=raised) if (raised := _raised(found, self.highest)) != found.total else found
+
+
+def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
+    """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing.
+
+    But for INCREMENT_ONLY: what the priorities have been before is known from `table` alone.
+    """
+    if snapshot.cluster.priority.kind is PriorityKind.BASIC:
+        return PriorityTable(snapshot, None, _by_submission(snapshot))
+    measure = _measure(snapshot, table)
+    columns = _columns(snapshot, measure.scale, table)
+    increment = measure.scale.has(PriorityFlag.INCREMENT_ONLY)
+    floor = table.highest if increment and table is not None else {}
+    order, totals = columns.ranked(measure, floor) if columns else _ranked_singly(snapshot, measure, floor)
+    fresh = PriorityTable(snapshot, measure, order)
+    fresh.columns = columns
+    if increment:
+        fresh.highest = {(job.id, name): total for (job, name), total in zip(order, totals, strict=True)}
+    return fresh
+
+
+def _by_submission(snapshot: Snapshot) -> list[Entry]:
+    """By tier where partitions differ in it, else as the queue stands."""
+    if not snapshot.cluster.partitions:
+        return list(zip(snapshot.queue, repeat("")))
+    entries = [(job, name) for job in snapshot.queue for name in partitions_of(job)]
+    tiers = {each.name: each.priority_tier for each in snapshot.cluster.partitions}
+    if len(set(tiers.values())) > 1:
+        entries.sort(key=lambda entry: -tiers.get(entry[1], 1))
+    return entries
+
+
+def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
+    last = table.measure if table is not None else None
+    if table is None or last is None or not _same_scale(snapshot, table):
+        scale = Scale(snapshot.cluster, snapshot.accounts, snapshot.nodes)
+    elif snapshot.usage is table.usage:
+        return Measure(last.scale, last.shares, snapshot.usage_at)
+    else:
+        scale = last.scale
+    return Measure(scale, shares_of(scale, snapshot.usage), snapshot.usage_at)
+
+
+def _same_scale(snapshot: Snapshot, table: PriorityTable) -> bool:
+    return (snapshot.rules_version, snapshot.nodes_version) == (table.rules_version, table.nodes_version)
+
+
+def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> Columns | None:
+    """Those of the last table, brought up to date, or new ones; None while the queue is short."""
+    columns = table.columns if table is not None else None
+    if columns is not None and columns.follow(scale, snapshot):
+        return columns
+    if len(snapshot.queue) <= FEW:
+        return None
+    from cockpit.sched.columns import Columns
+
+    return Columns(scale, snapshot)
+
+
+def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[list[Entry], Iterable[int]]:
+    """The entries, best first, and their priorities."""
+    by_word = not measure.scale.priority.weights.qos
+    ranked = []
+    for job in snapshot.queue:
+        urgency = URGENCY[job.spec.priority] if by_word else 0
+        for name in partitions_of(job):
+            total = _raised(measure.breakdown(job, name), floor)
+            tier = measure.scale.tiers.get(name, 1)
+            ranked.append(((-tier, -total, urgency, *by_seniority(job)), total, (job, name)))
+    ranked.sort(key=lambda each: each[0])
+    return [entry for _, _, entry in ranked], [total for _, total, _ in ranked]
+
+
+def _raised(found: Breakdown, floor: Highest) -> int:
+    """Priorities that are 0 (held) or set directly stay."""
+    if found.direct or not found.total:
+        return found.total
+    return max(found.total, floor.get((found.job, found.partition), 0))

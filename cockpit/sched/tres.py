@@ -1,0 +1,97 @@
+"""Trackable resources by Slurm's names: what a job asks for, what it holds, what nodes have, and what that bills."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from cockpit.model.cluster import Cluster, PriorityFlag, Tres
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Node, Placement
+from cockpit.model.spec import WHOLE_CARD, JobSpec
+
+CPU = "cpu"
+MEMORY = "mem"
+NODE = "node"
+BILLING = "billing"
+CARDS = "gres/gpu"
+
+
+def cards_of(model: str) -> str:
+    """The resource of one card model."""
+    return f"{CARDS}:{model.lower()}"
+
+
+def requested(spec: JobSpec, alternative: int = 0) -> Tres:
+    """What the whole job asks for, all its nodes together; of several node specs, by the given one.
+
+    Cards count under their model too where the job names exactly one, as with Slurm's `--gres=gpu:model:n`.
+    """
+    each = spec.specs[alternative]
+    amounts: Tres = {CPU: each.cpus, MEMORY: each.memory_mib, NODE: 1}
+    if each.card_milli:
+        amounts[CARDS] = each.card_milli / WHOLE_CARD
+        if len(each.card_models) == 1:
+            amounts[cards_of(each.card_models[0])] = each.card_milli / WHOLE_CARD
+    return {name: float(spec.nodes * amount) for name, amount in amounts.items()}
+
+
+def allocated(placement: Placement, nodes: Mapping[NodeName, Node]) -> Tres:
+    """What a placement holds. A node that has left the cluster no longer says what models its cards are."""
+    milli: Counter[str] = Counter()
+    for part in placement:
+        for piece in part.slices:
+            milli[CARDS] += piece.milli
+            if (node := nodes.get(part.node)) is not None:
+                milli[cards_of(node.cards[piece.card].model)] += piece.milli
+    return {
+        CPU: float(sum(part.cpus for part in placement)),
+        MEMORY: float(sum(part.memory_mib for part in placement)),
+        NODE: float(len({part.node for part in placement})),
+        **{name: amount / WHOLE_CARD for name, amount in milli.items()},
+    }
+
+
+def capacity(nodes: Iterable[Node]) -> Tres:
+    """What the nodes have, in service or not, free or not."""
+    total: Counter[str] = Counter()
+    for node in nodes:
+        total.update({CPU: node.cpus, MEMORY: node.memory_mib, NODE: 1})
+        for card in node.cards:
+            total.update((CARDS, cards_of(card.model)))
+    return {name: float(amount) for name, amount in total.items()}
+
+
+def billing(amounts: Tres, weights: Tres, *, greatest: bool) -> float:
+    """What amounts bill by a partition's TRESBillingWeights: their weighted sum; without weights, one per CPU.
+
+    `greatest` (PriorityFlags=MAX_TRES): of the resources of nodes only the one that weighs most, plus the sum of all
+    others. Source: Slurm's `assoc_mgr_tres_weighted`.
+    """
+    if not weights:
+        return amounts.get(CPU, 0.0)
+    weighted = {name: amounts.get(name, 0.0) * weight for name, weight in weights.items() if name != BILLING}
+    if not greatest:
+        return sum(weighted.values())
+    of_nodes = [amount for name, amount in weighted.items() if _is_of_nodes(name)]
+    return max(of_nodes, default=0.0) + sum(amount for name, amount in weighted.items() if not _is_of_nodes(name))
+
+
+def billed(amounts: Tres, cluster: Cluster, partition: str) -> float:
+    """`billing` as the cluster's rules for the partition say."""
+    found = cluster.partition(partition)
+    greatest = PriorityFlag.MAX_TRES in cluster.priority.flags
+    return billing(amounts, found.billing_weights if found else {}, greatest=greatest)
+
+
+def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """The nodes of a partition in the cluster's order; login nodes are in none."""
+    found = cluster.partition(partition)
+    workers = (node for node in nodes if not cluster.login_pool or node.pool != cluster.login_pool)
+    if found is None or not (found.pools or found.nodes):
+        return tuple(workers)
+    return tuple(node for node in workers if node.pool in found.pools or node.name in found.nodes)
+
+
+def _is_of_nodes(name: str) -> bool:
+    return name in {CPU, MEMORY, NODE} or name.startswith("gres/")
