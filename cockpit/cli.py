@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cockpit.backends.local.live import LiveBackend
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
+    from cockpit.config.site import Site
     from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
@@ -63,7 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.now = demo.now
         return demo
 
-    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs, play=play)
+    services = Services(
+        connect=connect_any,
+        engine=Engines,
+        findings=findings,
+        read_jobs=read_jobs,
+        site=site,
+        use_cluster=use_cluster,
+        play=play,
+    )
     return run(words, services, streams)
 
 
@@ -200,6 +209,19 @@ def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
         home_folder=os.environ.get("HOME", ""),
     )
     return read(source, text, folder, defaults=defaults)
+
+
+def site(system: bool) -> Site:
+    """The files of this user's cluster, or of the machine's."""
+    from cockpit.config.places import system_paths
+    from cockpit.config.site import Site
+
+    return Site(system_paths() if system else _own_places())
+
+
+def use_cluster(name: str) -> Path:
+    """Let commands open this cluster from now on."""
+    return site(system=False).use_cluster(_cluster_name(name))
 
 
 def findings() -> Sequence[Finding]:

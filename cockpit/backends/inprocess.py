@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.cluster import Cluster
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.feed import Subscription
     from cockpit.runtime.host import Host
@@ -62,6 +64,15 @@ class InProcessBackend:
 
     async def holds(self) -> list[HoldRow]:
         return await reading.holds(self._engine, self._asked, _NOTHING)
+
+    async def rules(self) -> Cluster:
+        return await reading.rules(self._engine, self._asked, _NOTHING)
+
+    async def accounts(self) -> AccountsShown:
+        return await reading.accounts(self._engine, self._asked, _NOTHING)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        await acting.change_accounts(self._engine, self._asked, messages.ChangeAccountsArgs(change))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import asdict, replace
 
@@ -106,15 +106,21 @@ def _figure_errors(name: str, value: int | None, bounds: Bounds = FIGURE) -> Ite
 
 
 def _amount_errors(name: str, tres: Tres) -> Iterator[str]:
-    for resource, amount in list(tres.items())[:MOST_NAMES]:
+    if len(tres) > MOST_NAMES:
+        yield f"{name}: has {len(tres)} resources; give at most {MOST_NAMES}"
+        return
+    for resource, amount in tres.items():
         if error := tres_name_error(resource):
             yield f"{name}: {error}"
         elif not math.isfinite(amount) or not (0 <= amount <= LARGEST_AMOUNT or amount == CLEAR):
             yield f"{name}: {resource} is not between 0 and {LARGEST_AMOUNT:g}, and not -1"
 
 
-def _name_errors(field: str, names: Iterable[str]) -> Iterator[str]:
-    for name in list(names)[:MOST_NAMES]:
+def _name_errors(field: str, names: Sequence[str]) -> Iterator[str]:
+    if len(names) > MOST_NAMES:
+        yield f"{field}: has {len(names)} names; give at most {MOST_NAMES}"
+        return
+    for name in names:
         if error := rule_name_error(name.removeprefix("+").removeprefix("-")):
             yield f"{field}: {error}"
 

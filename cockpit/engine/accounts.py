@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.accountlimits import (
-    MOST_NAMES,
     association_errors,
     changed_association,
     changed_qos,
@@ -147,7 +146,7 @@ def _(wanted: change.AddUser, draft: Draft) -> None:
     if key in draft.associations:
         raise No(
             RefusalKind.CONFLICT,
-            f"User {visible(wanted.user)} is in account {account} already; `cockpit accounts modify-user` changes that.",
+            f"User {visible(wanted.user)} is in account {account} already; `cockpit accounts modify-user` changes it.",
         )
     first = not any(each.user == wanted.user for each in draft.associations.values())
     added = Association(account=account, user=wanted.user, partition=wanted.partition, default=first)
@@ -206,7 +205,7 @@ def _(wanted: change.RemoveQos, draft: Draft) -> None:
 
 @_draft.register(change.AddCoordinators)
 def _(wanted: change.AddCoordinators, draft: Draft) -> None:
-    _check(error for user in wanted.users[:MOST_NAMES] for error in _named("user", user_name_error(user)))
+    _check(error for user in wanted.users for error in _named("user", user_name_error(user)))
     account = draft.account(wanted.account)
     draft.put(replace(account, coordinators=tuple(dict.fromkeys((*account.coordinators, *wanted.users)))))
 

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import msgspec
 
+from cockpit.model.accountchange import AccountChange
 from cockpit.model.spec import JobSpec
 
 LONGEST_WAIT_SECONDS = 1e9
 
 
 class NoArgs(msgspec.Struct, frozen=True):
-    """For `status`, `overview`, `nodes`, `holds`."""
+    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`."""
 
 
 class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,6 +66,10 @@ class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: bool = False
     """Stop every job first."""
+
+
+class ChangeAccountsArgs(msgspec.Struct, frozen=True):
+    change: AccountChange
 
 
 class Submitted(msgspec.Struct, frozen=True):

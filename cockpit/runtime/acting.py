@@ -11,6 +11,7 @@ import msgspec
 
 from cockpit.engine import decide
 from cockpit.engine.access import refuse_unseen
+from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.submit import edit as edit_job
 from cockpit.engine.submit import submit
 from cockpit.errors import RequestRefused
@@ -84,6 +85,11 @@ async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -
 async def end_hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
     """Remove a kept container."""
     return await _act_on(engine, asked, args.job, lambda found, _: decide.end_hold(found))
+
+
+async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:
+    """Change accounts, users or QOS at once; who may, is decided with the change."""
+    return await _act(engine, asked, lambda machine, _: decide_accounts(machine.state, asked.actor, args.change))
 
 
 async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:

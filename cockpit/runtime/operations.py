@@ -34,6 +34,9 @@ OPERATIONS: dict[str, Operation] = {
     "delete": (messages.JobArgs, acting.delete),
     "extend_hold": (messages.ExtendArgs, acting.extend_hold),
     "end_hold": (messages.JobArgs, acting.end_hold),
+    "rules": (messages.NoArgs, reading.rules),
+    "accounts": (messages.NoArgs, reading.accounts),
+    "change_accounts": (messages.ChangeAccountsArgs, acting.change_accounts),
     "stop": (messages.StopArgs, acting.stop),
 }
 """`shell` is the connection's own: its answer carries file descriptors."""

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.cluster import Cluster
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
 
 T = TypeVar("T")
 
@@ -62,6 +64,15 @@ class BlockingDemo:
 
     async def holds(self) -> list[HoldRow]:
         return self._run(self._backend.holds())
+
+    async def rules(self) -> Cluster:
+        return self._run(self._backend.rules())
+
+    async def accounts(self) -> AccountsShown:
+        return self._run(self._backend.accounts())
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._run(self._backend.change_accounts(change))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))

@@ -10,10 +10,11 @@ import msgspec
 from cockpit.backends.base import JobsDelta
 from cockpit.backends.local.channel import ConnectionLost
 from cockpit.model import asking
+from cockpit.model.cluster import Cluster
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, with_changes
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.backends.local.channel import Channel
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
@@ -57,6 +59,15 @@ class LocalBackend:
 
     async def holds(self) -> list[HoldRow]:
         return self._ask("holds", _NOTHING, list[HoldRow])
+
+    async def rules(self) -> Cluster:
+        return self._ask("rules", _NOTHING, Cluster)
+
+    async def accounts(self) -> AccountsShown:
+        return self._ask("accounts", _NOTHING, AccountsShown)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
