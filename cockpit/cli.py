@@ -201,12 +201,14 @@ def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
     """The jobs of a file, with this user's defaults for what it leaves out. Raises `SpecErrors`."""
     from cockpit.formats.jobfile import Defaults
     from cockpit.formats.jobfile import read_jobs as read
+    from cockpit.runtime.clock import SystemClock
 
     settings = _settings(_own_places())
     defaults = Defaults(
         time_limit_seconds=settings.time_limit_seconds,
         grace_seconds=settings.grace_seconds,
         home_folder=os.environ.get("HOME", ""),
+        now=SystemClock().now(),
     )
     return read(source, text, folder, defaults=defaults)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from cockpit.engine import lifecycle
+from cockpit.engine.age import accrues_from
 from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import UsageReset
@@ -32,6 +33,12 @@ def _change(state: ClusterState, record: events.EventRecord, job: JobId, /, **fi
     state.jobs[job] = replace(state.jobs[job], version=record.seq, **fields)
 
 
+def _change_waiting(state: ClusterState, record: events.EventRecord, job: JobId, /, **fields: Any) -> None:  # noqa: ANN401 - of Job
+    """A change of what keeps a queued job back, by which its age may begin to count or stop."""
+    changed = replace(state.jobs[job], version=record.seq, **fields)
+    state.jobs[job] = replace(changed, accrues_from=accrues_from(changed, record.at, state.cluster))
+
+
 def _enter(job: Job, after: JobState, at: Millis) -> dict[str, Any]:
     lifecycle.check(job.state, after)
     return {} if job.state is after else {"state": after, "state_since": at}
@@ -52,7 +59,7 @@ def _apply(body: object, _state: ClusterState, _record: events.EventRecord) -> N
 @_apply.register(events.JobSubmitted)
 def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord) -> None:
     state.last_job_id = max(state.last_job_id, body.job)
-    state.jobs[body.job] = Job(
+    job = Job(
         id=body.job,
         spec=body.spec,
         submitter=body.submitter,
@@ -66,21 +73,26 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
         array=body.array,
         waits_for=body.spec.dependencies,
     )
+    begins = accrues_from(job, record.at, state.cluster)
+    state.jobs[body.job] = job if begins is None else replace(job, accrues_from=begins)
 
 
 @_apply.register(events.JobHeld)
 def _(body: events.JobHeld, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, held_by=body.by, held_since=record.at)
+    _change_waiting(state, record, body.job, held_by=body.by, held_since=record.at)
 
 
 @_apply.register(events.JobReleased)
 def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, held_by="", held_since=None)
+    _change_waiting(state, record, body.job, held_by="", held_since=None)
 
 
 @_apply.register(events.JobEdited)
 def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -> None:
-    _change(
+    before = state.jobs[body.job]
+    conditions = body.spec.dependencies
+    same = conditions == before.spec.dependencies
+    _change_waiting(
         state,
         record,
         body.job,
@@ -88,14 +100,15 @@ def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -
         account=body.account,
         qos=body.qos,
         partitions=body.partitions,
-        waits_for=body.spec.dependencies,
+        waits_for=before.waits_for if same else conditions,
+        never=before.never if same else None,
     )
 
 
 @_apply.register(events.DependencyMet)
 def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecord) -> None:
     left = tuple(each for each in state.jobs[body.job].waits_for if each != body.dependency)
-    _change(state, record, body.job, waits_for=left)
+    _change_waiting(state, record, body.job, waits_for=left)
 
 
 @_apply.register(events.DependencyFailed)
@@ -215,8 +228,10 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 
 @_apply.register(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
-    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), state.jobs[body.job], record.at))
-    entered = _enter(state.jobs[body.job], body.state, record.at)
+    job = state.jobs[body.job]
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    if job.array is not None and body.state is not JobState.SUCCEEDED:
+        state.failed_tasks.setdefault(job.array.array, job.id)
     _change(
         state,
         record,
@@ -226,7 +241,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         end_cause=body.cause,
         ended_at=record.at,
         held_until=body.held_until,
-        **entered,
+        **_enter(job, body.state, record.at),
     )
 
 
@@ -242,7 +257,12 @@ def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -
 
 @_apply.register(events.JobArchived)
 def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord) -> None:
-    del state.jobs[body.job]
+    array = state.jobs.pop(body.job).array
+    if array is None or array.array not in state.failed_tasks:
+        return
+    tasks = range(array.array + array.count - 1, array.array - 1, -1)  # the last ones tend to stay longest
+    if not any(task in state.jobs for task in tasks):
+        del state.failed_tasks[array.array]
 
 
 @_apply.register(events.NodesChanged)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.timers import next_due
+from cockpit.engine.timers import latest_start, next_decay, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import JobId, Millis
@@ -19,6 +19,7 @@ from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS, text_error
 from cockpit.model.spec import DAY_SECONDS
+from cockpit.sched.usage import reset_due
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -129,7 +130,7 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     decided: list[EventBody] = []
     for start in plan.starts:
         job = machine.queue.get(start.job)
-        if job is None or job.held_by:
+        if job is None or job.held_by or _too_late(job, plan.now):
             continue
         number = 1 if job.attempt is None else job.attempt.number + 1
         decided.append(
@@ -184,12 +185,26 @@ def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
 
 
 def due(machine: Machine, now: Millis) -> list[EventBody]:
-    """What the timers bring at `now`, in order of their moments."""
-    return [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
+    """What the timers bring at `now`: to jobs in order of their moments, then to reservations and usage."""
+    decided: list[EventBody] = [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
+    decided += [
+        events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now
+    ]
+    return [*decided, *_decay_due(machine, now)]
+
+
+def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
+    state = machine.state
+    at = next_decay(state, busy=machine.busy)
+    if at is None or at > now:
+        return []
+    return [events.UsageDecayed(reset_due(state.cluster.priority.usage_reset, state.usage_reset_at, now))]
 
 
 def _due(job: Job, now: Millis) -> EventBody:
     assert (next_due(job) or now) <= now
+    if job.state is JobState.QUEUED:
+        return missed_deadline(job) if _too_late(job, now) else events.AgeBegan(job.id)
     if job.held_until is not None:
         return events.HoldEnded(job.id, HoldEndCause.EXPIRED)
     if job.ended:
@@ -197,6 +212,17 @@ def _due(job: Job, now: Millis) -> EventBody:
     if job.ending is not None:
         return events.GraceEnded(job.id)
     return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.grace_seconds * 1000))
+
+
+def missed_deadline(job: Job) -> events.JobEnded:
+    """The end of a queued job that can no longer end by its deadline. An error, as in Slurm, where it counts among the
+    failures and `afternotok` comes true: nobody stopped it, and what was wanted by then was not done."""
+    return events.JobEnded(job.id, JobState.ERROR, EndCause.DEADLINE)
+
+
+def _too_late(job: Job, now: Millis) -> bool:
+    latest = latest_start(job)
+    return latest is not None and now > latest
 
 
 def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, hold_seconds: int) -> events.JobEnded:

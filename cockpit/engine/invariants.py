@@ -28,6 +28,7 @@ def _job_violations(job: Job) -> list[str]:
         "has ended while a replica runs": job.ended and _runs(job),
         "is being ended but does not run": job.ending is not None and job.state not in OCCUPYING,
         "is queued with a running replica": job.state is JobState.QUEUED and _runs(job),
+        "is ready but still said to wait for another job": job.never is not None and not job.waits_for,
         "has a gang that is neither whole nor absent": job.attempt is not None
         and len(job.attempt.placement) != job.spec.nodes,
     }
@@ -50,6 +51,8 @@ def _index_violations(machine: Machine) -> list[str]:
         found.append("the queue differs from a recount")
     if machine.timers.next_at() != fresh.timers.next_at():
         found.append("the timers differ from a recount")
+    if list(machine.indices.comparable()) != list(fresh.indices.comparable()):
+        found.append("who waits for whom, or which names are taken, differs from a recount")
     expected = {job.id: held for job in machine.state.jobs.values() if (held := occupation(job)) is not None}
     if dict(machine.occupied) != expected:
         found.append("occupied resources belong to jobs that hold none")

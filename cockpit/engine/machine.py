@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.apply import apply
+from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
-from cockpit.engine.timers import Timers, latest_end
+from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.spec import HoldCards
@@ -53,7 +54,7 @@ class Machine:
         self._queue: dict[JobId, Job] = {}
         self._occupied: dict[JobId, Placement] = {}
         self._ends: dict[JobId, Millis] = {}
-        self._names: dict[tuple[str, str], JobId] = {}
+        self.indices = Indices()
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -64,8 +65,6 @@ class Machine:
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
-        if isinstance(record.body, events.JobEdited):
-            self._free_name(self.state.jobs[record.body.job])
         apply(self.state, record)
         match record.body:
             case events.NodesChanged():
@@ -93,7 +92,18 @@ class Machine:
 
     def live_job_named(self, project: str, name: str) -> JobId | None:
         """The live (not ended) job that has this name in this project."""
-        return self._names.get((project, name))
+        return next(iter(self.indices.named.of((project, name))), None)
+
+    @property
+    def next_at(self) -> Millis | None:
+        """The earliest moment at which `decide.due` has something to say."""
+        moments = (self.timers.next_at(), next_decay(self.state, busy=self.busy), next_reservation_end(self.state))
+        return min((each for each in moments if each is not None), default=None)
+
+    @property
+    def busy(self) -> bool:
+        """Something waits, or holds resources."""
+        return bool(self._queue or self._occupied)
 
     @property
     def occupied(self) -> Mapping[JobId, Placement]:
@@ -143,6 +153,7 @@ class Machine:
         self.touched.add(job.id)
         self._touched[job.id] = None
         self.timers.update(job)
+        self.indices.update(job)
         self._index_queue(job)
         self._index_occupation(job)
 
@@ -151,15 +162,6 @@ class Machine:
             self._queue[job.id] = job
         else:
             self._queue.pop(job.id, None)
-        if not job.ended:
-            self._names[job.project, job.spec.name] = job.id
-        else:
-            self._free_name(job)
-
-    def _free_name(self, job: Job) -> None:
-        name = (job.project, job.spec.name)
-        if self._names.get(name) == job.id:
-            del self._names[name]
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)
@@ -179,3 +181,4 @@ class Machine:
         self.touched.add(job)
         self._touched[job] = None
         self.timers.forget(job)
+        self.indices.forget(job)

@@ -1,19 +1,20 @@
-"""Accepting submissions: all of a request or nothing of it, with every error told."""
+"""Accepting submissions and edits: all of a request or nothing of it, with every error told."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.launch.checks import submission_errors
+from cockpit.engine.access import Actor
+from cockpit.engine.admission import Admission, Admitted
+from cockpit.engine.arrays import expanded, size
+from cockpit.engine.dependencies import Fates, Waiter, settled
 from cockpit.model import events
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
-from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.sched.feasible import never_fits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventBody
@@ -27,51 +28,81 @@ MAX_JOBS = 100_000
 MOST_ERRORS = 1000
 """Told of one request: the answer must fit into a frame."""
 
-_FIELD = {
-    Resource.CPUS: "cpus",
-    Resource.MEMORY: "memory",
-    Resource.CARDS: "cards",
-    Resource.CARD_SHARE: "cards",
-}
 
+def submit(
+    machine: Machine,
+    specs: Sequence[JobSpec],
+    submitter: Submitter,
+    *,
+    admin: bool = False,
+    now: Millis | None = None,
+    remembered: Iterable[Job] = (),
+) -> list[EventBody] | Refusal:
+    """The events that queue all of `specs`, in order; ids follow the last one given out, a task's its array's.
 
-def submit(machine: Machine, specs: Sequence[JobSpec], submitter: Submitter) -> list[EventBody] | Refusal:
-    """The events that queue all of `specs`, in order; ids follow the last one given out."""
+    `now`: by default the moment of the last event. `remembered`: jobs that conditions name and that have left the live
+    state (`admission.named_elsewhere`), of an array all tasks.
+    """
     if not specs:
         return Refusal(RefusalKind.INVALID, "Nothing to submit: the request holds no job.")
-    if len(machine.state.jobs) + len(specs) > MAX_JOBS:
+    if len(machine.state.jobs) + sum(map(size, specs)) > MAX_JOBS:
         return Refusal(
             RefusalKind.UNAVAILABLE,
             f"The engine holds {len(machine.state.jobs)} jobs and takes at most {MAX_JOBS}; wait until some end.",
         )
+    now = machine.state.at if now is None else now
+    remembered = tuple(remembered)
+    known = {job.array.array if job.array is not None else job.id: job for job in remembered}
+    known |= {job.id: job for job in remembered}
+    admission = Admission(machine, Actor(submitter, admin), now, known)
     lines: list[str] = []
     reasons: list[tuple[str, Reason]] = []
-    taken: set[tuple[str, str]] = set()
-    for index, spec in enumerate(specs):
+    admitted = [admission.admit(spec) for spec in specs]
+    for index, each in enumerate(admitted):
         prefix = f"jobs[{index}]." if len(specs) > 1 else ""
-        errors = _errors(machine, spec, submitter, taken)
-        lines += [prefix + error for error in errors]
-        if not errors and (reason := never_fits(spec, machine.state.nodes)) is not None:
-            reasons.append((prefix + _field(spec, reason), reason))
-        taken.add((_project(spec, submitter), spec.name))
+        lines += [prefix + error for error in each.errors]
+        reasons += [(prefix + path, reason) for path, reason in each.reasons]
     if lines or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
-    return _events(machine, specs, submitter)
+    return _Queueing(machine, submitter, Fates(remembered=remembered)).events(admitted)
 
 
-def edit(machine: Machine, job: Job, spec: JobSpec) -> list[EventBody] | Refusal:
-    """Let a queued job ask for something else; it keeps its id, its project and its place in the queue."""
+def edit(
+    machine: Machine,
+    job: Job,
+    spec: JobSpec,
+    *,
+    actor: Actor | None = None,
+    now: Millis | None = None,
+    remembered: Iterable[Job] = (),
+) -> list[EventBody] | Refusal:
+    """Let a queued job ask for something else; it keeps its id, its project and its place in the queue. What it leaves
+    to the cluster is found anew. `actor`: who edits it; by default its owner."""
     if job.state is not JobState.QUEUED:
         return Refusal(RefusalKind.CONFLICT, f"Job {job.id} is {job.state}; only a queued job can be edited.")
-    other = machine.live_job_named(job.project, spec.name)
-    errors = submission_errors(spec)
-    if other is not None and other != job.id:
-        errors.append(_taken(machine, other, job.submitter))
-    reason = None if errors else never_fits(spec, machine.state.nodes)
-    if errors or reason is not None:
-        reasons = ((_field(spec, reason), reason),) if reason is not None else ()
-        return Refusal(RefusalKind.INVALID, "\n".join(errors), reasons)
-    return [events.JobEdited(job.id, spec, job.account, job.qos, job.partitions)]
+    now = machine.state.at if now is None else now
+    remembered = tuple(remembered)
+    known = {each.id: each for each in remembered}
+    admission = Admission(machine, actor or Actor(job.submitter, admin=False), now, known, edited=job)
+    charged, _, errors, reasons = admission.admit(spec)
+    errors += _fixed(job, spec)
+    if errors or reasons:
+        return Refusal(RefusalKind.INVALID, "\n".join(errors), tuple(reasons))
+    edited = events.JobEdited(job.id, charged.spec, charged.account, charged.qos, charged.partitions)
+    if charged.spec.dependencies == job.spec.dependencies and charged.spec.name == job.spec.name:
+        return [edited]
+    waiting = Waiter(job.id, (job.submitter.uid, charged.spec.name))
+    same = charged.spec.dependencies == job.spec.dependencies
+    conditions = job.waits_for if same else charged.spec.dependencies
+    return [edited, *settled(machine, waiting, conditions, Fates(remembered=remembered))]
+
+
+def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
+    """What an edit cannot change."""
+    if spec.array is not None:
+        yield "array: is fixed once a job is submitted; remove it, or submit another array"
+    if job.array is not None and spec.name != job.spec.name:
+        yield f"name: job {job.id} is a task, and all tasks of an array have its name; leave it as it is"
 
 
 def _bounded(lines: list[str]) -> list[str]:
@@ -79,40 +110,42 @@ def _bounded(lines: list[str]) -> list[str]:
     return [*lines[:MOST_ERRORS], f"… and {more} more errors"] if more > 0 else lines
 
 
-def _project(spec: JobSpec, submitter: Submitter) -> str:
-    return spec.project or submitter.name
+class _Queueing:
+    """The events of admitted jobs."""
 
+    def __init__(self, machine: Machine, submitter: Submitter, fates: Fates) -> None:
+        self._machine = machine
+        self._submitter = submitter
+        self._fates = fates
+        self._next = machine.state.last_job_id + 1
+        self._new: set[str] = set()
+        """Names of the jobs before."""
 
-def _errors(machine: Machine, spec: JobSpec, submitter: Submitter, taken: set[tuple[str, str]]) -> list[str]:
-    errors = submission_errors(spec)
-    project = _project(spec, submitter)
-    other = machine.live_job_named(project, spec.name)
-    if other is not None:
-        errors.append(_taken(machine, other, submitter))
-    elif (project, spec.name) in taken:
-        errors.append(f"name: another job of this submission has the same name in project {project}")
-    return errors
+    def events(self, admitted: Iterable[Admitted]) -> list[EventBody]:
+        return [event for each in admitted for event in self._of(each)]
 
+    def _of(self, admitted: Admitted) -> Iterator[EventBody]:
+        charged = admitted.charge
+        for spec, array in expanded(self._machine, charged.spec, JobId(self._next)):
+            job = JobId(self._next)
+            self._next += 1
+            yield events.JobSubmitted(
+                job,
+                spec,
+                self._submitter,
+                admitted.project,
+                charged.account,
+                charged.qos,
+                charged.partitions,
+                array,
+            )
+            if spec.hold:
+                yield events.JobHeld(job, self._submitter.name)
+            if spec.dependencies:
+                yield from self._settled(job, spec)
+            self._new.add(spec.name)
 
-def _taken(machine: Machine, other: JobId, submitter: Submitter) -> str:
-    """Of another user's job nothing is told but that there is one."""
-    job = machine.state.jobs[other]
-    if job.submitter.uid != submitter.uid:
-        return f"name: another job of project {job.project} already has this name; choose another"
-    return f"name: job {other} of project {job.project} already has this name; choose another or end that job"
-
-
-def _field(spec: JobSpec, reason: Reason) -> str:
-    if isinstance(reason, NeverFits) and reason.resource is not None:
-        index = 0 if len(spec.specs) == 1 else "*"
-        return f"specs[{index}].{_FIELD[reason.resource]}"
-    return "nodes" if isinstance(reason, NeverFits) else "node_names" if spec.node_names else "specs"
-
-
-def _events(machine: Machine, specs: Sequence[JobSpec], submitter: Submitter) -> list[EventBody]:
-    decided: list[EventBody] = []
-    for job, spec in enumerate(specs, machine.state.last_job_id + 1):
-        decided.append(events.JobSubmitted(JobId(job), spec, submitter, _project(spec, submitter)))
-        if spec.hold:
-            decided.append(events.JobHeld(JobId(job), submitter.name))
-    return decided
+    def _settled(self, job: JobId, spec: JobSpec) -> Iterable[EventBody]:
+        """A namesake of the same request comes first."""
+        alone = [each for each in spec.dependencies if each.job or spec.name not in self._new]
+        return settled(self._machine, Waiter(job, (self._submitter.uid, spec.name)), alone, self._fates)

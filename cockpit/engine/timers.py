@@ -5,9 +5,12 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import Millis
+from cockpit.model.job import JobState
 
 if TYPE_CHECKING:
+    from cockpit.engine.state import ClusterState
     from cockpit.model.ids import JobId
     from cockpit.model.job import Job
 
@@ -26,6 +29,8 @@ def latest_end(job: Job) -> Millis | None:
 
 def next_due(job: Job) -> Millis | None:
     """The next moment at which `decide.due` has something to say about this job; None: never."""
+    if job.state is JobState.QUEUED:
+        return _next_of_queued(job)
     if job.held_until is not None:
         return job.held_until
     if job.ended_at is not None and job.ended:
@@ -33,6 +38,35 @@ def next_due(job: Job) -> Millis | None:
     if job.ending is not None:
         return None if job.ending.killed else job.ending.kill_at
     return latest_end(job)
+
+
+def latest_start(job: Job) -> Millis | None:
+    """The last moment at which it can start and end by its deadline; None: it has none."""
+    if job.spec.deadline_at is None:
+        return None
+    return Millis(job.spec.deadline_at - 1000 * job.spec.time_limit_seconds)
+
+
+def _next_of_queued(job: Job) -> Millis | None:
+    """Its begin time, where that is all that keeps its age from counting, or just after its latest start."""
+    latest = latest_start(job)
+    begin = job.spec.begin_at if job.accrues_from is None and not (job.held_by or job.waits_for) else None
+    if latest is None or begin is None:
+        return begin if latest is None else Millis(latest + 1)
+    return Millis(min(begin, latest + 1))
+
+
+def next_decay(state: ClusterState, *, busy: bool) -> Millis | None:
+    """When usage decays next and ages move on; None while nothing waits or runs (`busy`) and nothing was used."""
+    priority = state.cluster.priority
+    if priority.kind is not PriorityKind.MULTIFACTOR or not (busy or state.usage):
+        return None
+    return Millis(state.usage_at + 1000 * priority.calc_period_seconds)
+
+
+def next_reservation_end(state: ClusterState) -> Millis | None:
+    """When the first reservation is over."""
+    return min((Millis(each.end_at) for each in state.reservations.values()), default=None)
 
 
 class Timers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+from cockpit.formats.conditions import Dependencies, Indices, Moment
 from cockpit.formats.kinds import Choice, Environment, Flag, ListOf, Path, Single, Text, Whole
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
@@ -14,14 +15,16 @@ from cockpit.model.rules import (
     GRACE_SECONDS,
     LABEL_LENGTH,
     MOST_CARD_MODELS,
+    MOST_PARTITIONS,
     MOST_PINS,
     MOST_SPECS,
     MOST_VOLUMES,
+    NICE,
     NODES,
     TIME_LIMIT_SECONDS,
     WINDOW_SECONDS,
 )
-from cockpit.model.spec import Algorithm, DebugHold, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
+from cockpit.model.spec import Algorithm, DebugHold, HoldCards, HomeAccess, JobSpec, NodeSpec, PriorityWord, Volume
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
@@ -176,6 +179,73 @@ JOB = Table(
             attribute="project",
             kind=_NAME,
             about="The project that the job belongs to; by default the submitter's own.",
+        ),
+        Field(
+            name="account",
+            attribute="account",
+            kind=_LABEL,
+            about="The account that is charged; by default the submitter's.",
+        ),
+        Field(
+            name="partitions",
+            attribute="partitions",
+            kind=ListOf(_LABEL, MOST_PARTITIONS),
+            about="Partitions that will do; by default the cluster's default partition.",
+        ),
+        Field(
+            name="partition",
+            attribute="partitions",
+            kind=Single(_LABEL),
+            alias=True,
+            about="The one partition that will do, instead of partitions.",
+        ),
+        Field(
+            name="qos",
+            attribute="qos",
+            kind=_LABEL,
+            about="The QOS; by default the one that the priority word names, else the account's default.",
+        ),
+        Field(
+            name="priority",
+            attribute="priority",
+            kind=Choice(PriorityWord),
+            about="How urgent it is: normal, urgent (bounded per user and project) or very-urgent (by administrators).",
+        ),
+        Field(
+            name="nice",
+            attribute="nice",
+            kind=Whole(NICE),
+            about="Taken off the priority; only administrators give a negative one.",
+        ),
+        Field(
+            name="begin_at",
+            attribute="begin_at",
+            kind=Moment(),
+            about="Not to start before: a moment with its zone, or now+2h.",
+        ),
+        Field(
+            name="deadline",
+            attribute="deadline_at",
+            kind=Moment(),
+            about="It must be able to end by then with its whole time limit; else it is ended unstarted.",
+        ),
+        Field(
+            name="dependencies",
+            attribute="dependencies",
+            kind=Dependencies(),
+            about="Conditions on other jobs as for sbatch: afterok:123, afterany, afternotok, aftercorr, singleton.",
+        ),
+        Field(
+            name="array",
+            attribute="array",
+            kind=Indices(),
+            about="One task per index as for sbatch: 0-9 or 1,3,5-9:2, with %2 two of them at once.",
+        ),
+        Field(
+            name="reservation",
+            attribute="reservation",
+            kind=_LABEL,
+            about="The reservation whose nodes it runs on.",
         ),
     ],
 )

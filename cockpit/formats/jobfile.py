@@ -12,8 +12,9 @@ from cockpit.formats.fields import JOB
 from cockpit.formats.jsontext import is_json, json_documents, json_line_documents
 from cockpit.formats.kinds import Reading
 from cockpit.launch.checks import grammar_errors
+from cockpit.model.ids import Millis
 from cockpit.model.rules import conflict_errors, field_errors
-from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, JobSpec
+from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, JobSpec
 from cockpit.model.text import visible
 
 MOST_CHARACTERS = 64 * 1024 * 1024
@@ -31,6 +32,8 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     home_folder: str = ""
     """What `~` stands for in paths; empty: unknown, and `~` is refused."""
+    now: Millis | None = None
+    """What `now` stands for in moments; None: unknown, and `now+2h` is refused."""
 
 
 def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> list[JobSpec]:
@@ -41,7 +44,7 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
     errors = list(documents.errors)
     specs = []
     for document in documents.found:
-        reading = Reading(folder, defaults.home_folder)
+        reading = Reading(folder, defaults.home_folder, defaults.now)
         specs.append(_job(document, reading, defaults))
         errors += [f"{document.where}: {error}" for error in reading.errors]
     errors += _repeated_names(documents.found, specs)
@@ -96,19 +99,22 @@ def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
     if given is None:
         return JOB.stand_in
     preset = {"time_limit_seconds": defaults.time_limit_seconds, "grace_seconds": defaults.grace_seconds}
-    spec = JobSpec(**{**preset, **given})
+    spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given)
     between = [] if reading.errors else conflict_errors(spec)
     reading.errors += [*field_errors(spec), *grammar_errors(spec), *between]
     return spec
 
 
 def _repeated_names(documents: list[Document], specs: list[JobSpec]) -> list[str]:
-    """A name is unique among a project's live jobs, so among those that are submitted together."""
+    """A name is unique among a project's live jobs, so among those that are submitted together; but a singleton waits
+    for its namesakes, and may have any."""
     first: dict[tuple[str | None, str], str] = {}
     errors = []
     for document, spec in zip(documents, specs, strict=True):
         if not isinstance(document.value, dict) or document.value.get("name") != spec.name:
             continue  # no readable name
+        if any(each.kind is DependencyKind.SINGLETON for each in spec.dependencies):
+            continue
         earlier = first.setdefault((spec.project, spec.name), document.where)
         if earlier != document.where:
             place = f"line {earlier[1:]}" if earlier.startswith(":") else earlier

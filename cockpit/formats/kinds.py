@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from cockpit.formats.documents import Doubtful
+from cockpit.model.ids import Millis
 from cockpit.model.rules import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
 from cockpit.model.text import visible
 
@@ -23,11 +24,13 @@ Value = TypeVar("Value")
 class Reading:
     """Where one job's values come from, and what is wrong with them."""
 
-    def __init__(self, folder: str, home: str) -> None:
+    def __init__(self, folder: str, home: str, now: Millis | None = None) -> None:
         self.folder = folder
         """Absolute; relative paths begin here."""
         self.home = home
         """What `~` stands for; empty where that is not known."""
+        self.now = now
+        """What `now` stands for in moments; None where that is not known."""
         self.errors: list[str] = []
         self.warnings: list[str] = []
         """What is read, and counts for nothing."""

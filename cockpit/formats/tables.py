@@ -108,6 +108,6 @@ class Table(Generic[Struct]):
     def _field_schema(self, field: Field) -> Schema:
         schema = {"description": field.about, **field.kind.schema()}
         default = None if field in self._needed else getattr(self.stand_in, field.attribute)
-        if default is not None and not field.alias and not field.always:
+        if default not in (None, "") and not field.alias and not field.always:
             schema["default"] = field.kind.write(default)
         return schema

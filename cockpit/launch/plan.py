@@ -7,7 +7,7 @@ import msgspec
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, slots
 from cockpit.launch.command import expand
 from cockpit.model.ids import ReplicaId
-from cockpit.model.job import Submitter
+from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.spec import HomeAccess, JobSpec
@@ -42,13 +42,15 @@ def launch_plan(
     allocation: Allocation,
     placement: Placement,
     replica: ReplicaId,
+    array: ArrayTask | None = None,
 ) -> LaunchPlan:
-    """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank. Raises
-    `SpecErrors` where the command's arithmetic fails with the replica's environment."""
+    """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank, `array`
+    says which task it is. Raises `SpecErrors` where the command's arithmetic fails with the replica's environment."""
     env = {
         **_base_environment(spec, submitter),
         **spec.env,
         **_job_environment(spec, allocation, placement, replica),
+        **(_array_environment(array) if array is not None else {}),
         **card_environment(node, allocation.slices),
     }
     return LaunchPlan(
@@ -86,4 +88,15 @@ def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement
         "COCKPIT_MEMORY_MIB": str(allocation.memory_mib),
         "COCKPIT_SLOTS": str(slots(allocation.slices)),
         "COCKPIT_OUTPUTS": OUTPUTS,
+    }
+
+
+def _array_environment(task: ArrayTask) -> dict[str, str]:
+    """Which task of which array, by the names that scripts know from Slurm."""
+    return {
+        "SLURM_ARRAY_JOB_ID": str(task.array),
+        "SLURM_ARRAY_TASK_ID": str(task.index),
+        "SLURM_ARRAY_TASK_COUNT": str(task.count),
+        "SLURM_ARRAY_TASK_MIN": str(task.first),
+        "SLURM_ARRAY_TASK_MAX": str(task.last),
     }

@@ -138,6 +138,11 @@ class ArrayTask(msgspec.Struct, frozen=True):
     index: int
     at_once: int = 0
     """How many tasks of the array may run at the same time; 0: all."""
+    count: int = 1
+    """How many tasks the array has; their ids are `array` … `array + count - 1`, in order of their indices."""
+    first: int = 0
+    """The lowest index of the array."""
+    last: int = 0
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -156,8 +156,8 @@ class LimitReached(msgspec.Struct, frozen=True, cache_hash=True, tag="limit_reac
 
     @property
     def never(self) -> bool:
-        """It asks for more than the limit allows in all: waiting does not help."""
-        return self.asked > self.allowed
+        """It asks for more (of a least: for less) than the limit allows in all: waiting does not help."""
+        return self.asked < self.allowed if self.limit.startswith("Min") else self.asked > self.allowed
 
 
 class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_association"):
@@ -175,11 +175,13 @@ class QosRefused(msgspec.Struct, frozen=True, cache_hash=True, tag="qos_refused"
 
 
 class InReservation(msgspec.Struct, frozen=True, cache_hash=True, tag="in_reservation"):
-    """The reservation it names has not begun, is over, is not there, or is not for its owner."""
+    """The reservation it names has not begun, is over or too soon, is not there, or is not for its owner."""
 
     name: str
     start_at: Millis | None = None
-    """When it begins; None: it is over, gone, or not for the owner."""
+    """When it begins; None: it has, or is over, gone, or not for the owner."""
+    end_at: Millis | None = None
+    """When it ends, where that is before the job's time limit does."""
 
 
 class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_reserved"):

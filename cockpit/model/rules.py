@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
 
 
@@ -36,12 +37,24 @@ CARDS = Bounds(0, 1024)
 TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
+NICE = Bounds(-2_147_483_645, 2_147_483_645)
+"""As Slurm's."""
+MOMENT = Bounds(0, 253_402_300_799_999, " ms")
+"""1970 to 9999."""
+ARRAY_INDEX = Bounds(0, 4_000_000)
+"""As Slurm's largest MaxArraySize."""
+DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
+"""Of a priority that an administrator sets; 0 means held in Slurm, and has a verb of its own here."""
 
 MOST_SPECS = 64
 MOST_CARD_MODELS = 64
 MOST_VOLUMES = 64
 MOST_PINS = NODES.high
 MOST_VARIABLES = 1000
+MOST_PARTITIONS = 64
+MOST_DEPENDENCIES = 1000
+MOST_TASKS = 100_000
+"""Of one array; nothing larger is even counted out."""
 LABEL_LENGTH = 253
 PATH_BYTES = 4095
 COMMAND_BYTES = 64 * 1024
@@ -93,6 +106,40 @@ def _checks(spec: JobSpec) -> _Checks:
     yield from _env_checks(spec.env)
     if spec.project is not None:
         yield "project", name_error(spec.project)
+    yield from _scheduling_checks(spec)
+
+
+def _scheduling_checks(spec: JobSpec) -> _Checks:
+    """Where and when it may start, and who pays."""
+    for path, label in (("account", spec.account), ("qos", spec.qos), ("reservation", spec.reservation or None)):
+        if label is not None:
+            yield path, label_error(label)
+    yield from _label_checks("partitions", spec.partitions, MOST_PARTITIONS)
+    yield "nice", NICE.error(spec.nice)
+    for path, moment in (("begin_at", spec.begin_at), ("deadline", spec.deadline_at)):
+        if moment is not None:
+            yield path, MOMENT.error(moment)
+    yield "dependencies", _count_error(len(spec.dependencies), MOST_DEPENDENCIES)
+    for index, dependency in enumerate(spec.dependencies[:MOST_DEPENDENCIES]):
+        yield f"dependencies[{index}]", _dependency_error(dependency)
+    if spec.array is not None:
+        yield "array", _array_error(spec.array)
+
+
+def _dependency_error(dependency: Dependency) -> str | None:
+    alone = dependency.kind is DependencyKind.SINGLETON
+    if alone == (dependency.job == 0) and dependency.job >= 0:
+        return None
+    return "singleton stands alone, without a job" if alone else f"{dependency.kind} needs a job: {dependency.kind}:123"
+
+
+def _array_error(array: Array) -> str | None:
+    if not 1 <= len(array.indices) <= MOST_TASKS:
+        return f"has {len(array.indices)} tasks; give 1 to {MOST_TASKS}"
+    if any(later <= earlier for earlier, later in pairwise(array.indices)):
+        return "names its tasks out of order or twice; name each once, lowest first"
+    outside = (ARRAY_INDEX.error(index) for index in (array.indices[0], array.indices[-1]))
+    return next(filter(None, outside), None) or Bounds(0, MOST_TASKS).error(array.at_once)
 
 
 def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
@@ -138,7 +185,11 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
         if alternative.card_models and not alternative.card_milli:
             yield f"specs[{index}].card_models", "needs cards; add cards: 1 (or more), or remove card_models"
-    for path, names in (("volumes", (volume.name for volume in spec.volumes)), ("node_names", spec.node_names)):
+    least = (spec.begin_at or 0) + (0 if spec.limit_by_default else 1000 * spec.time_limit_seconds)
+    if spec.begin_at is not None and spec.deadline_at is not None and spec.deadline_at < least:
+        yield "deadline", "comes before begin_at and the time limit are over; make it later, or one of them smaller"
+    volumes = (volume.name for volume in spec.volumes)
+    for path, names in (("volumes", volumes), ("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
 

@@ -126,6 +126,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     terminal: bool = False
     debug_hold: DebugHold = DebugHold()
     time_limit_seconds: int = DAY_SECONDS
+    limit_by_default: bool = False
+    """Nobody chose the time limit: a partition's default takes its place. Only in requests, never in a job's record."""
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     """Between the request to end and the kill."""
     hold: bool = False

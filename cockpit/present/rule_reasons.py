@@ -97,14 +97,20 @@ def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, z
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
         case InReservation():
-            if reason.start_at is None:
-                return (f"reservation {safe(reason.name)} is over, not there, or not for its owner",)
-            return (f"reservation {safe(reason.name)} begins at {clock(reason.start_at, now, zone)}",)
+            return (f"reservation {safe(reason.name)} {_not_open(reason, now, zone)}",)
         case NodesReserved():
             span = f"{clock(reason.start_at, now, zone)} to {clock(reason.end_at, now, zone)}"
             return (f"would run into reservation {safe(reason.name)}", f"its nodes are kept from {span}")
         case _:
             assert_never(reason)
+
+
+def _not_open(reason: InReservation, now: Millis, zone: tzinfo | None) -> str:
+    if reason.end_at is not None:
+        return f"ends at {clock(reason.end_at, now, zone)}, before this job must"
+    if reason.start_at is not None:
+        return f"begins at {clock(reason.start_at, now, zone)}"
+    return "is over, not there, or not for its owner"
 
 
 def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:

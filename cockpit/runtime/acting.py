@@ -12,6 +12,7 @@ import msgspec
 from cockpit.engine import decide
 from cockpit.engine.access import refuse_unseen
 from cockpit.engine.accounts import change_accounts as decide_accounts
+from cockpit.engine.admission import named_elsewhere
 from cockpit.engine.submit import edit as edit_job
 from cockpit.engine.submit import submit
 from cockpit.errors import RequestRefused
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
+    from cockpit.model.spec import JobSpec
     from cockpit.runtime.engine import Engine
 
 STOP_DELAY_SECONDS = 0.05
@@ -37,9 +39,27 @@ STOP_DELAY_SECONDS = 0.05
 
 async def submit_jobs(engine: Engine, asked: Asked, args: messages.SubmitArgs) -> bytes:
     """Queue all jobs of the request; answered when that is on the disk."""
-    return await _act(
-        engine, asked, lambda machine, _: submit(machine, args.specs, asked.actor.who), _submitted, durable=True
-    )
+    actor, remembered = asked.actor, await _remembered(engine, args.specs)
+
+    def decision(machine: Machine, now: Millis) -> decide.Decision:
+        return submit(machine, args.specs, actor.who, admin=actor.admin, now=now, remembered=remembered)
+
+    return await _act(engine, asked, decision, _submitted, durable=True)
+
+
+async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
+    """The jobs that conditions name and that only accounting has; of an array that is gone, all tasks."""
+    found: dict[JobId, Job] = {}
+    for named in sorted(named_elsewhere(engine.host.machine, specs)):
+        job = await engine.host.ended_job(named)
+        if job is None:
+            continue
+        found[named] = job
+        array = job.array if job.array is not None and job.array.array == named else None
+        for each in range(named + 1, named + (array.count if array is not None else 1)):
+            task = await engine.host.ended_job(JobId(each))
+            found |= {} if task is None else {task.id: task}
+    return list(found.values())
 
 
 async def cancel(engine: Engine, asked: Asked, args: messages.CancelArgs) -> bytes:
@@ -59,15 +79,16 @@ async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes
 
 async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
     """Let a queued job ask for something else."""
-    return await _act(engine, asked, lambda machine, _: _edited(machine, asked, args))
+    remembered = await _remembered(engine, [args.spec])
 
+    def decision(machine: Machine, now: Millis) -> decide.Decision:
+        found = machine.state.jobs.get(JobId(args.job))
+        refused = refuse_unseen(asked.actor, found, args.job)
+        if found is None or refused is not None:
+            return refused or decide.only_in_accounting(args.job)
+        return edit_job(machine, found, args.spec, actor=asked.actor, now=now, remembered=remembered)
 
-def _edited(machine: Machine, asked: Asked, args: messages.EditArgs) -> decide.Decision:
-    found = machine.state.jobs.get(JobId(args.job))
-    refused = refuse_unseen(asked.actor, found, args.job)
-    if found is None or refused is not None:
-        return refused or decide.only_in_accounting(args.job)
-    return edit_job(machine, found, args.spec)
+    return await _act(engine, asked, decision)
 
 
 async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
@@ -111,7 +132,9 @@ async def _stop_all_jobs(engine: Engine, asked: Asked) -> None:
 
 
 def _submitted(records: Sequence[EventRecord]) -> bytes:
-    ids = tuple(record.body.job for record in records if isinstance(record.body, events.JobSubmitted))
+    """One id for each spec: an array's is that of its first task."""
+    bodies = [record.body for record in records if isinstance(record.body, events.JobSubmitted)]
+    ids = tuple(body.job for body in bodies if body.array is None or body.array.array == body.job)
     return msgspec.msgpack.encode(messages.Submitted(ids))
 
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.engine import decide
+from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
 from cockpit.engine.ports import Executor
@@ -47,15 +48,21 @@ RECONSIDERED_AFTER = (
     events.JobHeld,
     events.JobReleased,
     events.JobEdited,
+    events.DependencyMet,
+    events.AgeBegan,
+    events.PrioritySet,
     events.JobEnded,
     events.HoldExtended,
     events.HoldEnded,
     events.NodesChanged,
     events.ClusterConfigured,
     events.AccountsChanged,
+    events.ReservationMade,
+    events.ReservationEnded,
+    events.UsageDecayed,
 )
-"""What lengthens the queue, changes what waits, or frees something. Nothing else lets another job start: a cycle leaves
-nothing that it could have placed."""
+"""What lengthens the queue, changes what waits or its order, or frees something. Nothing else lets another job start: a
+cycle leaves nothing that it could have placed."""
 RESTING_TASKS = 4
 """Of a host at rest: scheduling, timers, and the two that the timers wait for."""
 
@@ -175,6 +182,7 @@ class Host:
             decided = decision(self.machine, now)
             if isinstance(decided, Refusal):
                 return decided
+            decided = [*decided, *consequences(self.machine, decided)]
             records = self._records(decided, act, now)
             answered = answer(records) if answer is not None else b""
             if not records:
@@ -269,7 +277,7 @@ class Host:
             self._rearm.clear()
             await self._insist(decide.due, Act(actor="engine", origin="timer"))
             await self._keep_house()
-            await self._wait_until(self.machine.timers.next_at())
+            await self._wait_until(self.machine.next_at)
 
     async def _wait_until(self, at: Millis | None) -> None:
         """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""

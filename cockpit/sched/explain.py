@@ -6,29 +6,43 @@ from itertools import islice
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job
-from cockpit.model.reasons import Explanation, Held, NotEvaluated, Reason
+from cockpit.model.reasons import (
+    BehindHead,
+    Explanation,
+    NodesReserved,
+    NotEnoughFree,
+    NotEvaluated,
+    Reason,
+    WouldDelay,
+)
+from cockpit.sched.conditions import unmet
+from cockpit.sched.entries import partitions_of
 from cockpit.sched.plan import Plan
 from cockpit.sched.snapshot import Snapshot
 
 _MOST_AHEAD = 10
+_OF_ROOM = (NotEnoughFree, WouldDelay, NodesReserved, BehindHead)
+"""Reasons that pass when others make room: of several partitions, one where this is all is the one that counts."""
 
 
 def reason_of(plan: Plan, job: Job) -> Reason:
-    """One lookup, for rows of many jobs. A job that came since the cycle is judged as the others of its shape."""
-    if job.held_by:
-        return Held(job.held_by, job.held_since if job.held_since is not None else job.submitted_at)
-    return plan.refusals.get(plan.index.book.of(job)) or NotEvaluated()
+    """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request."""
+    if (own := unmet(job, plan.now) or plan.bars.refusal(job)) is not None:
+        return own
+    requests = (plan.index.book.of(job, partition, plan.bars) for partition in partitions_of(job))
+    reasons = [reason for request in requests if (reason := plan.refusals.get(request)) is not None]
+    return next((each for each in reasons if isinstance(each, _OF_ROOM)), next(iter(reasons), NotEvaluated()))
 
 
 def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None:
     """The whole answer for one queued job of the snapshot; None when it is not queued or starts by this plan."""
     starting = {start.job for start in plan.starts}
-    waiting = [job for job in snapshot.queue if job.id not in starting]
-    job = next((job for job in waiting if job.id == job_id), None)
+    waiting = {job.id: job for job in snapshot.queue if job.id not in starting}
+    job = waiting.get(job_id)
     if job is None:
         return None
-    before = waiting[: waiting.index(job)]
-    ahead = [other.id for other in before if not other.held_by]
+    before = _before(plan, job_id, [*waiting])
+    ahead = [other for other in before if other in waiting and not waiting[other].held_by]
     reserved = plan.reservation is not None and plan.reservation.job == job_id
     return Explanation(
         job=job_id,
@@ -37,3 +51,11 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
         ahead=tuple(islice(ahead, _MOST_AHEAD)),
         reserved_at=plan.reservation.reserved_at if plan.reservation and reserved else None,
     )
+
+
+def _before(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
+    """The jobs considered before it; one that came since the cycle is behind all those that were there."""
+    order = [*plan.order]
+    if job_id not in order:
+        order += [each for each in queue if each not in set(order)]
+    return order[: order.index(job_id)]

@@ -17,11 +17,12 @@ from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
 from cockpit.model.priority import FactorName, Part
-from cockpit.sched.index import admits
+from cockpit.sched.index import suits
+from cockpit.sched.partitions import nodes_of
 from cockpit.sched.room import room_of, shortfall
 from cockpit.sched.shape import shape_of
 from cockpit.sched.share_tree import ShareTree
-from cockpit.sched.tres import BILLING, CPU, MEMORY, NODE, allocated, billed, capacity, nodes_of, requested
+from cockpit.sched.tres import BILLING, CPU, MEMORY, NODE, allocated, billed, capacity, requested
 
 MOST = 2**32 - 1
 _FIRST_TRES = (CPU, MEMORY, NODE, BILLING)
@@ -159,7 +160,7 @@ class Scale:
             fitting = [
                 node.cpus
                 for node in nodes_of(self.cluster, partition, self._nodes.values())
-                if admits(node, shape)
+                if suits(node, shape)
                 and (not shape.node_names or node.name in shape.node_names)
                 and shortfall(room_of(node, 0, 0, ()), shape.specs[0], exclusive=True) is None
             ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from cockpit.model.ids import NodeName
+from msgspec.structs import replace
+
+from cockpit.model.ids import Millis, NodeName
 from cockpit.model.node import Node, NodeState
-from cockpit.model.reasons import NeverFits, NoEligibleNode, Reason, Resource
+from cockpit.model.reasons import NeverFits, NodesReserved, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.sched.index import Floor, admits
+from cockpit.sched.index import Floor, admits, suits
 from cockpit.sched.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
 
@@ -20,19 +22,29 @@ _STAGES = (Resource.CARDS, Resource.CARD_SHARE, Resource.CPUS, Resource.MEMORY)
 
 
 def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
-    """Why the job could not start on the empty cluster with every node in service; None when it could.
+    """Why the job could not start on these nodes (`partitions.nodes_of`) empty and in service; None when it could.
 
     For refusing at submission: being drained or down passes, being too small does not.
     """
-    return _verdict(shape_of(spec), _singly(nodes.values()), in_service=False)
+    shape = shape_of(spec)
+    return _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
 
 
 def infeasible(shape: Shape, floor: Floor) -> Reason | None:
-    """As `never_fits`, but with only the nodes that are in service; remembered while the nodes stay what they are."""
+    """As `never_fits`, but with only the nodes that are in service and that the shape may use; remembered while the
+    nodes stay what they are."""
     if shape not in floor.never:
-        groups = _singly(floor.nodes) if shape.node_names else floor.sizes
-        floor.never[shape] = _verdict(shape, groups, in_service=True)
+        floor.never[shape] = _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
     return floor.never[shape]
+
+
+def kept_by(shape: Shape, floor: Floor, passes: Callable[[Shape], bool]) -> NodesReserved | None:
+    """Of a barred shape that does not pass: the reservation without which, and without those before it, it would."""
+    for count, name in enumerate(shape.barred, 1):
+        if passes(replace(shape, barred=shape.barred[count:])):
+            kept = floor.reservations[name]
+            return NodesReserved(name, Millis(kept.start_at), Millis(kept.end_at))
+    return None
 
 
 def wanted(spec: NodeSpec, resource: Resource) -> int:
@@ -50,21 +62,33 @@ def wanted(spec: NodeSpec, resource: Resource) -> int:
             return 1
 
 
+def _kept_away(shape: Shape, floor: Floor) -> Reason | None:
+    """Reservations keep it from nodes that it could not do without."""
+    if not shape.barred or _verdict(shape, _admitting(shape, floor), in_service=True) is None:
+        return None
+    return kept_by(shape, floor, lambda freer: _verdict(freer, _admitting(freer, floor), in_service=True) is None)
+
+
+def _admitting(shape: Shape, floor: Floor) -> list[Group]:
+    """Nodes that the shape may use."""
+    if not shape.node_names:
+        return [(room, nodes) for room, nodes in floor.sizes if admits(floor.kinds[room.kind], shape)]
+    orders = (order for name in shape.node_names if (order := floor.position.get(NodeName(name))) is not None)
+    nodes = [floor.nodes[order] for order in sorted(set(orders)) if admits(floor.kinds[floor.kind_of[order]], shape)]
+    return _singly(nodes)
+
+
 def _singly(nodes: Iterable[Node]) -> list[Group]:
     return [(room_of(node, 0, 0, ()), (node,)) for node in nodes]
 
 
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
     """None as soon as one alternative can; else why the first cannot."""
-    matching = [group for group in groups if _matches(group[0].node, shape)]
+    matching = [group for group in groups if not shape.node_names or group[0].node.name in shape.node_names]
     if not matching:
         return _no_eligible(shape, ())
     verdicts = [_alternative(shape, spec, matching, in_service) for spec in shape.specs]
     return None if None in verdicts else verdicts[0]
-
-
-def _matches(node: Node, shape: Shape) -> bool:
-    return admits(node, shape) and (not shape.node_names or node.name in shape.node_names)
 
 
 def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_service: bool) -> Reason | None:

@@ -10,19 +10,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from cockpit.model.ids import JobId, NodeName
+from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, Card, Node, NodeState, Placement
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.cards import accepts, can_be_whole, share_taken, shareable
+from cockpit.sched.counters import Counters, tally_of_placed
+from cockpit.sched.partitions import memberships
+from cockpit.sched.request import RequestBook
+from cockpit.sched.reserved_nodes import reserving
 from cockpit.sched.room import Room, Tenant, room_of
-from cockpit.sched.shape import Shape, ShapeBook
+from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.shape import Shape
 from cockpit.sched.shelves import Shelves
 from cockpit.sched.snapshot import Snapshot
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Nodes that the same requests may use: pool, driver version, service and cards agree; CPUs and memory need not."""
+    """Nodes that the same requests may use: pool, driver version, partitions, reservations, service and cards agree;
+    CPUs and memory need not."""
 
     number: int
     pool: str
@@ -30,6 +36,10 @@ class Kind(msgspec.Struct, frozen=True):
     up: bool
     cards: tuple[Card, ...]
     """Of one such node."""
+    partitions: tuple[str, ...]
+    """Empty: it runs no jobs."""
+    reservations: tuple[str, ...]
+    """By which it is, was or will be kept."""
 
     @property
     def whole_cards(self) -> int:
@@ -37,22 +47,25 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Floor:
-    """What does not change while the nodes stay what they are, and what was found out about it."""
+    """What does not change while the nodes and whom they serve stay the same, and what was found out about it."""
 
-    def __init__(self, nodes: Mapping[NodeName, Node], version: int) -> None:
-        self.version = version
+    def __init__(self, snapshot: Snapshot) -> None:
+        nodes, self.cluster, self.reservations = snapshot.nodes, snapshot.cluster, dict(snapshot.reservations)
+        self.version = snapshot.nodes_version
         self.nodes = tuple(nodes.values())
         self.position = {name: order for order, name in enumerate(nodes)}
+        partitions = memberships(snapshot.cluster, self.nodes)
+        reservations = reserving(snapshot.reservations, self.nodes)
         self.never: dict[Shape, Reason | None] = {}
         self._kinds_for: dict[object, list[Kind]] = {}
         self.kind_of: list[int] = []
         kinds: dict[object, Kind] = {}
-        for node in self.nodes:
+        for node, belongs, kept in zip(self.nodes, partitions, reservations, strict=True):
             up = node.state is NodeState.UP
             cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
             kind = kinds.setdefault(
-                (node.pool, node.driver_version, up, cards),
-                Kind(len(kinds), node.pool, node.driver_version, up, node.cards),
+                (node.pool, node.driver_version, up, cards, belongs, kept),
+                Kind(len(kinds), node.pool, node.driver_version, up, node.cards, belongs, kept),
             )
             self.kind_of.append(kind.number)
         self.kinds = tuple(kinds.values())
@@ -61,9 +74,15 @@ class Floor:
             self.members[number].append(order)
         self.sizes = _by_size(self.nodes, self.kind_of)
 
+    def of(self, snapshot: Snapshot) -> bool:
+        """Whether it is still that of the snapshot."""
+        same_nodes = self.version == snapshot.nodes_version
+        return same_nodes and self.cluster == snapshot.cluster and self.reservations == snapshot.reservations
+
     def kinds_for(self, shape: Shape, spec: NodeSpec) -> list[Kind]:
         """Kinds in service that the shape may use and whose cards, all free, suffice for one replica."""
-        asked = (shape.pool, shape.driver_version, spec.card_milli, spec.card_models)
+        where = (shape.partition, shape.reservation, shape.barred)
+        asked = (shape.pool, shape.driver_version, *where, spec.card_milli, spec.card_models)
         if asked not in self._kinds_for:
             kinds = [kind for kind in self.kinds if kind.up and admits(kind, shape) and _has_cards(kind, spec)]
             self._kinds_for[asked] = kinds
@@ -81,9 +100,19 @@ def _by_size(nodes: Sequence[Node], kind_of: Sequence[int]) -> list[tuple[Room, 
     return list(sizes.values())
 
 
-def admits(place: Kind | Node, shape: Shape) -> bool:
+def suits(place: Kind | Node, shape: Shape) -> bool:
     """Whether pool and driver version are what the shape asks for."""
     return shape.pool in (None, place.pool) and shape.driver_version in (None, place.driver_version)
+
+
+def admits(kind: Kind, shape: Shape) -> bool:
+    """Whether the kind suits and is open to the shape: in its partition, and not kept from it by a reservation."""
+    return (
+        suits(kind, shape)
+        and shape.partition in kind.partitions
+        and (not shape.reservation or shape.reservation in kind.reservations)
+        and not any(name in kind.reservations for name in shape.barred)
+    )
 
 
 def _has_cards(kind: Kind, spec: NodeSpec) -> bool:
@@ -94,13 +123,14 @@ def _has_cards(kind: Kind, spec: NodeSpec) -> bool:
 
 
 class Index:
-    """Rooms and shelves as of one version of the state. Frozen once `refreshed` or `fork` has handed it out, except to
-    the holder of the fork."""
+    """Rooms, shelves and counters as of one version of the state. Frozen once `refreshed` or `fork` has handed it out,
+    except to the holder of the fork."""
 
-    def __init__(self, floor: Floor, book: ShapeBook) -> None:
+    def __init__(self, floor: Floor, book: RequestBook) -> None:
         self.version = 0
         self.floor = floor
         self.book = book
+        self.counters = Counters()
         self.rooms = [
             room_of(node, order, kind, ())
             for order, (node, kind) in enumerate(zip(floor.nodes, floor.kind_of, strict=True))
@@ -117,6 +147,7 @@ class Index:
         """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
         fork = Index.__new__(Index)
         fork.version, fork.floor, fork.book = self.version, self.floor, self.book
+        fork.counters = self.counters.fork()
         fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
         fork.by_whole = [shelves.copy() for shelves in self.by_whole]
         fork.by_hole = [shelves.copy() for shelves in self.by_hole]
@@ -168,18 +199,45 @@ def _shared_holes(room: Room) -> set[int]:
 
 def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
     """The index of this snapshot: from the last one by the changes since, or from nothing where that cannot be."""
-    if index is None or index.floor.version != snapshot.nodes_version or index.version < snapshot.changes_from:
-        return _rebuilt(snapshot, ShapeBook() if index is None else index.book)
-    if index.version == snapshot.version:
+    book = _book(index, snapshot)
+    if index is None or not index.floor.of(snapshot) or index.version < snapshot.changes_from:
+        return _rebuilt(snapshot, book)
+    if book is index.book and index.version == snapshot.version:
         return index
     fresh = index.fork()
-    fresh.version = snapshot.version
-    fresh.apply(dict(snapshot.changes))
+    fresh.version, fresh.book = snapshot.version, book
+    changes = dict(snapshot.changes)
+    fresh.apply(changes)
+    if book is index.book:
+        _count(fresh, changes, snapshot)
+    else:
+        _count_anew(fresh, snapshot)
     return fresh
 
 
-def _rebuilt(snapshot: Snapshot, book: ShapeBook) -> Index:
-    index = Index(Floor(snapshot.nodes, snapshot.nodes_version), book)
+def _book(index: Index | None, snapshot: Snapshot) -> RequestBook:
+    """Good as long as the rules are."""
+    if index is not None and index.book.rules.version == snapshot.rules_version:
+        return index.book
+    return RequestBook(Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version))
+
+
+def _rebuilt(snapshot: Snapshot, book: RequestBook) -> Index:
+    index = Index(Floor(snapshot), book)
     index.version = snapshot.version
     index.apply(snapshot.occupied)
+    _count_anew(index, snapshot)
     return index
+
+
+def _count_anew(index: Index, snapshot: Snapshot) -> None:
+    index.counters = Counters()
+    _count(index, snapshot.occupied, snapshot)
+
+
+def _count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
+    rules = index.book.rules
+    for job_id, placement in changes.items():
+        job = snapshot.jobs.get(job_id) if placement else None
+        told = tally_of_placed(rules, job, placement, snapshot.nodes) if job is not None and placement else None
+        index.counters.set(job_id, told)

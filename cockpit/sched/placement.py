@@ -78,7 +78,7 @@ def pinned(index: Index, shape: Shape) -> list[Room]:
     """Rooms of the nodes the job is pinned to, those in service."""
     position, kinds = index.floor.position, index.floor.kinds
     orders = sorted({position[name] for pin in shape.node_names if (name := NodeName(pin)) in position})
-    return [room for room in index.rooms_at(orders) if kinds[room.kind].up and admits(room.node, shape)]
+    return [room for room in index.rooms_at(orders) if kinds[room.kind].up and admits(kinds[room.kind], shape)]
 
 
 def _choose(index: Index, shape: Shape, spec: NodeSpec, fit: Fit | None, avoid: Collection[int]) -> Collection[Room]:

@@ -11,7 +11,8 @@ from cockpit.model.node import Placement
 from cockpit.model.reasons import Reason
 from cockpit.sched.index import Index
 from cockpit.sched.priorities import PriorityTable
-from cockpit.sched.shape import Shape
+from cockpit.sched.request import Request
+from cockpit.sched.reserved_nodes import Bars
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -41,8 +42,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Of the snapshot."""
     now: Millis
     starts: tuple[Start, ...]
-    refusals: Mapping[Shape, Reason]
-    """One per distinct shape that failed. `WouldDelay` holds only for jobs that end after the reservation."""
+    refusals: Mapping[Request, Reason]
+    """One per distinct request that failed. `WouldDelay` holds only for jobs that end after the reservation."""
     reservation: Reserved | None
     order: tuple[JobId, ...]
     """The queue as it was gone through, held jobs and starting ones included; a job of several partitions once."""
@@ -50,5 +51,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """For the next cycle, and for whoever asks why this order."""
     next_at: Millis | None = None
     """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
+    bars: Bars
+    """The reservations at its moment."""
     index: Index
     """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""

@@ -7,12 +7,12 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Resource
+from cockpit.model.reasons import NodeShortfall, NodesReserved, NotEnoughFree, Resource
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.cards import accepts
-from cockpit.sched.feasible import infeasible, wanted
+from cockpit.sched.feasible import infeasible, kept_by, wanted
 from cockpit.sched.index import Index, Kind
-from cockpit.sched.placement import fitting, pinned
+from cockpit.sched.placement import find, fitting, pinned
 from cockpit.sched.room import Room, shortfall, whole_cards
 from cockpit.sched.shape import Shape
 from cockpit.sched.shelves import Shelves
@@ -29,9 +29,11 @@ class Shortages:
         self._index = index
         self._of_one: dict[Shape, NotEnoughFree] = {}
 
-    def reason(self, shape: Shape) -> NotEnoughFree:
+    def reason(self, shape: Shape) -> NotEnoughFree | NodesReserved:
         """Of a feasible shape that found no room, for the first alternative that could ever have it."""
         floor = self._index.floor
+        if kept := kept_by(shape, floor, lambda freer: find(self._index, freer) is not None):
+            return kept
         specs = (spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
         one = replace(shape, nodes=1, specs=(next(specs),))
         if one not in self._of_one:

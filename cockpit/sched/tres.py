@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node, Placement
-from cockpit.model.spec import WHOLE_CARD, JobSpec
+from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
 
 CPU = "cpu"
 MEMORY = "mem"
@@ -23,26 +23,29 @@ def cards_of(model: str) -> str:
 
 
 def requested(spec: JobSpec, alternative: int = 0) -> Tres:
-    """What the whole job asks for, all its nodes together; of several node specs, by the given one.
+    """What the whole job asks for, all its nodes together; of several node specs, by the given one."""
+    return replicas(spec.specs[alternative], spec.nodes)
 
-    Cards count under their model too where the job names exactly one, as with Slurm's `--gres=gpu:model:n`.
-    """
-    each = spec.specs[alternative]
+
+def replicas(each: NodeSpec, count: int) -> Tres:
+    """What so many replicas ask for. Cards count under their model too where exactly one will do, as with Slurm's
+    `--gres=gpu:model:n`."""
     amounts: Tres = {CPU: each.cpus, MEMORY: each.memory_mib, NODE: 1}
     if each.card_milli:
         amounts[CARDS] = each.card_milli / WHOLE_CARD
         if len(each.card_models) == 1:
             amounts[cards_of(each.card_models[0])] = each.card_milli / WHOLE_CARD
-    return {name: float(spec.nodes * amount) for name, amount in amounts.items()}
+    return {name: float(count * amount) for name, amount in amounts.items()}
 
 
 def allocated(placement: Placement, nodes: Mapping[NodeName, Node]) -> Tres:
-    """What a placement holds. A node that has left the cluster no longer says what models its cards are."""
+    """What a placement holds. Nodes and cards that have left the cluster no longer say what models they are."""
     milli: Counter[str] = Counter()
     for part in placement:
         for piece in part.slices:
             milli[CARDS] += piece.milli
-            if (node := nodes.get(part.node)) is not None:
+            node = nodes.get(part.node)
+            if node is not None and piece.card < len(node.cards):
                 milli[cards_of(node.cards[piece.card].model)] += piece.milli
     return {
         CPU: float(sum(part.cpus for part in placement)),
@@ -82,15 +85,6 @@ def billed(amounts: Tres, cluster: Cluster, partition: str) -> float:
     found = cluster.partition(partition)
     greatest = PriorityFlag.MAX_TRES in cluster.priority.flags
     return billing(amounts, found.billing_weights if found else {}, greatest=greatest)
-
-
-def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """The nodes of a partition in the cluster's order; login nodes are in none."""
-    found = cluster.partition(partition)
-    workers = (node for node in nodes if not cluster.login_pool or node.pool != cluster.login_pool)
-    if found is None or not (found.pools or found.nodes):
-        return tuple(workers)
-    return tuple(node for node in workers if node.pool in found.pools or node.name in found.nodes)
 
 
 def _is_of_nodes(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine import decide
+from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import Effect
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
@@ -50,12 +51,12 @@ class EngineDriver:
     def act(self, decision: Sequence[EventBody] | Refusal) -> Refusal | None:
         if isinstance(decision, Refusal):
             return decision
-        self.tell(*decision)
+        self.tell(*decision, *consequences(self.machine, decision))
         return None
 
-    def submit(self, *specs: JobSpec, by: Submitter = ANN) -> list[JobId]:
+    def submit(self, *specs: JobSpec, by: Submitter = ANN, admin: bool = False) -> list[JobId]:
         before = self.machine.state.last_job_id
-        refused = self.act(submit(self.machine, specs, by))
+        refused = self.act(submit(self.machine, specs, by, admin=admin, now=self.now))
         assert refused is None, refused
         return [JobId(job) for job in range(before + 1, self.machine.state.last_job_id + 1)]
 

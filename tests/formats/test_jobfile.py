@@ -60,7 +60,8 @@ def test_the_example_reads_to_the_spec_it_means() -> None:
 
 
 def test_name_command_and_output_are_enough() -> None:
-    assert one() == JobSpec(name="a", command="x", output="/work/out")
+    assert one() == JobSpec(name="a", command="x", output="/work/out", limit_by_default=True)
+    assert not one(time_limit="1d").limit_by_default
 
 
 @pytest.mark.req("JT-14", "JT-20", "JT-30")

@@ -9,7 +9,20 @@ from hypothesis import strategies as st
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.checks import submission_errors
-from cockpit.model.spec import Algorithm, DebugHold, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
+from cockpit.model.rules import ARRAY_INDEX, MOMENT, MOST_TASKS, NICE
+from cockpit.model.spec import (
+    Algorithm,
+    Array,
+    DebugHold,
+    Dependency,
+    DependencyKind,
+    HoldCards,
+    HomeAccess,
+    JobSpec,
+    NodeSpec,
+    PriorityWord,
+    Volume,
+)
 from tests.hostile import HOSTILE
 
 OTHER_DEFAULTS = Defaults(time_limit_seconds=1, grace_seconds=2, home_folder="/elsewhere")
@@ -68,6 +81,27 @@ SPECS = st.builds(
     home=st.sampled_from(HomeAccess),
     env=st.dictionaries(st.from_regex(r"\A[A-Z_]{1,5}\Z"), st.text(max_size=20), max_size=3),
     project=st.none() | NAMES,
+    account=st.none() | NAMES,
+    partitions=st.lists(NAMES, max_size=3, unique=True).map(tuple),
+    qos=st.none() | NAMES,
+    priority=st.sampled_from(PriorityWord),
+    nice=st.integers(NICE.low, NICE.high),
+    begin_at=st.none() | st.integers(0, MOMENT.high // 2),
+    deadline_at=st.none() | st.integers(MOMENT.high // 2, MOMENT.high),
+    dependencies=st.lists(
+        st.builds(Dependency, st.sampled_from(list(DependencyKind)[:-1]), st.integers(1, 10**9))
+        | st.just(Dependency(DependencyKind.SINGLETON)),
+        max_size=4,
+    ).map(tuple),
+    array=st.none()
+    | st.builds(
+        Array,
+        st.sets(st.integers(0, 60) | st.integers(0, ARRAY_INDEX.high), min_size=1, max_size=40).map(
+            lambda indices: tuple(sorted(indices))
+        ),
+        st.integers(0, MOST_TASKS),
+    ),
+    reservation=st.just("") | NAMES,
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
-from cockpit.model.job import Submitter
+from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node
 from cockpit.model.spec import Algorithm, HomeAccess, JobSpec
 
@@ -21,9 +21,24 @@ PLACEMENT = (
 )
 
 
-def plan(**fields: Any) -> LaunchPlan:
+def plan(array: ArrayTask | None = None, **fields: Any) -> LaunchPlan:
     given = {"name": "held-one", "command": "python3 t.py", "output": "/data/out"} | fields
-    return launch_plan(JobSpec(**given), ALICE, NODE, PLACEMENT[1], PLACEMENT, ReplicaId(JobId(7), 2, 1))
+    return launch_plan(JobSpec(**given), ALICE, NODE, PLACEMENT[1], PLACEMENT, ReplicaId(JobId(7), 2, 1), array)
+
+
+@pytest.mark.req("SC-10")
+def test_a_task_of_an_array_knows_which_one_it_is() -> None:
+    task = plan(ArrayTask(JobId(5), 9, 2, 3, 1, 9), command="t $SLURM_ARRAY_TASK_ID", env={"SLURM_ARRAY_JOB_ID": "x"})
+    assert task.argv == ("t", "9")
+    array = {name: value for name, value in task.env.items() if name.startswith("SLURM_ARRAY_")}
+    assert array == {
+        "SLURM_ARRAY_JOB_ID": "5",
+        "SLURM_ARRAY_TASK_ID": "9",
+        "SLURM_ARRAY_TASK_COUNT": "3",
+        "SLURM_ARRAY_TASK_MIN": "1",
+        "SLURM_ARRAY_TASK_MAX": "9",
+    }
+    assert not any(name.startswith("SLURM_") for name in plan().env)
 
 
 @pytest.mark.req("LA-50")

@@ -10,7 +10,8 @@ from cockpit.model.priority import Breakdown, FactorName
 from cockpit.sched.classic_share import classic_share
 from cockpit.sched.fair_tree import levels, ranked
 from cockpit.sched.measure import Measure, shares_of
-from cockpit.sched.tres import capacity, nodes_of
+from cockpit.sched.partitions import nodes_of
+from cockpit.sched.tres import capacity
 from tests.sched.recorded import NAMES, NODES, Printed, Recorded
 
 COLUMNS = (

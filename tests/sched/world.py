@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Job, Submitter
+from cockpit.model.job import Attempt, Job, JobState, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.cycle import cycle
@@ -50,10 +50,13 @@ def spec_of(*specs: NodeSpec, nodes: int = 1, limit: int = 3600, pins: tuple[str
 class World:
     """What an engine would keep. Time stands still unless told."""
 
-    def __init__(self, *nodes: Node, policy: Policy | None = None) -> None:
+    def __init__(self, *nodes: Node, policy: Policy | None = None, **rules) -> None:
+        """`rules`: of the snapshot: cluster, accounts, reservations, usage, qos_usage."""
         self.nodes = {each.name: each for each in nodes}
         self.nodes_version = 1
         self.policy = policy or Policy()
+        self.rules = rules
+        self.rules_version = 1
         self.now = Millis(0)
         self.version = 0
         self.queue: list[Job] = []
@@ -66,20 +69,22 @@ class World:
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = 0
 
-    def submit(self, *specs: NodeSpec, held_by: str = "", **fields) -> JobId:
-        return self.submit_spec(spec_of(*specs, **fields), held_by=held_by)
+    def submit(self, *specs: NodeSpec, held_by: str = "", record: dict | None = None, **fields) -> JobId:
+        return self.submit_spec(spec_of(*specs, **fields), held_by=held_by, **(record or {}))
 
-    def submit_spec(self, spec: JobSpec, *, held_by: str = "") -> JobId:
+    def submit_spec(self, spec: JobSpec, *, held_by: str = "", user: str = "ann", **record) -> JobId:
+        """`record`: account, qos, partitions and the like, as the engine would have found them."""
         job = JobId(len(self.jobs) + 1)
         self.jobs[job] = Job(
             id=job,
             spec=spec,
-            submitter=ANN,
-            project="ann",
+            submitter=replace(ANN, name=UserName(user)),
+            project=user,
             submitted_at=self.now,
             state_since=self.now,
             held_by=held_by,
             held_since=self.now if held_by else None,
+            **record,
         )
         self.queue.append(self.jobs[job])
         self.version += 1
@@ -110,12 +115,18 @@ class World:
 
     def keep_cards(self, job: JobId) -> None:
         """The job failed and its container keeps its cards, nobody knows how long."""
+        self.jobs[job] = replace(self.jobs[job], state=JobState.ERROR)
         self.occupy(job, tuple(replace(part, cpus=0, memory_mib=0) for part in self.occupied[job]))
 
     def set_node(self, changed: Node) -> None:
         """Replace or add."""
         self.nodes = {**self.nodes, changed.name: changed}
         self.nodes_version += 1
+        self.version += 1
+
+    def change_rules(self, **rules) -> None:
+        self.rules |= rules
+        self.rules_version += 1
         self.version += 1
 
     def set_state(self, name: str, state: NodeState) -> None:
@@ -132,6 +143,9 @@ class World:
             ends=self.ends,
             changes=self._changes,
             changes_from=self._changes_from,
+            jobs=self.jobs,
+            rules_version=self.rules_version,
+            **self.rules,
         )
 
     def cycle(self) -> Plan:
@@ -147,6 +161,16 @@ class World:
         plan = self.cycle()
         for start in plan.starts:
             limit = self.jobs[start.job].spec.time_limit_seconds
+            attempt = Attempt(
+                number=1,
+                spec_index=start.spec_index,
+                placement=start.placement,
+                placed_at=self.now,
+                replicas=(),
+                partition=start.partition,
+                billing=start.billing,
+            )
+            self.jobs[start.job] = replace(self.jobs[start.job], state=JobState.RUNNING, attempt=attempt)
             self.occupy(start.job, start.placement, Millis(self.now + 1000 * limit))
             self.started_at[start.job] = self.now
         self.withdraw(*(start.job for start in plan.starts))

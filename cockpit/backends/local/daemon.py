@@ -86,10 +86,12 @@ def _engine(
     machine: Machine, journal: SqliteJournal, folder: Path, places: EnginePaths, settings: UserSettings, *, system: bool
 ) -> Engine:
     def plan_for(effect: StartReplica) -> ContainerPlan:
-        attempt = machine.state.jobs[effect.replica.job].attempt
-        assert attempt is not None
+        job = machine.state.jobs[effect.replica.job]
+        assert job.attempt is not None
         node = machine.state.nodes[effect.allocation.node]
-        launch = launch_plan(effect.spec, effect.submitter, node, effect.allocation, attempt.placement, effect.replica)
+        launch = launch_plan(
+            effect.spec, effect.submitter, node, effect.allocation, job.attempt.placement, effect.replica, job.array
+        )
         home = machine.state.cluster.home
         bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)
         hidden = EngineFolders(folder, places.socket.parent)

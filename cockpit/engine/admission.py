@@ -1,0 +1,205 @@
+"""Whether the jobs of one request may be queued: every rule of a spec, of its owner, and of the cluster as it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from cockpit.engine.access import Actor, may_see
+from cockpit.engine.allowances import Asking, is_urgent, submission_limits, urgent_error
+from cockpit.engine.arrays import missing_tasks, size
+from cockpit.engine.charges import Charge, charge
+from cockpit.launch.checks import submission_errors
+from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
+from cockpit.model.spec import DependencyKind, JobSpec, PriorityWord
+from cockpit.model.text import visible
+from cockpit.sched.feasible import never_fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.job import Job
+
+_FIELD = {
+    Resource.CPUS: "cpus",
+    Resource.MEMORY: "memory",
+    Resource.CARDS: "cards",
+    Resource.CARD_SHARE: "cards",
+}
+
+
+class Admitted(NamedTuple):
+    """What a spec means here, and what is wrong with it, led by the field's path; fine where both are empty."""
+
+    charge: Charge
+    project: str
+    errors: list[str]
+    reasons: list[tuple[str, Reason]]
+
+
+class Admission:
+    """The jobs of one request, looked at in order; each counts for those behind it."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        actor: Actor,
+        now: Millis,
+        remembered: Mapping[JobId, Job],
+        edited: Job | None = None,
+    ) -> None:
+        """`remembered`: jobs that the request names and that have left the live state. `edited`: it is about this job,
+        which does not stand in its own way."""
+        self._machine = machine
+        self._actor = actor
+        self._now = now
+        self._remembered = remembered
+        self._edited = edited
+        self._owner = edited.submitter if edited is not None else actor.who
+        self._taken: set[tuple[str, str]] = set()
+        self._asked: list[Asking] = []
+        self._urgent = Counter[str]()
+
+    def admit(self, spec: JobSpec) -> Admitted:
+        """Look at the next one."""
+        project = self._edited.project if self._edited is not None else spec.project or self._owner.name
+        charged = charge(self._machine.state, spec, self._owner)
+        spec = charged.spec
+        errors = submission_errors(spec)
+        if errors:
+            return Admitted(charged, project, errors, [])
+        errors = [*self._own_errors(spec, project), *charged.errors]
+        reasons = [*charged.reasons, *self._rule_reasons(charged)]
+        if not errors and not reasons and (reason := never_fits(spec, self._machine.state.nodes)) is not None:
+            reasons.append((_field(spec, reason), reason))
+        self._count(charged, project)
+        return Admitted(charged, project, errors, reasons)
+
+    def _count(self, charged: Charge, project: str) -> None:
+        self._taken.add((project, charged.spec.name))
+        self._asked.append(self._asking(charged))
+        if is_urgent(charged.spec.priority):
+            self._urgent[project] += size(charged.spec)
+
+    def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
+        yield from self._name_errors(spec, project)
+        if not self._actor.admin:
+            yield from self._privileges(spec)
+        yield from self._deadline_errors(spec)
+        yield from self._dependency_errors(spec)
+        more = self._urgent[project] + size(spec) if is_urgent(spec.priority) else 0
+        but = () if self._edited is None else (self._edited.id,)
+        if error := urgent_error(self._machine, self._owner.name, project, more, but):
+            yield error
+
+    def _name_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
+        singleton = any(each.kind is DependencyKind.SINGLETON for each in spec.dependencies)
+        for other in self._machine.indices.named.of((project, spec.name)):
+            job = self._machine.state.jobs[other]
+            own = job.submitter.uid == self._owner.uid
+            if not (singleton and own) and not self._same(job):
+                yield _taken(job, own=own)
+                return
+        if (project, spec.name) in self._taken and not singleton:
+            yield f"name: another job of this submission has the same name in project {project}"
+
+    def _same(self, job: Job) -> bool:
+        """The edited job itself, or a task of its array."""
+        edited = self._edited
+        if edited is None:
+            return False
+        return job.id == edited.id or (edited.array is not None and job.array is not None and _array(job, edited))
+
+    def _privileges(self, spec: JobSpec) -> Iterator[str]:
+        before = self._edited.spec if self._edited is not None else None
+        if spec.nice < 0 and (before is None or spec.nice < before.nice):
+            yield "nice: only an administrator gives a negative one; write 0 or more"
+        very = PriorityWord.VERY_URGENT
+        if spec.priority is very and (before is None or before.priority is not very):
+            yield "priority: only an administrator makes a job very-urgent; write urgent, or ask one"
+
+    def _deadline_errors(self, spec: JobSpec) -> Iterator[str]:
+        begin = max(self._now, spec.begin_at or self._now)
+        if spec.deadline_at is not None and begin + 1000 * spec.time_limit_seconds > spec.deadline_at:
+            yield "deadline: comes before the time limit is over, started at once; make it later, or the limit shorter"
+
+    def _dependency_errors(self, spec: JobSpec) -> Iterator[str]:
+        for each in dict.fromkeys(spec.dependencies):
+            if each.job and not self._known(each.job):
+                yield f"dependencies: there is no job {each.job}; `cockpit jobs --all` lists yours"
+            elif self._edited is not None and each.job and self._waits_on(each.job, self._edited):
+                yield f"dependencies: job {each.job} waits for job {self._edited.id} already; neither would ever start"
+        for array, index in missing_tasks(self._machine, spec):
+            yield f"dependencies: array {array} has no task {index} that is left; name a job, or use afterok"
+
+    def _known(self, job_id: JobId) -> bool:
+        tasks = self._machine.indices.arrays.of(job_id)
+        found = self._machine.state.jobs.get(job_id) or self._remembered.get(job_id)
+        if found is None and tasks:
+            found = self._machine.state.jobs[next(iter(tasks))]
+        return found is not None and may_see(self._actor, found)
+
+    def _waits_on(self, start: JobId, target: Job) -> bool:
+        """Whether a job or array is, or waits for, the target, directly or through others."""
+        seen: set[JobId] = set()
+        left = [start]
+        targets = {target.id, target.array.array if target.array is not None else target.id}
+        while left:
+            job_id = left.pop()
+            if job_id in targets:
+                return True
+            if job_id not in seen:
+                seen.add(job_id)
+                left += self._awaited_by(job_id)
+        return False
+
+    def _awaited_by(self, job_id: JobId) -> Iterator[JobId]:
+        for each in self._machine.indices.arrays.of(job_id) or (job_id,):
+            found = self._machine.state.jobs.get(each)
+            if found is not None:
+                yield from (condition.job for condition in found.waits_for if condition.job)
+
+    def _rule_reasons(self, charged: Charge) -> Iterator[tuple[str, Reason]]:
+        limit = submission_limits(self._machine, self._asking(charged), self._asked)
+        if limit is not None and self._edited is None:
+            yield "account", limit
+        name = charged.spec.reservation
+        if name and (refused := self._reservation_refused(name, charged.account)):
+            yield "reservation", refused
+
+    def _reservation_refused(self, name: str, account: str) -> InReservation | None:
+        """One that begins later is waited for."""
+        found = self._machine.state.reservations.get(name)
+        usable = found is not None and found.end_at > self._now and not found.maintenance
+        open_to = found is not None and (self._owner.name in found.users or account in found.accounts)
+        return None if usable and open_to else InReservation(visible(name))
+
+    def _asking(self, charged: Charge) -> Asking:
+        partition = next(iter(charged.partitions), "")
+        return Asking(self._owner.name, charged.account, charged.qos, partition, size(charged.spec))
+
+
+def _array(job: Job, other: Job) -> bool:
+    return job.array is not None and other.array is not None and job.array.array == other.array.array
+
+
+def _taken(job: Job, *, own: bool) -> str:
+    """Of another user's job nothing is told but that there is one."""
+    if not own:
+        return f"name: another job of project {job.project} already has this name; choose another"
+    return f"name: job {job.id} of project {job.project} already has this name; choose another or end that job"
+
+
+def _field(spec: JobSpec, reason: Reason) -> str:
+    if isinstance(reason, NeverFits) and reason.resource is not None:
+        index = 0 if len(spec.specs) == 1 else "*"
+        return f"specs[{index}].{_FIELD[reason.resource]}"
+    return "nodes" if isinstance(reason, NeverFits) else "node_names" if spec.node_names else "specs"
+
+
+def named_elsewhere(machine: Machine, specs: Iterable[JobSpec]) -> set[JobId]:
+    """Jobs that conditions of `specs` name and that the live state does not have: accounting may remember them."""
+    named = {each.job for spec in specs for each in spec.dependencies if each.job}
+    return {job for job in named if job not in machine.state.jobs and not machine.indices.arrays.of(job)}

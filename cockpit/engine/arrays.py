@@ -1,0 +1,88 @@
+"""Arrays: one job per task, with ids in a row. `123_4` names a task, `123` the array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.model.ids import JobId
+from cockpit.model.job import ArrayTask, Job
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cockpit.engine.machine import Machine
+
+
+def size(spec: JobSpec) -> int:
+    """How many jobs a spec makes."""
+    return 1 if spec.array is None else len(spec.array.indices)
+
+
+def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[JobSpec, ArrayTask | None]]:
+    """The spec of each job that `spec` makes, in order of their ids from `first` on. A task's spec names no array, and
+    its `aftercorr` the task that it waits for."""
+    if spec.array is None:
+        yield spec, None
+        return
+    alone = replace(spec, array=None)
+    indices = spec.array.indices
+    others = _corresponding(machine, spec)
+    for index in indices:
+        own = _taskwise(alone, others, index) if others else alone
+        yield own, ArrayTask(first, index, spec.array.at_once, len(indices), indices[0], indices[-1])
+
+
+def missing_tasks(machine: Machine, spec: JobSpec) -> Iterator[tuple[JobId, int]]:
+    """Tasks that an `aftercorr` of the spec waits for and that are not there: array and index, one for each array."""
+    for array, tasks in _corresponding(machine, spec).items():
+        indices = spec.array.indices if spec.array is not None else ()
+        absent = next((index for index in indices if index not in tasks), None)
+        if absent is not None:
+            yield array, absent
+
+
+def _corresponding(machine: Machine, spec: JobSpec) -> dict[JobId, dict[int, JobId]]:
+    """The tasks of the arrays that `aftercorr` names, by index."""
+    arrays = {each.job for each in spec.dependencies if each.kind is DependencyKind.AFTER_CORR}
+    jobs, tasks = machine.state.jobs, machine.indices.arrays.of
+    return {array: {_index(jobs[each]): each for each in tasks(array)} for array in sorted(arrays) if tasks(array)}
+
+
+def _taskwise(spec: JobSpec, others: Mapping[JobId, Mapping[int, JobId]], index: int) -> JobSpec:
+    def one(each: Dependency) -> Dependency:
+        own = each.kind is DependencyKind.AFTER_CORR and each.job in others
+        return Dependency(each.kind, others[each.job][index]) if own else each
+
+    return replace(spec, dependencies=tuple(map(one, spec.dependencies)))
+
+
+def task(machine: Machine, array: JobId, index: int) -> Job | None:
+    """The task of an array by its index; the array is named by its id or by that of any of its tasks."""
+    named = machine.state.jobs.get(array)
+    if named is not None and named.array is not None:
+        array = named.array.array
+    jobs = machine.state.jobs
+    return next(
+        (jobs[each] for each in machine.indices.arrays.of(array) if _index(jobs[each]) == index),
+        None,
+    )
+
+
+def addressed(machine: Machine, job: JobId, index: int | None) -> list[Job]:
+    """The jobs that `123_4` (with an index) or `123` names: a task, all tasks of an array that are left, or a job."""
+    if index is not None:
+        found = task(machine, job, index)
+        return [found] if found is not None else []
+    tasks = machine.indices.arrays.of(job)
+    if tasks:
+        return [machine.state.jobs[each] for each in tasks]
+    alone = machine.state.jobs.get(job)
+    return [alone] if alone is not None else []
+
+
+def _index(job: Job) -> int:
+    assert job.array is not None
+    return job.array.index

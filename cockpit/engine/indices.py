@@ -1,0 +1,133 @@
+"""Live jobs by what requests ask of them, kept beside the state and rebuilt from it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from cockpit.model.job import JobState
+from cockpit.model.spec import DependencyKind, PriorityWord
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobId
+    from cockpit.model.job import Job
+
+Key = TypeVar("Key", bound=Hashable)
+
+_NOBODY: Mapping[JobId, None] = MappingProxyType({})
+
+
+class Groups(Generic[Key]):
+    """Each job in at most one group."""
+
+    def __init__(self) -> None:
+        self._members: dict[Key, dict[JobId, None]] = {}
+        self._key: dict[JobId, Key] = {}
+
+    def put(self, job: JobId, key: Key | None) -> None:
+        """Into the group of that key, out of every other; None: into none."""
+        before = self._key.get(job)
+        if before == key:
+            return
+        if before is not None:
+            self._leave(job, before)
+        if key is not None:
+            self._key[job] = key
+            self._members.setdefault(key, {})[job] = None
+
+    def of(self, key: Key) -> Mapping[JobId, None]:
+        """The members of one group."""
+        return self._members.get(key, _NOBODY)
+
+    def groups(self) -> Mapping[Key, Mapping[JobId, None]]:
+        """All groups that have members."""
+        return self._members
+
+    def _leave(self, job: JobId, key: Key) -> None:
+        del self._key[job]
+        left = self._members[key]
+        del left[job]
+        if not left:
+            del self._members[key]
+
+
+class Indices:
+    """Groups of jobs that have not ended, but for `arrays`; follows each version of a job."""
+
+    def __init__(self) -> None:
+        self.named = Groups[tuple[str, str]]()
+        """By project and name."""
+        self.owned = Groups[tuple[int, str]]()
+        """By user id and name: whom a singleton waits for."""
+        self.singletons = Groups[tuple[int, str]]()
+        """Those of them that wait as singletons."""
+        self.charged = Groups[tuple[str, str, str]]()
+        """By account, user and QOS."""
+        self.urgent = Groups[tuple[str, str]]()
+        """Urgent and very urgent ones, by user and project."""
+        self.tasks = Groups["JobId"]()
+        """Tasks by array."""
+        self.arrays = Groups["JobId"]()
+        """Tasks by array, ended ones included."""
+        self._waiting: dict[JobId, dict[JobId, None]] = {}
+        self._waits_for: dict[JobId, tuple[JobId, ...]] = {}
+
+    def update(self, job: Job) -> None:
+        """Take over what this version of the job says."""
+        if job.array is not None:
+            self.arrays.put(job.id, job.array.array)
+        if job.ended:
+            self._leave_all(job.id)
+            return
+        owner = (job.submitter.uid, job.spec.name)
+        self.named.put(job.id, (job.project, job.spec.name))
+        self.owned.put(job.id, owner)
+        self.charged.put(job.id, (job.account, job.submitter.name, job.qos))
+        self.urgent.put(job.id, _urgent_key(job))
+        if job.array is not None:
+            self.tasks.put(job.id, job.array.array)
+        if job.waits_for or job.id in self._waits_for:
+            self._update_conditions(job, owner)
+
+    def forget(self, job: JobId) -> None:
+        """The job has left the state."""
+        self.arrays.put(job, None)
+        self._leave_all(job)
+
+    def waiting_for(self, job: JobId) -> Mapping[JobId, None]:
+        """Queued jobs with a condition on that job or array."""
+        return self._waiting.get(job, _NOBODY)
+
+    def comparable(self) -> Iterator[object]:
+        """For the test that they equal those built from nothing."""
+        for each in (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks, self.arrays):
+            yield {key: set(members) for key, members in each.groups().items()}
+        yield {job: set(waiting) for job, waiting in self._waiting.items()}
+
+    def _leave_all(self, job: JobId) -> None:
+        for each in (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks):
+            each.put(job, None)
+        self._await(job, None)
+
+    def _update_conditions(self, job: Job, owner: tuple[int, str]) -> None:
+        waits = job.waits_for if job.state is JobState.QUEUED else ()
+        alone = any(each.kind is DependencyKind.SINGLETON for each in waits)
+        self.singletons.put(job.id, owner if alone else None)
+        self._await(job.id, tuple(dict.fromkeys(each.job for each in waits if each.job)) if waits else None)
+
+    def _await(self, job: JobId, others: tuple[JobId, ...] | None) -> None:
+        """None: it waits for nothing; a singleton alone waits for nobody in particular."""
+        for other in self._waits_for.pop(job, ()):
+            left = self._waiting[other]
+            del left[job]
+            if not left:
+                del self._waiting[other]
+        for other in others or ():
+            self._waiting.setdefault(other, {})[job] = None
+        if others is not None:
+            self._waits_for[job] = others
+
+
+def _urgent_key(job: Job) -> tuple[str, str] | None:
+    return None if job.spec.priority is PriorityWord.NORMAL else (job.submitter.name, job.project)

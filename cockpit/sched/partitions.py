@@ -1,0 +1,90 @@
+"""Which nodes a partition has, and whom it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cockpit.model.accounts import Qos
+from cockpit.model.cluster import Cluster, Partition, PartitionState
+from cockpit.model.ids import NodeName
+from cockpit.model.job import Job
+from cockpit.model.node import Node
+from cockpit.model.reasons import PartitionRefuses, PartitionRule
+
+WHOLE_CLUSTER = ""
+"""The unnamed partition without rules, for jobs that came while the cluster had no partitions."""
+
+_STARTS_NOTHING = (PartitionState.DOWN, PartitionState.INACTIVE)
+
+
+def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]]:
+    """Per node, the names of its partitions in the cluster's order, the unnamed one first; none for nodes that people
+    log in to."""
+    named = [(each, frozenset(each.nodes)) for each in cluster.partitions]
+    return [
+        ()
+        if _for_login(cluster, node)
+        else (WHOLE_CLUSTER, *(each.name for each, names in named if _has(each, names, node)))
+        for node in nodes
+    ]
+
+
+def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """The nodes that run the partition's jobs, in the cluster's order; login nodes are in none."""
+    found = cluster.partition(partition)
+    workers = (node for node in nodes if not _for_login(cluster, node))
+    if found is None:
+        return tuple(workers)
+    names = frozenset(found.nodes)
+    return tuple(node for node in workers if _has(found, names, node))
+
+
+def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> PartitionRefuses | None:
+    """The first of the partition's own rules that the job breaks. A QOS may lift its bounds on time and nodes
+    (`PartitionTimeLimit`, `PartitionMinNodes`, `PartitionMaxNodes`)."""
+    if name == WHOLE_CLUSTER:
+        return None
+    partition = cluster.partition(name)
+    if partition is None:
+        return PartitionRefuses(name, PartitionRule.STATE, "not there")
+    if partition.state in _STARTS_NOTHING:
+        return PartitionRefuses(name, PartitionRule.STATE, partition.state)
+    return _about_owner(partition, job) or _about_size(partition, job, qos.flags if qos else ())
+
+
+def _about_owner(partition: Partition, job: Job) -> PartitionRefuses | None:
+    """Where a list of those allowed is given, that of those denied counts nothing, as in Slurm."""
+    for rule, who, allow, deny in (
+        (PartitionRule.USER, job.submitter.name, partition.allow_users, ()),
+        (PartitionRule.ACCOUNT, job.account, partition.allow_accounts, partition.deny_accounts),
+        (PartitionRule.QOS, job.qos, partition.allow_qos, partition.deny_qos),
+    ):
+        if (allow and who not in allow) or (not allow and who in deny):
+            return PartitionRefuses(partition.name, rule, ", ".join(allow), who)
+    return None
+
+
+def _about_size(partition: Partition, job: Job, flags: Iterable[str]) -> PartitionRefuses | None:
+    lifted = {flag.lower() for flag in flags}
+    spec, most, longest = job.spec, partition.max_nodes, partition.max_time_seconds
+    if longest is not None and spec.time_limit_seconds > longest and "partitiontimelimit" not in lifted:
+        return _size(partition, PartitionRule.MAX_TIME, longest, spec.time_limit_seconds)
+    if spec.nodes < partition.min_nodes and "partitionminnodes" not in lifted:
+        return _size(partition, PartitionRule.MIN_NODES, partition.min_nodes, spec.nodes)
+    if most is not None and spec.nodes > most and "partitionmaxnodes" not in lifted:
+        return _size(partition, PartitionRule.MAX_NODES, most, spec.nodes)
+    return None
+
+
+def _size(partition: Partition, rule: PartitionRule, allowed: int, asked: int) -> PartitionRefuses:
+    return PartitionRefuses(partition.name, rule, str(allowed), str(asked))
+
+
+def _for_login(cluster: Cluster, node: Node) -> bool:
+    return bool(cluster.login_pool) and node.pool == cluster.login_pool
+
+
+def _has(partition: Partition, names: frozenset[NodeName], node: Node) -> bool:
+    if not partition.pools and not names:
+        return True
+    return node.pool in partition.pools or node.name in names

@@ -1,0 +1,70 @@
+"""Advance reservations at one moment: whom their nodes are kept from, and who may go in.
+
+A job that names none starts on a reservation's nodes only if its time limit ends before the reservation begins. A job
+that names one runs only inside it: on its nodes, between its beginning and its end. Nobody's jobs run in maintenance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import Millis
+from cockpit.model.job import Job
+from cockpit.model.node import Node
+from cockpit.model.reasons import InReservation
+
+
+class Bars:
+    """The reservations that are not over at `now`."""
+
+    def __init__(self, reservations: Mapping[str, Reservation], now: Millis) -> None:
+        self.now = now
+        lasting = (each for each in reservations.values() if each.end_at > now)
+        self.lasting = tuple(sorted(lasting, key=lambda each: (each.start_at, each.name)))
+        self._all = reservations
+        self._against: dict[tuple[int, str], tuple[str, ...]] = {}
+
+    def against(self, limit_seconds: int, named: str = "") -> tuple[str, ...]:
+        """The reservations that a job of this length would run into if it started now, soonest first."""
+        if not self.lasting:
+            return ()
+        asked = (limit_seconds, named)
+        if asked not in self._against:
+            end = self.now + 1000 * limit_seconds
+            met = (each.name for each in self.lasting if each.start_at < end and each.name != named)
+            self._against[asked] = tuple(met)
+        return self._against[asked]
+
+    def refusal(self, job: Job) -> InReservation | None:
+        """Why the job cannot go into the reservation it names just now."""
+        name = job.spec.reservation
+        if not name:
+            return None
+        kept = self._all.get(name)
+        if kept is None or kept.end_at <= self.now or not _may_use(kept, job):
+            return InReservation(name)
+        if kept.start_at > self.now:
+            return InReservation(name, Millis(kept.start_at))
+        if self.now + 1000 * job.spec.time_limit_seconds > kept.end_at:
+            return InReservation(name, end_at=Millis(kept.end_at))
+        return None
+
+    def next_at(self) -> Millis | None:
+        """The first beginning or end still to come."""
+        moments = (moment for each in self.lasting for moment in (each.start_at, each.end_at))
+        return min((Millis(moment) for moment in moments if moment > self.now), default=None)
+
+
+def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) -> list[tuple[str, ...]]:
+    """Per node, the names of the reservations it is in."""
+    named = [(each.name, frozenset(each.nodes)) for each in reservations.values()]
+    return [tuple(name for name, kept in named if node.name in kept) for node in nodes]
+
+
+def _may_use(kept: Reservation, job: Job) -> bool:
+    """Where users and accounts are both given, a job must match both, as in Slurm; where neither is, nobody does."""
+    if kept.maintenance or not (kept.users or kept.accounts):
+        return False
+    of_users = not kept.users or job.submitter.name in kept.users
+    return of_users and (not kept.accounts or job.account in kept.accounts)

@@ -1,0 +1,99 @@
+"""The cluster's rules, ready to be asked: what they alone say of a job, and which limits bind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cockpit.model.accounts import NORMAL, Accounts
+from cockpit.model.cluster import Cluster, Enforce
+from cockpit.model.job import Job
+from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
+from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.sched import partitions
+from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
+from cockpit.sched.enforcement import allowed_qos, enforced
+from cockpit.sched.limits import NOBODY, Party, Standing, party
+from cockpit.sched.tres import BILLING, billed
+
+
+class Rulebook:
+    """One version of the rules, and what was found out about them."""
+
+    def __init__(self, cluster: Cluster, accounts: Accounts, version: int) -> None:
+        self.version = version
+        self.cluster = cluster
+        self.accounts = accounts
+        self.enforced = enforced(cluster.enforce)
+        self.safe = Enforce.SAFE in self.enforced
+        self._parties: dict[tuple[str, str, str, str], Party] = {}
+
+    def party(self, job: Job, partition: str) -> Party:
+        """Whose limits bind the job there."""
+        if Enforce.LIMITS not in self.enforced:
+            return NOBODY
+        asked_of = (job.account, job.submitter.name, job.qos, partition)
+        if asked_of not in self._parties:
+            self._parties[asked_of] = self._party(*asked_of)
+        return self._parties[asked_of]
+
+    def refusal(self, job: Job, partition: str) -> Reason | None:
+        """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
+        limits on each job by itself."""
+        qos = self.accounts.qos.get(job.qos)
+        return (
+            partitions.refusal(self.cluster, partition, job, qos)
+            or self._no_right(job, partition)
+            or self._too_much(job, self.party(job, partition), partition)
+        )
+
+    def amounts(self, specs: Iterable[NodeSpec], nodes: int, partition: str) -> list[Amounts]:
+        """What each alternative asks for, with what it is billed."""
+        return [self.billed(asked(spec, nodes), partition) for spec in specs]
+
+    def billed(self, amounts: Amounts, partition: str) -> Amounts:
+        """With what they are billed per second."""
+        tres = {name: amount / ONE for name, amount in amounts.items()}
+        return amounts | {BILLING: thousandths(billed(tres, self.cluster, partition))}
+
+    def _party(self, account: str, user: str, qos: str, partition: str) -> Party:
+        association = self.accounts.of(account, user, partition)
+        if association is None:
+            return NOBODY
+        where = self.cluster.partition(partition)
+        own = self.accounts.qos.get(where.qos) if where is not None and where.qos else None
+        return party(self.accounts, association, self.accounts.qos.get(qos), partition, own)
+
+    def _no_right(self, job: Job, partition: str) -> Reason | None:
+        if Enforce.ASSOCIATIONS not in self.enforced:
+            return None
+        association = self.accounts.of(job.account, job.submitter.name, partition)
+        if association is None:
+            return NoAssociation(job.submitter.name, job.account)
+        allowed = allowed_qos(self.accounts, association)
+        if Enforce.QOS in self.enforced and (job.qos or NORMAL) not in allowed:
+            return QosRefused(job.qos, allowed)
+        return None
+
+    def _too_much(self, job: Job, bound: Party, partition: str) -> LimitReached | None:
+        """The first bound that each of the job's alternatives breaks, as the first alternative breaks it."""
+        if not bound.standing:
+            return None
+        broken = [
+            next((told for each in bound.standing if (told := _broken(each, job.spec, bound.factor, amounts))), None)
+            for amounts in self.amounts(job.spec.specs, job.spec.nodes, partition)
+        ]
+        return None if None in broken else broken[0]
+
+
+def _broken(bound: Standing, job: JobSpec, factor: float, amounts: Amounts) -> LimitReached | None:
+    """`factor`: what a second counts."""
+    if not bound.resource:
+        wanted = round(ONE * job.time_limit_seconds * factor)
+    else:
+        wanted = amounts.get(bound.resource, 0)
+        if bound.limit == "MaxTRESPerNode":
+            wanted //= job.nodes
+    within = wanted >= bound.allowed if bound.limit == "MinTRESPerJob" else wanted <= bound.allowed
+    if within:
+        return None
+    return LimitReached(bound.holder, bound.limit, bound.resource, bound.allowed / ONE, 0, wanted / ONE)

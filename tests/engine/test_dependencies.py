@@ -1,0 +1,230 @@
+"""Conditions on other jobs: each kind, on jobs and arrays, before and after they have ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine import decide
+from cockpit.engine.admission import named_elsewhere
+from cockpit.engine.submit import edit, submit
+from cockpit.model.events import DependencyFailed, DependencyMet
+from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
+from cockpit.model.refusal import Refusal
+from cockpit.model.spec import Array, Dependency, DependencyKind
+from tests.builders import ANN, BOB, HOUR, a_node, a_spec
+from tests.engine.driver import EngineDriver
+
+OK, ANY, NOT_OK, CORR, ALONE = DependencyKind
+SINGLETON = Dependency(ALONE)
+
+
+@pytest.fixture
+def engine() -> EngineDriver:
+    return EngineDriver(a_node("n1", cpus=8))
+
+
+def after(kind: DependencyKind, *jobs: JobId) -> dict[str, object]:
+    return {"dependencies": tuple(Dependency(kind, job) for job in jobs)}
+
+
+def waits(engine: EngineDriver, job: JobId) -> bool | None:
+    """None: for ever."""
+    found = engine.job(job)
+    return None if found.never is not None else bool(found.waits_for)
+
+
+@pytest.mark.req("SC-10", "JT-25")
+@pytest.mark.parametrize(
+    ("kind", "code", "waiting"),
+    [
+        (OK, 0, False),
+        (OK, 1, None),
+        (ANY, 0, False),
+        (ANY, 1, False),
+        (NOT_OK, 0, None),
+        (NOT_OK, 1, False),
+        (CORR, 0, False),
+        (CORR, 1, None),
+    ],
+)
+@pytest.mark.parametrize("ended_before", [False, True])
+def test_each_kind_on_a_job(
+    engine: EngineDriver, kind: DependencyKind, code: int, waiting: bool | None, ended_before: bool
+) -> None:
+    (first,) = engine.run(a_spec("first"))
+    if ended_before:
+        engine.ended(first, code=code)
+    (second,) = engine.submit(a_spec("second", **after(kind, first)))
+    if not ended_before:
+        assert waits(engine, second)
+        engine.ended(first, code=code)
+    assert waits(engine, second) is waiting
+    assert (engine.job(second).accrues_from is not None) is (waiting is False)
+    assert engine.job(second).never == (first if waiting is None else None)
+
+
+@pytest.mark.req("SC-10")
+def test_all_conditions_must_come_true(engine: EngineDriver) -> None:
+    first, second = engine.run(a_spec("first"), a_spec("second"))
+    (third,) = engine.submit(a_spec("third", **after(OK, first, second)))
+    engine.ended(first, code=0)
+    assert engine.job(third).waits_for == (Dependency(OK, second),)
+    engine.ended(second, code=0)
+    assert not waits(engine, third)
+
+
+@pytest.mark.req("SC-10")
+def test_a_chain_goes_on_through_a_cancelled_job(engine: EngineDriver) -> None:
+    (first,) = engine.submit(a_spec("first", hold=True))
+    (second,) = engine.submit(a_spec("second", **after(ANY, first)))
+    (third,) = engine.submit(a_spec("third", **after(OK, first)))
+    engine.act(decide.cancel(engine.job(first), engine.now, None))
+    assert (waits(engine, second), waits(engine, third)) == (False, None)
+
+
+@pytest.mark.req("SC-10")
+@pytest.mark.parametrize(
+    ("kind", "codes", "waiting"),
+    [
+        (OK, (0, 0, 0), [True, True, False]),
+        (OK, (0, 1, 0), [True, None, None]),
+        (ANY, (1, 0, 1), [True, True, False]),
+        (NOT_OK, (1, 0, 0), [True, True, False]),
+        (NOT_OK, (0, 0, 0), [True, True, None]),
+    ],
+)
+def test_a_condition_on_an_array_is_one_on_all_its_tasks(
+    engine: EngineDriver, kind: DependencyKind, codes: tuple[int, ...], waiting: list[bool | None]
+) -> None:
+    tasks = engine.run(a_spec("sweep", array=Array((0, 1, 2))))
+    (other,) = engine.submit(a_spec("other", **after(kind, tasks[0])))
+    seen = []
+    for job, code in zip(tasks, codes, strict=True):
+        engine.ended(job, code=code)
+        engine.pass_time(HOUR)  # what has ended leaves the live state
+        seen.append(waits(engine, other))
+    assert seen == waiting
+    assert engine.machine.state.failed_tasks == {}
+
+
+@pytest.mark.req("SC-10")
+def test_tasks_that_are_gone_still_count(engine: EngineDriver) -> None:
+    tasks = engine.run(a_spec("sweep", array=Array((0, 1))))
+    engine.ended(tasks[0], code=1)
+    engine.pass_time(HOUR)
+    late, later = engine.submit(a_spec("late", **after(OK, tasks[0])), a_spec("later", **after(NOT_OK, tasks[0])))
+    assert (waits(engine, late), waits(engine, later)) == (None, True)
+    engine.ended(tasks[1], code=0)
+    assert waits(engine, later) is False
+
+
+@pytest.mark.req("SC-10")
+def test_aftercorr_pairs_the_tasks_of_two_arrays(engine: EngineDriver) -> None:
+    first = engine.run(a_spec("first", array=Array((0, 5))))
+    second = engine.submit(a_spec("second", array=Array((0, 5)), **after(CORR, first[0])))
+    engine.ended(first[1], code=0)
+    assert [waits(engine, job) for job in second] == [True, False]
+    engine.ended(first[0], code=1)
+    assert [waits(engine, job) for job in second] == [None, False]
+    missing = submit(engine.machine, [a_spec("third", array=Array((0, 6)), **after(CORR, first[0]))], ANN)
+    assert isinstance(missing, Refusal)
+    assert "has no task 6" in missing.message
+
+
+@pytest.mark.req("SC-10")
+def test_a_singleton_waits_for_its_namesakes_in_turn(engine: EngineDriver) -> None:
+    (first,) = engine.run(a_spec("nightly"))
+    second, third = engine.submit(*[a_spec("nightly", dependencies=(SINGLETON,))] * 2)
+    (bobs,) = engine.submit(a_spec("nightly", dependencies=(SINGLETON,)), by=BOB)
+    assert [waits(engine, job) for job in (second, third, bobs)] == [True, True, False]
+    engine.ended(first, code=1)
+    assert [waits(engine, job) for job in (second, third)] == [False, True]
+    engine.act(decide.cancel(engine.job(second), engine.now, None))
+    assert waits(engine, third) is False
+
+
+@pytest.mark.req("SC-10")
+def test_the_tasks_of_a_singleton_array_run_one_by_one(engine: EngineDriver) -> None:
+    tasks = engine.submit(a_spec("sweep", array=Array((0, 1, 2)), dependencies=(SINGLETON,)))
+    assert [waits(engine, job) for job in tasks] == [False, True, True]
+    engine.act(decide.cancel(engine.job(tasks[0]), engine.now, None))
+    assert [waits(engine, job) for job in tasks[1:]] == [False, True]
+
+
+@pytest.mark.req("SC-10")
+def test_a_new_name_lets_a_singleton_go(engine: EngineDriver) -> None:
+    (first,) = engine.submit(a_spec("nightly", hold=True))
+    (second,) = engine.submit(a_spec("nightly", dependencies=(SINGLETON,)))
+    (third,) = engine.submit(a_spec("third", **after(OK, first)))
+    engine.act(edit(engine.machine, engine.job(first), a_spec("other")))
+    assert waits(engine, second) is False
+    assert waits(engine, third)
+
+
+@pytest.mark.req("SC-10")
+def test_everything_that_ends_at_once_counts_at_once(engine: EngineDriver) -> None:
+    tasks = engine.submit(a_spec("sweep", array=Array((0, 1)), hold=True))
+    (other,) = engine.submit(a_spec("other", **after(ANY, tasks[0])))
+    engine.act([body for job in tasks for body in decide.cancel(engine.job(job), engine.now, None)])
+    assert waits(engine, other) is False
+    assert sum(isinstance(record.body, DependencyMet) for record in engine.journal) == 1
+
+
+@pytest.mark.req("SC-10")
+def test_what_is_stopped_itself_is_told_nothing(engine: EngineDriver) -> None:
+    (first,) = engine.submit(a_spec("first", hold=True))
+    engine.submit(a_spec("second", **after(OK, first)))
+    engine.act(decide.cancel_all(engine.machine, engine.now))
+    assert not any(isinstance(record.body, DependencyFailed) for record in engine.journal)
+
+
+@pytest.mark.req("SC-10", "JT-25")
+def test_unknown_jobs_and_those_of_others_are_refused(engine: EngineDriver) -> None:
+    (bobs,) = engine.submit(a_spec("bobs"), by=BOB)
+    for job in (JobId(99), bobs):
+        refused = submit(engine.machine, [a_spec("mine", **after(OK, job))], ANN)
+        assert isinstance(refused, Refusal)
+        assert refused.message.startswith(f"dependencies: there is no job {job}")
+    assert not isinstance(submit(engine.machine, [a_spec("mine", **after(OK, bobs))], ANN, admin=True), Refusal)
+
+
+@pytest.mark.req("SC-10")
+def test_what_accounting_remembers_counts(engine: EngineDriver) -> None:
+    (first,) = engine.run(a_spec("first"))
+    engine.ended(first, code=3)
+    gone = engine.job(first)
+    engine.pass_time(HOUR)
+    spec = a_spec("second", **after(OK, first))
+    assert named_elsewhere(engine.machine, [spec]) == {first}
+    assert isinstance(submit(engine.machine, [spec], ANN), Refusal)
+    engine.act(submit(engine.machine, [spec], ANN, remembered=[gone]))
+    (second,) = engine.machine.queue
+    assert waits(engine, second) is None
+
+
+@pytest.mark.req("SC-10", "JT-42")
+def test_an_edit_settles_new_conditions_and_leaves_met_ones_alone(engine: EngineDriver) -> None:
+    first, second = engine.run(a_spec("first"), a_spec("second"))
+    (third,) = engine.submit(a_spec("third", **after(OK, first, second)))
+    engine.ended(first, code=0)
+    engine.act(edit(engine.machine, engine.job(third), a_spec("third", cpus=2, **after(OK, first, second))))
+    assert engine.job(third).waits_for == (Dependency(OK, second),)
+    engine.act(edit(engine.machine, engine.job(third), a_spec("third", **after(OK, first))))
+    assert waits(engine, third) is False
+    engine.act(edit(engine.machine, engine.job(third), a_spec("third", **after(NOT_OK, first))))
+    assert waits(engine, third) is None
+    engine.act(edit(engine.machine, engine.job(third), a_spec("third")))
+    assert waits(engine, third) is False
+    assert engine.job(third).state is JobState.QUEUED
+
+
+@pytest.mark.req("SC-10", "JT-42")
+def test_jobs_that_would_wait_for_each_other_are_refused(engine: EngineDriver) -> None:
+    (first,) = engine.submit(a_spec("first", hold=True))
+    (second,) = engine.submit(a_spec("second", **after(OK, first)))
+    (third,) = engine.submit(a_spec("third", **after(OK, second)))
+    for other in (first, third):
+        refused = edit(engine.machine, engine.job(first), a_spec("first", **after(OK, other)))
+        assert isinstance(refused, Refusal)
+        assert "neither would ever start" in refused.message
