@@ -6,7 +6,20 @@ from typing import Any
 
 SPEC = {"name": "forged", "command": "true", "output": "/tmp/forged"}
 
-READING = ("status", "overview", "jobs", "subscribe", "job", "nodes", "holds", "events", "wait", "logs")
+READING = (
+    "status",
+    "overview",
+    "jobs",
+    "subscribe",
+    "job",
+    "nodes",
+    "holds",
+    "events",
+    "wait",
+    "logs",
+    "rules",
+    "accounts",
+)
 """Operations that change nothing; every other one must leave an event."""
 
 _OF_JOB = ("job", "hold", "release", "delete", "end_hold")
@@ -31,6 +44,9 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "cancel": {"job": job, "grace_seconds": 0},
         "extend_hold": {"job": job, "seconds": 60},
         "shell": {"job": job, "command": ["true"]},
+        "rules": {},
+        "accounts": {},
+        "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
         "stop": {},
     }[operation]
 

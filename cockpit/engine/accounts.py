@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
 
 NAMED_JOBS = 10
+_BEGINNING = Accounts().associations
 
 
 class No(Exception):
@@ -169,6 +170,8 @@ def _(wanted: change.ModifyUser, draft: Draft) -> None:
 @_draft.register(change.RemoveUser)
 def _(wanted: change.RemoveUser, draft: Draft) -> None:
     gone = draft.users(wanted.user, wanted.account, wanted.partition)
+    if any(each.key in _BEGINNING for each in gone):
+        raise No(RefusalKind.CONFLICT, "The user root is always in the account root.")
     _refuse_jobs(draft, gone)
     for each in gone:
         del draft.associations[each.key]

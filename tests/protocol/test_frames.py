@@ -13,9 +13,10 @@ import pytest
 
 from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
+from cockpit.model.cluster import Cluster
 from cockpit.model.events import EventRecord
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview
 from cockpit.protocol import messages
 from cockpit.protocol.frames import (
     MAJOR,
@@ -51,6 +52,8 @@ ANSWERS: dict[str, Any] = {
     "job": JobDetail,
     "nodes": list[NodeRow],
     "holds": list[HoldRow],
+    "rules": Cluster,
+    "accounts": AccountsShown,
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,
