@@ -34,6 +34,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "overview": {},
         "jobs": {"ended": True},
         "subscribe": {"first": 10},
+        "priorities": {"weights": {"age": 1000, "tres": {"cpu": 2.0}}},
         "nodes": {},
         "holds": {},
         "events": {"job": job},

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Cluster
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
 
 
 class ShellSession(Protocol):
@@ -96,6 +97,9 @@ class Backend(Protocol):
 
     async def change_accounts(self, change: AccountChange) -> None:
         """At once; refused with one line per error."""
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        """The queue in its order; with `weights` as it would be, beside the order that it has."""
         ...
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:

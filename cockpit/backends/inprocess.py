@@ -12,10 +12,11 @@ from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsPage, rows_of
+from cockpit.protocol.pages import JobsPage, rows_of, whole_list
 from cockpit.runtime import acting, reading
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
+from cockpit.runtime.priorities import priorities
 from cockpit.runtime.shells import open_shell
 
 if TYPE_CHECKING:
@@ -28,8 +29,18 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Cluster
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import (
+        AccountsShown,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        JobRow,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.feed import Subscription
     from cockpit.runtime.host import Host
@@ -73,6 +84,10 @@ class InProcessBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         await acting.change_accounts(self._engine, self._asked, messages.ChangeAccountsArgs(change))
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
+        return whole_list([page async for page in pages])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))

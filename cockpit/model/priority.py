@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
+from cockpit.model.cluster import Weights
 from cockpit.model.ids import JobId
 
 
@@ -48,3 +50,25 @@ class Breakdown(msgspec.Struct, frozen=True):
     nice: int = 0
     direct: bool = False
     """An administrator set it."""
+
+
+Weight = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+"""What slurm.conf takes for a PriorityWeight."""
+
+
+class WeightChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Other weights than the cluster's, to try out. None, or a resource that is left out: as they are."""
+
+    age: Weight | None = None
+    assoc: Weight | None = None
+    fairshare: Weight | None = None
+    job_size: Weight | None = None
+    partition: Weight | None = None
+    qos: Weight | None = None
+    tres: dict[str, Annotated[float, msgspec.Meta(ge=0, lt=1 << 32)]] = {}
+
+    def on(self, weights: Weights) -> Weights:
+        """The cluster's weights with these in their place."""
+        named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "tres"}
+        given = {name: weight for name, weight in named.items() if weight is not None}
+        return msgspec.structs.replace(weights, **given, tres=weights.tres | self.tres)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.model.accounts import Association, Qos
+from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import EndCause, Job, JobState
+from cockpit.model.job import ArrayTask, EndCause, Job, JobState
 from cockpit.model.node import Node
+from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Explanation, Reason
 
 
@@ -95,6 +97,37 @@ class HoldRow(msgspec.Struct, frozen=True):
     keeps_card_milli: int
 
 
+class PriorityRow(msgspec.Struct, frozen=True):
+    """A queued job in one of its partitions, where it stands in the order that the cluster goes by."""
+
+    job: JobId
+    """0: a job that the asker may not see, of which only the place is told."""
+    name: str
+    user: str
+    account: str
+    qos: str
+    partition: str
+    position: int | None
+    """From 1: behind so many other jobs, less one. None: held, and not considered."""
+    breakdown: Breakdown | None
+    """None for a job that the asker may not see."""
+    position_before: int | None = None
+    """With the cluster's own weights, where others are tried out."""
+    total_before: int | None = None
+    """None on a cluster without priorities too."""
+    task: ArrayTask | None = None
+
+
+class Priorities(msgspec.Struct, frozen=True):
+    """The queue in its order, and what makes the order."""
+
+    kind: PriorityKind
+    weights: Weights
+    """Those that the rows are counted by: the cluster's, or others that are tried out."""
+    rows: tuple[PriorityRow, ...]
+    """The first considered first, held jobs last."""
+
+
 class JobDetail(msgspec.Struct, frozen=True):
     """Everything about one job."""
 
@@ -104,6 +137,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     events: tuple[EventRecord, ...]
     log_tail: str = ""
     """Last lines of the failed replica's stderr (else stdout), undecoded bytes replaced."""
+    priority: tuple[Breakdown, ...] = ()
+    """While it is queued: one for each of its partitions, the best first."""
 
 
 class Overview(msgspec.Struct, frozen=True):

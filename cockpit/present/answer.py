@@ -18,6 +18,7 @@ from cockpit.present.columns import Context
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
+from cockpit.present.priority import in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
@@ -50,6 +51,7 @@ def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     yield from verdict(row, detail, around)
     match row.state:
         case JobState.QUEUED:
+            yield from _priority(detail, around)
             yield _asks(row)
             yield _waits(row, around.context)
             yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
@@ -124,6 +126,12 @@ def _other(job: JobId, around: Around) -> str:
     if row.card_milli:
         held = f"{units.cards(row.card_milli)} {'card' if row.card_milli <= 1000 else 'cards'}"
     return f"{job} ({safe(row.user)}, {held})"
+
+
+def _priority(detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    best = next(iter(detail.priority), None) if detail is not None else None
+    if best is not None and says_something(best):
+        yield in_a_line(best, around.columns)
 
 
 def _asks(row: JobRow) -> Line:

@@ -15,7 +15,9 @@ from cockpit.present.events import event_sentence, exit_sentence
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
+from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
+from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 
@@ -27,6 +29,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
     """Harmless lines."""
     sections = (
         head(detail, context),
+        priority(detail),
         facts(detail, context),
         replicas(detail, context),
         kept(detail, context),
@@ -53,6 +56,11 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
         yield f"Place {detail.explanation.position} in the queue" + _ahead(detail) + "."
         if detail.explanation.reserved_at is not None:
             yield f"Starts by {clock(detail.explanation.reserved_at, context.now, context.zone)} at the latest."
+
+
+def priority(detail: JobDetail) -> Iterator[str]:
+    """What makes its place in the queue: a bar for each factor."""
+    yield from map(plain, priority_lines(detail))
 
 
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from cockpit.model.accountchange import AccountChange
+from cockpit.model.priority import WeightChanges
 from cockpit.model.spec import JobSpec
 
 LONGEST_WAIT_SECONDS = 1e9
@@ -19,6 +20,11 @@ class NoArgs(msgspec.Struct, frozen=True):
 class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: bool = False
     """Also the jobs that accounting alone remembers."""
+
+
+class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    weights: WeightChanges | None = None
+    """Others to try out: the order that they would give, beside the present one."""
 
 
 class JobArgs(msgspec.Struct, frozen=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.model.reasons import Reason
-from cockpit.model.view import JobRow
+from cockpit.model.view import JobRow, Priorities
 from cockpit.protocol.frames import MAX_FRAME
 
 if TYPE_CHECKING:
@@ -121,6 +122,12 @@ def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
         piece.append(msgspec.Raw(encoded))
         size += len(encoded)
     yield piece
+
+
+def whole_list(pages: Iterable[Priorities]) -> Priorities:
+    """The rows of all pages in one list. There is at least one page."""
+    received = list(pages)
+    return replace(received[0], rows=tuple(row for page in received for row in page.rows))
 
 
 def changed_columns(before: JobRow, after: JobRow) -> dict[int, Any]:

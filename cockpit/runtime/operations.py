@@ -9,6 +9,7 @@ import msgspec
 from cockpit.model import asking
 from cockpit.protocol import messages
 from cockpit.runtime import acting, reading
+from cockpit.runtime.priorities import priorities
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -23,6 +24,7 @@ OPERATIONS: dict[str, Operation] = {
     "job": (messages.JobArgs, reading.job),
     "nodes": (messages.NoArgs, reading.nodes),
     "holds": (messages.NoArgs, reading.holds),
+    "priorities": (messages.PrioritiesArgs, priorities),
     "events": (messages.EventsArgs, reading.list_events),
     "wait": (messages.WaitArgs, reading.wait),
     "logs": (asking.LogRequest, reading.logs),

@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.engine.access import Actor, may_see, shown_explanation
 from cockpit.engine.accountviews import accounts_shown
+from cockpit.engine.ranking import breakdowns
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
 from cockpit.errors import RequestRefused
 from cockpit.model import asking
@@ -38,6 +39,7 @@ DETAIL_EVENTS = 200
 
 async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> EngineStatus:
     """What runs here."""
+    jobs = engine.host.machine.state.jobs.values()
     return EngineStatus(
         running=True,
         pid=os.getpid(),
@@ -47,7 +49,7 @@ async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Engine
         protocol=f"{MAJOR}.{MINOR}",
         system=engine.system,
         started_at=engine.started_at,
-        jobs=sum(may_see(asked.actor, job) for job in engine.host.machine.state.jobs.values()),
+        jobs=sum(may_see(asked.actor, job) for job in jobs) if not asked.actor.admin else len(jobs),
         containers=engine.containers,
         trouble=(*engine.host.trouble, *engine.troubles),
         asker=asked.actor.name,
@@ -61,7 +63,7 @@ async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> O
         seen = (job for job in machine.state.jobs.values() if may_see(asked.actor, job))
         return overview(machine, engine.cluster, seen)
     if engine.glance is None or engine.glance[0] != machine.state.seq:
-        engine.glance = machine.state.seq, overview(machine, engine.cluster, machine.state.jobs.values())
+        engine.glance = machine.state.seq, overview(machine, engine.cluster)
     return engine.glance[1]
 
 
@@ -108,6 +110,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         explanation=explanation,
         events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
         log_tail=_tail(engine, found),
+        priority=breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else (),
     )
 
 

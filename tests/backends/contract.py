@@ -20,6 +20,7 @@ from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
+from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
 from cockpit.present.events import event_kind
@@ -125,6 +126,13 @@ class BackendContract:
         assert (await backend.logs(LogRequest(job=job))).data == b""
         await backend.cancel(job)
         assert (await backend.logs(LogRequest(job=job, wait=True))).ended
+
+    async def test_the_queue_is_listed_in_its_order_whatever_weights_are_tried(self, backend: Backend) -> None:
+        first, second = await backend.submit([held("ranked"), held("ranked")])
+        for weights in (None, WeightChanges(age=1000)):
+            rows = [row for row in (await backend.priorities(weights)).rows if row.job in {first, second}]
+            assert [(row.job, row.position) for row in rows] == [(first, None), (second, None)]
+            assert all(row.breakdown is not None and row.breakdown.total == 0 for row in rows)
 
     async def test_events_come_oldest_first_and_can_be_gone_on_from(self, backend: Backend) -> None:
         (job,) = await backend.submit([held("told")])

@@ -8,13 +8,14 @@ from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
-from cockpit.model.cluster import Cluster
+from cockpit.model.cluster import Cluster, PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
+from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 
 
 class MemoryBackend:
@@ -30,6 +31,8 @@ class MemoryBackend:
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
         self.log = b""
+        self.order = Priorities(PriorityKind.BASIC, Weights(), ())
+        self.tried: Priorities | None = None
         self.deltas: list[JobsDelta] = []
         self.glance: Overview | None = None
         self.session: ShellSession | None = None
@@ -67,6 +70,10 @@ class MemoryBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._act("change_accounts", change)
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        self.asked.append(("priorities", weights))
+        return self.tried if weights is not None and self.tried is not None else self.order
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         self.asked.append(("events", job, after, limit))

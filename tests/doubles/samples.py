@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord, JobEnded, JobPlaced, JobSubmitted, ReplicaEnded, ReplicaStarted
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, EndCause, ExitStatus, Job, JobState, Replica, Submitter
+from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState
+from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.reasons import Explanation, Held, NodeShortfall, NotEnoughFree, Resource
 from cockpit.model.spec import Algorithm, JobSpec, NodeSpec, Volume
-from cockpit.model.view import HoldRow, JobDetail, JobRow, NodeRow, Overview, SliceUse
+from cockpit.model.view import HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities, PriorityRow, SliceUse
 from tests.doubles.memory_backend import MemoryBackend
 
 MINUTE = 60_000
@@ -191,7 +193,48 @@ def detail() -> JobDetail:
 def waiting_detail() -> JobDetail:
     waiting = job(4720, state=JobState.QUEUED, attempt=None, ended_at=None, held_until=None, end_cause=None, exit=None)
     reserved = Explanation(JobId(4720), WAITS, 3, (JobId(4722), JobId(4718)), reserved_at=Millis(NOW + 100 * MINUTE))
-    return JobDetail(row=queued_row(4720, name="vit-sweep"), job=waiting, explanation=reserved, events=())
+    return JobDetail(
+        row=queued_row(4720, name="vit-sweep"),
+        job=waiting,
+        explanation=reserved,
+        events=(),
+        priority=(breakdown(4720),),
+    )
+
+
+def breakdown(number: int, **changes: object) -> Breakdown:
+    """17 450 of age, fair share, size, partition and QOS."""
+    parts = (
+        Part(FactorName.AGE, 0.312, 10_000, 3120.0),
+        Part(FactorName.FAIRSHARE, 0.59, 20_000, 11_800.0),
+        Part(FactorName.JOB_SIZE, 0.065, 2000, 130.0),
+        Part(FactorName.PARTITION, 0.5, 3000, 1500.0),
+        Part(FactorName.QOS, 0.2, 5000, 1000.0),
+    )
+    counted = Breakdown(JobId(number), "gpu", 17_450, parts, nice=100)
+    return msgspec.structs.replace(counted, **changes)
+
+
+def priority_row(number: int, position: int | None, **changes: object) -> PriorityRow:
+    row = PriorityRow(JobId(number), f"job-{number}", "ann", "nlp", "normal", "gpu", position, breakdown(number))
+    return msgspec.structs.replace(row, **changes)
+
+
+WEIGHTS = Weights(age=10_000, fairshare=20_000, job_size=2000, partition=3000, qos=5000)
+
+
+def priorities() -> Priorities:
+    """Four jobs: one that the asker may not see, one that an administrator set, one that is held."""
+    hidden = PriorityRow(JobId(0), "-", "-", "-", "-", "gpu", 2, None)
+    direct = breakdown(4718, total=9000, parts=(), nice=0, direct=True)
+    held = breakdown(4722, total=0, parts=(), nice=0)
+    rows = (
+        priority_row(4720, 1, name="vit-sweep"),
+        hidden,
+        priority_row(4718, 3, user="erin", breakdown=direct, task=ArrayTask(JobId(4716), 2)),
+        priority_row(4722, None, name="前処理", breakdown=held),
+    )
+    return Priorities(PriorityKind.MULTIFACTOR, WEIGHTS, rows)
 
 
 def overview() -> Overview:
@@ -207,4 +250,5 @@ def small_cluster() -> MemoryBackend:
     backend.hold_rows = [hold_row()]
     backend.event_records = some_events()
     backend.glance = overview()
+    backend.order = priorities()
     return backend

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "my_print_defaults", "slurmdbd", "slurmctld", "scontrol", "sacctmgr")
+PROGRAMS = (
+    "munged",
+    "mariadbd",
+    "mariadb-install-db",
+    "my_print_defaults",
+    "slurmdbd",
+    "slurmctld",
+    "scontrol",
+    "sacctmgr",
+)
 PATIENCE_SECONDS = 60
 
 

@@ -106,6 +106,7 @@ class Desk:
         self.read_jobs: Callable[[str, str, str], list[JobSpec]] = self._read_jobs
         self.played: list[tuple[Script, Path]] = []
         self.unmet = ""
+        self.saved: dict[str, dict[str, str]] = {}
         self.clock = [NOW]
         self.site = SiteDouble()
         self.used: list[str] = []
@@ -128,6 +129,7 @@ class Desk:
             site=self._site,
             use_cluster=self._use,
             play=self._play,
+            saved=lambda _: lambda table: self.saved.get(table, {}),
         )
         code = run(argv, services, streams)
         return Done(code, out.getvalue(), err.getvalue().decode())

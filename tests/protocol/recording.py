@@ -12,10 +12,11 @@ from typing import Any
 from cockpit.engine.views import job_row
 from cockpit.model import asking, events, view
 from cockpit.model.accounts import Association, Qos
-from cockpit.model.cluster import Cluster, Partition
+from cockpit.model.cluster import Cluster, Partition, PriorityKind, Weights
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import Attempt, EndCause, ExitStatus, Job, JobState, Replica
+from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica
 from cockpit.model.node import Allocation, CardSlice
+from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.reasons import Explanation, NotEnoughFree, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol import messages
@@ -109,6 +110,25 @@ _DETAIL = view.JobDetail(
     events=(_RECORD,),
     log_tail="last line",
 )
+_PRIORITIES = view.Priorities(
+    kind=PriorityKind.MULTIFACTOR,
+    weights=Weights(age=1000, tres={"cpu": 2.0}),
+    rows=(
+        view.PriorityRow(
+            job=JobId(13),
+            name="waits",
+            user="ann",
+            account="nlp",
+            qos="normal",
+            partition="gpu",
+            position=1,
+            breakdown=Breakdown(JobId(13), "gpu", 400, (Part(FactorName.AGE, 0.5, 1000, 500.0),), nice=100),
+            position_before=2,
+            total_before=7,
+            task=ArrayTask(JobId(13), 4),
+        ),
+    ),
+)
 
 ANSWERS: dict[str, Any] = {
     "status": _STATUS,
@@ -119,6 +139,7 @@ ANSWERS: dict[str, Any] = {
     "subscribe-change": JobsChange(9, page_of([]), ((12, 9, {4: "stopped", 9: None}),), (13,)),
     "subscribe-resync": JobsChange(9, page_of([]), resync=True),
     "job": _DETAIL,
+    "priorities": _PRIORITIES,
     "nodes": [_NODE],
     "holds": [_HOLD],
     "events": next(iter(pieces([_RECORD]))),
@@ -136,7 +157,7 @@ ANSWERS: dict[str, Any] = {
 }
 """What each operation answers, by its name; what follows a dash is one of several messages."""
 
-STREAMED = ("jobs", "subscribe", "events")
+STREAMED = ("jobs", "subscribe", "priorities", "events")
 
 
 def frames() -> dict[str, bytes]:

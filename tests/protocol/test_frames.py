@@ -16,7 +16,7 @@ from cockpit.model import asking
 from cockpit.model.cluster import Cluster
 from cockpit.model.events import EventRecord
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.frames import (
     MAJOR,
@@ -50,6 +50,7 @@ ANSWERS: dict[str, Any] = {
     "jobs": JobsPage,
     "subscribe": Update,
     "job": JobDetail,
+    "priorities": Priorities,
     "nodes": list[NodeRow],
     "holds": list[HoldRow],
     "rules": Cluster,

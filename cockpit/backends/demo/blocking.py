@@ -21,8 +21,18 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import (
+        AccountsShown,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        JobRow,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
 
 T = TypeVar("T")
 
@@ -73,6 +83,9 @@ class BlockingDemo:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._run(self._backend.change_accounts(change))
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        return self._run(self._backend.priorities(weights))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))

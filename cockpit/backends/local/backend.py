@@ -14,9 +14,9 @@ from cockpit.model.cluster import Cluster
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
-from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, with_changes
+from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
     from cockpit.backends.local.channel import Channel
     from cockpit.model.accountchange import AccountChange
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
@@ -68,6 +69,10 @@ class LocalBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))
+        return whole_list(msgspec.msgpack.decode(page, type=Priorities) for page in pages)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))

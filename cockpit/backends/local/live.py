@@ -24,9 +24,9 @@ from cockpit.model.cluster import Cluster
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsPage, Update, rows_of
+from cockpit.protocol.pages import JobsPage, Update, rows_of, whole_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Connection, ShellSession
     from cockpit.backends.local.keeping import Dialler
     from cockpit.model.accountchange import AccountChange
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ _NOTHING = messages.NoArgs()
 _DONE = type(None)
 _decode_update = msgspec.msgpack.Decoder(Update).decode
 _decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
+_decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
 _decode_page = msgspec.msgpack.Decoder(JobsPage).decode
 
 
@@ -113,6 +115,11 @@ class LiveBackend:
             async for encoded in wire.stream("events", messages.EventsArgs(job, after, limit)):
                 records += _decode_events(encoded)
         return records
+
+    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
+            pages = wire.stream("priorities", messages.PrioritiesArgs(weights))
+            return whole_list([_decode_priorities(encoded) async for encoded in pages])
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()

@@ -1,0 +1,113 @@
+"""`cockpit priority`: the queue in the order in which jobs are considered, and what makes it so."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import Form, add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.headless.verbs.jobs import asker
+from cockpit.model.cluster import PriorityKind
+from cockpit.model.priority import WeightChanges
+from cockpit.present.priority import IN_ORDER, weights_line
+from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobRef
+    from cockpit.model.view import PriorityRow
+
+WEIGHTS = {
+    "age": "age",
+    "assoc": "assoc",
+    "fairshare": "fairshare",
+    "jobsize": "job_size",
+    "partition": "partition",
+    "qos": "qos",
+}
+"""What a person writes, and the field it is."""
+RESOURCE = "tres/"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("jobs", type=reference, nargs="*", metavar="ID", help="only these jobs")
+    parser.add_argument(
+        "--weights",
+        type=weights,
+        metavar="NAME=N,…",
+        help=f"the order by other weights: {', '.join(WEIGHTS)}, {RESOURCE}cpu, {RESOURCE}gres/gpu, …",
+    )
+    add_output_options(parser)
+
+
+async def run(call: Call) -> int:
+    from cockpit.present.tables.priority import SPRIO, table_of
+
+    args = call.args
+    user = await asker(call)
+    priorities = await call.backend.priorities(args.weights)
+    rows, missing = chosen(priorities.rows, args.jobs)
+    in_order = priorities.kind is PriorityKind.BASIC
+    for_people = args.output in {Form.TABLE, Form.WIDE}
+    if in_order and for_people:
+        call.streams.line(IN_ORDER)
+    else:
+        sprio = args.output == Form.WIDE and not args.columns
+        table = SPRIO if sprio else table_of(priorities, tried=args.weights is not None)
+        write_rows(table, rows, args, call.context(user=user), call.streams)
+        call.streams.hint(IN_ORDER if in_order else weights_line(priorities.weights))
+    for job in missing:
+        call.streams.say(f"cockpit: job {job} is not queued; `cockpit job {job}` says what became of it")
+    return ExitCode.NOT_FOUND if missing else ExitCode.OK
+
+
+def chosen(rows: Sequence[PriorityRow], wanted: Sequence[JobRef]) -> tuple[list[PriorityRow], list[int]]:
+    """The rows of these jobs, arrays and tasks, all without any; and the ids that are of none."""
+    if not wanted:
+        return list(rows), []
+    found = [row for row in rows if any(_is(row, ref) for ref in wanted)]
+    return found, [ref.job for ref in wanted if not any(_is(row, ref) for row in found)]
+
+
+def _is(row: PriorityRow, ref: JobRef) -> bool:
+    if ref.task is None and row.job == ref.job:
+        return True
+    return row.task is not None and row.task.array == ref.job and ref.task in {None, row.task.index}
+
+
+def weights(text: str) -> WeightChanges:
+    """`age=1000,tres/cpu=5`."""
+    named: dict[str, int] = {}
+    resources: dict[str, float] = {}
+    for pair in text.split(","):
+        name, _, figure = pair.strip().lower().partition("=")
+        if name in WEIGHTS:
+            named[WEIGHTS[name]] = _whole(name, figure)
+        elif name.startswith(RESOURCE) and name != RESOURCE:
+            resources[name.removeprefix(RESOURCE)] = _whole(name, figure)
+        else:
+            known = ", ".join([*WEIGHTS, f"{RESOURCE}cpu"])
+            raise ArgumentTypeError(f"{safe(name) or 'nothing'} is no factor; there are {known}")
+    return WeightChanges(**named, tres=resources)
+
+
+def _whole(name: str, figure: str) -> int:
+    if not (figure.isascii() and figure.isdigit() and int(figure) < 1 << 32):
+        raise ArgumentTypeError(f"{name} wants a whole number from 0 to {(1 << 32) - 1}, such as {name}=1000")
+    return int(figure)
+
+
+PRIORITY = Verb(
+    arguments,
+    run,
+    (
+        "cockpit priority",
+        "cockpit priority 4711 -o json | jq '.rows[].factors'",
+        "cockpit priority --filter 'user:me' -o wide",
+        "cockpit priority --weights age=1000,fairshare=5000,tres/gres/gpu=200",
+    ),
+    mixed=True,
+)

@@ -1,0 +1,144 @@
+"""A priority in words, bars and sentences: what it is made of, and how much each part adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cockpit.model.cluster import Weights
+from cockpit.model.priority import Breakdown, FactorName, Part
+from cockpit.model.view import JobDetail
+from cockpit.present import units
+from cockpit.present.bars import bar
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width
+from cockpit.present.width import pad, widest, width
+
+FACTOR_WORDS: Final = {
+    FactorName.SITE: "site",
+    FactorName.AGE: "age",
+    FactorName.ASSOC: "association",
+    FactorName.FAIRSHARE: "fair share",
+    FactorName.JOB_SIZE: "size",
+    FactorName.PARTITION: "partition",
+    FactorName.QOS: "QOS",
+    FactorName.TRES: "resource",
+}
+"""Weighted resources go by their own names."""
+
+INDENT: Final = "  "
+BAR_COLUMNS: Final = 20
+"""Of a whole: the largest part's, or all parts' together."""
+WIDE: Final = 100
+"""Columns from which a line has bars too."""
+GAP: Final = "   "
+
+IN_ORDER: Final = (
+    "This cluster serves in order of submission (priority/basic): jobs have no priority. "
+    "Try weights out: cockpit priority --weights age=1000,fairshare=2000"
+)
+
+
+def factor_word(part: Part) -> str:
+    """`fair share`, `cpu`; harmless."""
+    return safe(part.tres) if part.tres else FACTOR_WORDS[part.name]
+
+
+def counting(breakdown: Breakdown) -> list[Part]:
+    """Parts with a weight, the one that adds most first."""
+    return sorted((part for part in breakdown.parts if part.contribution), key=lambda part: -part.contribution)
+
+
+def says_something(breakdown: Breakdown) -> bool:
+    """Not that of a held job, or in order of submission."""
+    return bool(breakdown.total and (breakdown.parts or breakdown.direct))
+
+
+def total_words(breakdown: Breakdown) -> str:
+    """`17 450`, and how it came about where it was not computed."""
+    if breakdown.direct:
+        return f"{units.grouped(breakdown.total)}, set by an administrator"
+    return units.grouped(breakdown.total)
+
+
+def in_a_line(breakdown: Breakdown, columns: int) -> Line:
+    """`priority 17 450   fair share ▇▇▇▇▇ 11 800   age ▇ 3 120   others 1 030`: what adds most comes first, and bars
+    where there is room for them."""
+    head = line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG))
+    bars = BAR_COLUMNS if columns >= WIDE else 0
+    shown = _within(_amounts(breakdown), columns - line_width(head), bars)
+    whole = sum(amount for _, amount in shown if amount > 0) or 1
+    return (*head, *(span for word, amount in shown for span in _piece(word, amount, amount / whole, bars)))
+
+
+def priority_lines(detail: JobDetail) -> Iterator[Line]:
+    """Of a queued job: each of its priorities with its parts. Nothing where jobs have none."""
+    for breakdown in detail.priority:
+        if says_something(breakdown):
+            yield from in_lines(breakdown, partition=len(detail.priority) > 1)
+
+
+def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
+    """The total; then for each part a bar beside the largest, what it adds, and of what: raw factor times weight.
+    `partition`: say which one it holds in."""
+    where = Span(f" in {safe(breakdown.partition)}" if partition else "", MUTED)
+    yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
+    amounts = _amounts(breakdown)
+    words = widest([word for word, _ in amounts])
+    figures = widest([figure(amount) for _, amount in amounts])
+    largest = max((amount for _, amount in amounts), default=0) or 1
+    products = [f"{GAP}{_raw(part)} × {units.grouped(part.weight)}" for part in counting(breakdown)]
+    for (word, amount), product in zip(amounts, [*products, ""], strict=False):
+        length = bar(max(amount, 0) / largest, BAR_COLUMNS, ACCENT)
+        name = Span(f"{INDENT}  {pad(word, words)}  ", MUTED)
+        yield line(name, *length, f" {figure(amount):>{figures}}", Span(product, MUTED))
+
+
+def _amounts(breakdown: Breakdown) -> list[tuple[str, float]]:
+    """What each part adds, the largest first, and what nice takes off."""
+    added = [(factor_word(part), part.contribution) for part in counting(breakdown)]
+    return [*added, ("nice", -breakdown.nice)] if breakdown.nice else added
+
+
+def _within(amounts: list[tuple[str, float]], room: int, bars: int) -> list[tuple[str, float]]:
+    """As many as there is room for, the small ones in one sum."""
+    for kept in range(len(amounts), 0, -1):
+        rest = amounts[kept:]
+        shown = [*amounts[:kept], ("others", sum(amount for _, amount in rest))] if rest else amounts
+        if _labels_width(shown) + (bars and bars + 2 * len(shown)) <= room:
+            return shown
+    return []
+
+
+def _labels_width(amounts: Sequence[tuple[str, float]]) -> int:
+    return sum(width(f"{GAP}{word} {figure(amount)}") for word, amount in amounts)
+
+
+def _piece(word: str, amount: float, part: float, bars: int) -> Line:
+    filled = units.bar(part, bars).rstrip() if bars and amount > 0 else ""
+    return Span(f"{GAP}{word} ", MUTED), Span(f"{filled} " if filled else "", ACCENT), Span(figure(amount))
+
+
+def figure(amount: float) -> str:
+    """`3 120`, `−100` with a real minus."""
+    return f"−{units.grouped(-amount)}" if round(amount) < 0 else units.grouped(amount)
+
+
+def weights_line(weights: Weights) -> str:
+    """`weights: age 10 000, fair share 20 000, cpu 50`: those that count."""
+    named = {
+        "age": weights.age,
+        "fair share": weights.fairshare,
+        "size": weights.job_size,
+        "partition": weights.partition,
+        "QOS": weights.qos,
+        "association": weights.assoc,
+        **{safe(name): weight for name, weight in weights.tres.items()},
+    }
+    counted: Sequence[str] = [f"{name} {units.grouped(weight)}" for name, weight in named.items() if weight]
+    return "weights: " + (", ".join(counted) or "none, so only nice counts")
+
+
+def _raw(part: Part) -> str:
+    """A factor between 0 and 1, or what a flag leaves raw."""
+    return f"{part.raw:.4f}".rstrip("0").rstrip(".") if part.raw < 1 else f"{part.raw:.10g}"

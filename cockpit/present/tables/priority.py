@@ -1,0 +1,229 @@
+"""The columns of the queue in its order: who is considered first, and by what part of their priority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import PriorityKind
+from cockpit.model.priority import FactorName, Part
+from cockpit.model.view import Priorities, PriorityRow
+from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.safe import safe
+
+HELD, DIRECT = "held", "set"
+NOTES: Final = {HELD: "held", DIRECT: "set by an administrator", "": ""}
+
+
+def job_id(row: PriorityRow, _: Context) -> int | None:
+    return row.job or None
+
+
+def id_text(row: PriorityRow, _: Context) -> str:
+    """`4711`, `4700_3` for a task of an array, `-` where the asker may not see it."""
+    if row.task is not None:
+        return f"{row.task.array}_{row.task.index}"
+    return str(row.job or "-")
+
+
+def priority(row: PriorityRow, _: Context) -> int | None:
+    """None in order of submission, and for a job that the asker may not see."""
+    return row.breakdown.total if row.breakdown is not None and _computed(row) else None
+
+
+def nice(row: PriorityRow, _: Context) -> int | None:
+    return row.breakdown.nice if row.breakdown is not None else None
+
+
+def note(row: PriorityRow, _: Context) -> str:
+    if row.breakdown is None:
+        return ""
+    return HELD if row.position is None else DIRECT if row.breakdown.direct else ""
+
+
+def factors(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
+    """Raw factor, weight and what they multiply to, by the name that `--weights` has for it."""
+    parts = row.breakdown.parts if row.breakdown is not None else ()
+    return {
+        weight_name(part): {"raw": part.raw, "weight": part.weight, "contribution": part.contribution} for part in parts
+    }
+
+
+def weight_name(part: Part) -> str:
+    """`fairshare`, `tres/cpu`."""
+    if part.name is FactorName.TRES:
+        return f"tres/{part.tres}"
+    return "jobsize" if part.name is FactorName.JOB_SIZE else str(part.name)
+
+
+def resources_text(row: PriorityRow, _: Context) -> str:
+    """`cpu=120,gres/gpu=400`, as sprio has it."""
+    parts = row.breakdown.parts if row.breakdown is not None else ()
+    return ",".join(f"{safe(p.tres)}={p.contribution:.0f}" for p in parts if p.tres and p.contribution) or NOTHING
+
+
+def contribution(name: FactorName) -> Callable[[Any, Context], float | None]:
+    """What a factor adds; None where nothing is computed."""
+
+    def added(row: PriorityRow, _: Context) -> float | None:
+        if row.breakdown is None or not row.breakdown.parts:
+            return None
+        return float(sum(part.contribution for part in row.breakdown.parts if part.name is name))
+
+    return added
+
+
+def _computed(row: PriorityRow) -> bool:
+    breakdown = row.breakdown
+    return breakdown is not None and bool(breakdown.parts or breakdown.direct or row.position is None)
+
+
+def _factor(column_id: str, title: str, name: FactorName, what: str) -> Column:
+    added = contribution(name)
+
+    def rounded(row: PriorityRow, context: Context) -> str:
+        figure = added(row, context)
+        return NOTHING if figure is None else f"{figure:.0f}"
+
+    return Column(column_id, title, Kind.NUMBER, f"What {what} adds", derive=added, words=rounded, nullable=True)
+
+
+FACTORS: Final = {
+    FactorName.AGE: _factor("age", "AGE", FactorName.AGE, "its age"),
+    FactorName.FAIRSHARE: _factor("fairshare", "FAIR", FactorName.FAIRSHARE, "its user's fair share"),
+    FactorName.JOB_SIZE: _factor("jobsize", "SIZE", FactorName.JOB_SIZE, "its size"),
+    FactorName.PARTITION: _factor("partition_factor", "PART", FactorName.PARTITION, "its partition"),
+    FactorName.QOS: _factor("qos_factor", "QOS", FactorName.QOS, "its QOS"),
+    FactorName.ASSOC: _factor("assoc", "ASSOC", FactorName.ASSOC, "its association"),
+    FactorName.TRES: _factor("tres", "TRES", FactorName.TRES, "its weighted resources"),
+    FactorName.SITE: _factor("site", "SITE", FactorName.SITE, "the site"),
+}
+
+_FACTOR_SCHEMA: Final = {
+    "type": "object",
+    "properties": {name: {"type": "number"} for name in ("raw", "weight", "contribution")},
+    "required": ["raw", "weight", "contribution"],
+}
+
+PRIORITY: Final = Table(
+    name="priority",
+    help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
+    empty="Nothing is queued.",
+    columns=(
+        Column("position", "PLACE", Kind.INTEGER, "In the queue, from 1", field="position", nullable=True),
+        Column(
+            "position_before",
+            "WAS",
+            Kind.INTEGER,
+            "Its place by the cluster's own weights, where others are tried out",
+            field="position_before",
+            nullable=True,
+            wide=True,
+            aliases=("was",),
+        ),
+        Column(
+            "id",
+            "ID",
+            Kind.INTEGER,
+            "The job; nothing for one that you may not see",
+            derive=job_id,
+            words=id_text,
+            nullable=True,
+        ),
+        Column("name", "NAME", Kind.TEXT, "The job's name", field="name", spare=True),
+        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column("partition", "QUEUE", Kind.TEXT, "Where it would run", field="partition", aliases=("queue",)),
+        Column("priority", "PRIORITY", Kind.INTEGER, "The whole: what counts", derive=priority, nullable=True),
+        Column(
+            "priority_before",
+            "WAS PRIORITY",
+            Kind.INTEGER,
+            "By the cluster's own weights, where others are tried out",
+            field="total_before",
+            nullable=True,
+            wide=True,
+        ),
+        *FACTORS.values(),
+        Column("nice", "NICE", Kind.INTEGER, "What is taken off", derive=nice, nullable=True, spare=True),
+        Column(
+            "note",
+            "NOTE",
+            Kind.TEXT,
+            "held: not considered; set: by an administrator, nothing is computed",
+            derive=note,
+            words=lambda row, context: NOTES[note(row, context)],
+            schema={"enum": list(NOTES)},
+            spare=True,
+        ),
+        Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
+        Column("qos", "QOSNAME", Kind.TEXT, "Its QOS", field="qos", wide=True),
+        Column(
+            "factors",
+            "FACTORS",
+            Kind.RECORD,
+            "Of each factor raw value, weight and what they multiply to",
+            derive=factors,
+            words=lambda row, context: ", ".join(factors(row, context)) or NOTHING,
+            schema={"type": "object", "additionalProperties": _FACTOR_SCHEMA},
+            wide=True,
+        ),
+    ),
+)
+
+
+def table_of(priorities: Priorities, *, tried: bool) -> Table:
+    """Shows the factors that have a weight, and the place before where other weights were tried out."""
+    shown = {
+        "position_before": tried,
+        "nice": any(row.breakdown is not None and row.breakdown.nice for row in priorities.rows),
+        "note": any(row.position is None or (row.breakdown and row.breakdown.direct) for row in priorities.rows),
+        **_counting(priorities),
+    }
+    columns = (replace(each, wide=not shown.get(each.id, not each.wide)) for each in PRIORITY.columns)
+    return replace(PRIORITY, columns=tuple(columns))
+
+
+def _counting(priorities: Priorities) -> dict[str, bool]:
+    weights, computed = priorities.weights, priorities.kind is PriorityKind.MULTIFACTOR
+    weighed = {
+        FactorName.AGE: weights.age,
+        FactorName.FAIRSHARE: weights.fairshare,
+        FactorName.JOB_SIZE: weights.job_size,
+        FactorName.PARTITION: weights.partition,
+        FactorName.QOS: weights.qos,
+        FactorName.ASSOC: weights.assoc,
+        FactorName.TRES: any(weights.tres.values()),
+    }
+    return {column.id: computed and bool(weighed.get(name)) for name, column in FACTORS.items()}
+
+
+def _as_sprio(name: str, title: str) -> Column:
+    column = PRIORITY.find(name)
+    assert column is not None
+    return replace(column, title=title)
+
+
+SPRIO: Final = replace(
+    PRIORITY,
+    columns=(
+        _as_sprio("id", "JOBID"),
+        _as_sprio("partition", "PARTITION"),
+        _as_sprio("user", "USER"),
+        _as_sprio("account", "ACCOUNT"),
+        _as_sprio("priority", "PRIORITY"),
+        _as_sprio("site", "SITE"),
+        _as_sprio("age", "AGE"),
+        _as_sprio("assoc", "ASSOC"),
+        _as_sprio("fairshare", "FAIRSHARE"),
+        _as_sprio("jobsize", "JOBSIZE"),
+        _as_sprio("partition_factor", "PARTITION"),
+        _as_sprio("qos", "QOSNAME"),
+        _as_sprio("qos_factor", "QOS"),
+        _as_sprio("nice", "NICE"),
+        replace(_as_sprio("tres", "TRES"), words=resources_text),
+    ),
+    keys=tuple(column for column in PRIORITY.columns if column.id in {"position", "name", "note"}),
+)
+"""The columns of `sprio -l`, for people who know it."""

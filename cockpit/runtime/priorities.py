@@ -1,0 +1,51 @@
+"""The queue in its order, read over the socket."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.access import may_see
+from cockpit.engine.ranking import present_order, ranked, tried_order
+from cockpit.model.view import Priorities
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cockpit.engine.access import Actor
+    from cockpit.model.priority import WeightChanges
+    from cockpit.protocol import messages
+    from cockpit.runtime.asked import Asked
+    from cockpit.runtime.engine import Engine
+    from cockpit.sched.priorities import PriorityTable
+    from cockpit.sched.snapshot import Snapshot
+
+PAGE_ROWS = 1000
+"""Encoded within a few milliseconds."""
+
+
+async def priorities(engine: Engine, asked: Asked, args: messages.PrioritiesArgs) -> AsyncIterator[Priorities]:
+    """Pages, at least one. A long queue is counted in a thread: meanwhile everybody else is answered."""
+    host = engine.host
+    snapshot = _own_copy(host.machine.peek(host.clock.now()))
+    last = host.plan.priorities if host.plan is not None else None
+    whole = await asyncio.to_thread(_whole, snapshot, last, args.weights, asked.actor)
+    for start in range(0, max(len(whole.rows), 1), PAGE_ROWS):
+        yield replace(whole, rows=whole.rows[start : start + PAGE_ROWS])
+
+
+def _own_copy(snapshot: Snapshot) -> Snapshot:
+    """Nothing of it changes any more; usage and accounts are never changed, but replaced."""
+    return replace(snapshot, nodes=dict(snapshot.nodes), jobs={}, occupied={}, ends={})
+
+
+def _whole(snapshot: Snapshot, last: PriorityTable | None, weights: WeightChanges | None, actor: Actor) -> Priorities:
+    queue = {job.id: job for job in snapshot.queue}
+    table, before = present_order(snapshot, last), None
+    if weights is not None:
+        before = table
+        snapshot, table = tried_order(snapshot, weights)
+    rows = ranked(table, queue, lambda job: may_see(actor, job), before)
+    return Priorities(snapshot.cluster.priority.kind, snapshot.cluster.priority.weights, tuple(rows))

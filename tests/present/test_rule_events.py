@@ -1,0 +1,55 @@
+"""The sentences of what happens to rules, and to jobs by them."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.model import events
+from cockpit.model.accounts import Association, Qos
+from cockpit.model.cluster import Cluster, Partition, Reservation
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.present.events import event_sentence
+from tests.doubles.samples import HOUR, NOW
+
+JOB = JobId(7)
+AFTER = Dependency(DependencyKind.AFTER_OK, JobId(4))
+KEPT = Reservation(name="upkeep", start_at=NOW, end_at=Millis(NOW + HOUR), nodes=(NodeName("n1"),))
+
+SENTENCES: list[tuple[events.EventBody, str]] = [
+    (events.ClusterConfigured(Cluster()), "the cluster was configured"),
+    (
+        events.ClusterConfigured(Cluster(partitions=(Partition(name="cpu"), Partition(name="gpu")))),
+        "the cluster was configured with partitions cpu and gpu",
+    ),
+    (events.AccountsChanged(), "the accounts stayed as they were"),
+    (
+        events.AccountsChanged(associations=(Association(account="nlp", user="ann"),), qos=(Qos(name="high"),)),
+        "set: nlp/ann; QOS set: high",
+    ),
+    (events.AccountsChanged(removed_qos=("low",)), "QOS removed: low"),
+    (events.ReservationMade(KEPT), "reservation upkeep keeps 1 node from 12:00 to 13:00"),
+    (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
+    (events.UsageDecayed(), "usage was counted and decayed"),
+    (events.UsageDecayed(reset=True), "usage was set to nothing for a new period"),
+    (events.DependencyMet(JOB, AFTER), "no longer waits for afterok of 4"),
+    (
+        events.DependencyFailed(JOB, AFTER, JobId(4)),
+        "can never start: afterok of 4 will not come true, because 4 ended so",
+    ),
+    (events.AgeBegan(JOB), "may start from now on; its age counts"),
+    (events.SiteFactorSet(JOB, 50), "has 50 added to its priority"),
+    (events.PrioritySet(JOB, 900), "was given priority 900"),
+    (events.PrioritySet(JOB, None), "has its own priority again"),
+]
+
+
+def record(body: events.EventBody) -> events.EventRecord:
+    return events.EventRecord(seq=1, at=NOW, actor="ann", origin="socket", body=body)
+
+
+@pytest.mark.parametrize(("body", "sentence"), SENTENCES, ids=[sentence[:40] for _, sentence in SENTENCES])
+def test_what_rules_do_has_its_sentence(body: events.EventBody, sentence: str) -> None:
+    assert event_sentence(record(body), UTC) == sentence

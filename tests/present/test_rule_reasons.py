@@ -1,0 +1,102 @@
+"""The sentences of rules. `docs/scheduling.md` has them too."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.reasons import (
+    ArrayFull,
+    BeginsLater,
+    BehindHead,
+    DependencyNever,
+    InReservation,
+    LimitReached,
+    NoAssociation,
+    NodesReserved,
+    PartitionRefuses,
+    PartitionRule,
+    QosRefused,
+    Reason,
+    WaitsForJob,
+)
+from cockpit.model.spec import DependencyKind
+from cockpit.present.reasons import reason_sentence
+from tests.doubles.samples import HOUR, NOW
+from tests.present.corpus import HOSTILE, is_harmless
+
+JOB = JobId(4711)
+LATER, LATEST = Millis(NOW + HOUR), Millis(NOW + 3 * HOUR)
+RULE, OK = PartitionRule, DependencyKind.AFTER_OK
+
+
+def refuses(rule: PartitionRule, allowed: str = "", asked: str = "") -> PartitionRefuses:
+    return PartitionRefuses("short", rule, allowed, asked)
+
+
+SENTENCES: list[tuple[Reason, str]] = [
+    (BeginsLater(LATER), "is not to begin before 13:00"),
+    (WaitsForJob(OK, JOB), "waits for job 4711 to succeed"),
+    (WaitsForJob(OK, JOB, 1), "waits for job 4711 to succeed; and for 1 more condition"),
+    (WaitsForJob(DependencyKind.AFTER_ANY, JOB), "waits for job 4711 to end"),
+    (WaitsForJob(DependencyKind.AFTER_NOT_OK, JOB), "waits for job 4711 to fail"),
+    (WaitsForJob(DependencyKind.AFTER_CORR, JOB), "waits for job 4711 to succeed in the same task"),
+    (
+        WaitsForJob(DependencyKind.SINGLETON, JobId(0)),
+        "waits for another job to end, as its owner's job of the same name",
+    ),
+    (DependencyNever(OK, JOB), "waits for job 4711 to succeed; it ended otherwise, so this never starts"),
+    (ArrayFull(JOB, 1), "1 task of its array may run at once, and as many do"),
+    (ArrayFull(JOB, 2), "2 tasks of its array may run at once, and as many do"),
+    (BehindHead(JOB), "nothing passes job 4711, which is first and waits"),
+    (refuses(RULE.STATE, "down"), "partition short is down and starts nothing"),
+    (refuses(RULE.MAX_TIME, "86400", "172800"), "asks for 2 d; partition short allows 1 d"),
+    (refuses(RULE.MIN_NODES, "2", "1"), "asks for 1 node; partition short serves at least 2"),
+    (refuses(RULE.MAX_NODES, "2", "5"), "asks for 5 nodes; partition short serves at most 2"),
+    (refuses(RULE.ACCOUNT, "nlp", "bio"), "partition short does not serve account bio; it serves nlp"),
+    (refuses(RULE.ACCOUNT, "", ""), "partition short does not serve account (none); it excludes it"),
+    (refuses(RULE.QOS, "", "high"), "partition short does not serve QOS high; it excludes it"),
+    (refuses(RULE.USER, "ann, bob", "eve"), "partition short does not serve user eve; it serves ann, bob"),
+    (
+        LimitReached("account nlp", "GrpTRES", "gres/gpu", 32, 30, 4),
+        "limit GrpTRES=gres/gpu of account nlp is 32; 30 in use, 4 asked",
+    ),
+    (LimitReached("QOS high", "MaxJobs", "", 2, 2, 1), "limit MaxJobs of QOS high is 2; 2 in use, 1 asked"),
+    (
+        LimitReached("user ann of account nlp", "MaxTRESPerUser", "cpu", 8, 0, 9),
+        "limit MaxTRESPerUser=cpu of user ann of account nlp is 8; this job asks for 9 and never starts",
+    ),
+    (NoAssociation("bob"), "bob has no association, and this cluster serves no one without"),
+    (NoAssociation("bob", "nlp"), "bob has no association in account nlp, and this cluster serves no one without"),
+    (QosRefused("high", ("normal",)), "may not use QOS high; allowed: normal"),
+    (QosRefused("high", ()), "may not use QOS high; allowed: none"),
+    (InReservation("course"), "reservation course is over, not there, or not for its owner"),
+    (InReservation("course", LATER), "reservation course begins at 13:00"),
+    (
+        NodesReserved("upkeep", LATER, LATEST),
+        "would run into reservation upkeep; its nodes are kept from 13:00 to 15:00",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "sentence"), SENTENCES, ids=[sentence[:40] for _, sentence in SENTENCES])
+@pytest.mark.req("SC-03", "SC-10", "SC-13")
+def test_every_rule_has_its_sentence(reason: Reason, sentence: str) -> None:
+    assert reason_sentence(reason, NOW, UTC) == sentence
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
+@pytest.mark.req("TR-05")
+def test_names_in_rules_are_harmless(hostile: str) -> None:
+    reasons: list[Reason] = [
+        PartitionRefuses(hostile, RULE.ACCOUNT, hostile, hostile),
+        PartitionRefuses(hostile, RULE.STATE, hostile),
+        LimitReached(hostile, "GrpTRES", hostile, 1, 1, 1),
+        NoAssociation(hostile, hostile),
+        QosRefused(hostile, (hostile,)),
+        InReservation(hostile),
+        NodesReserved(hostile, LATER, LATEST),
+    ]
+    assert all(is_harmless(reason_sentence(reason, NOW, UTC)) for reason in reasons)
