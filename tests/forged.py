@@ -17,6 +17,7 @@ READING = (
     "events",
     "wait",
     "logs",
+    "priorities",
     "rules",
     "accounts",
 )
