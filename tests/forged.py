@@ -6,7 +6,7 @@ from typing import Any
 
 SPEC = {"name": "forged", "command": "true", "output": "/tmp/forged"}
 
-READING = ("status", "overview", "jobs", "subscribe", "job", "nodes", "holds", "events", "wait", "logs")
+READING = ("status", "overview", "jobs", "subscribe", "job", "nodes", "holds", "events", "priorities", "wait", "logs")
 """Operations that change nothing; every other one must leave an event."""
 
 _OF_JOB = ("job", "hold", "release", "delete", "end_hold")
