@@ -48,12 +48,15 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     priorities = prioritised(snapshot, priorities)
     entries, bars = priorities.order, Bars(snapshot.reservations, snapshot.now)
     requests = index.book.of_all(entries, bars)
-    round_ = _Round(snapshot, index, policy, bars, requests)
+    descent = _descent(index, policy, requests)
+    round_ = _Round(snapshot, index, policy, bars, requests, descent)
     for (job, _), request in zip(entries, requests, strict=True):
         # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
         if round_.untried(job, request) and round_.passes(job, request):
             # 4. place or reserve: who waits for room, and who may pass them, is the line's to say
             round_.consider(job, request)
+    if descent:
+        index.floor.at_hand = {descent.targets: descent}
     # 5. plan: what starts, and against what is left then, why the rest does not
     return Plan(
         version=snapshot.version,
@@ -73,7 +76,13 @@ class _Round:
     """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
     def __init__(
-        self, snapshot: Snapshot, index: Index, policy: Policy, bars: Bars, requests: Sequence[Request]
+        self,
+        snapshot: Snapshot,
+        index: Index,
+        policy: Policy,
+        bars: Bars,
+        requests: Sequence[Request],
+        fit: Fit | None,
     ) -> None:
         self.starts: list[Start] = []
         self.refused: dict[Request, Reason] = {}
@@ -82,7 +91,7 @@ class _Round:
         self.failed: dict[Shape, Reason | None] = {}
         """None: no room."""
         backfill = policy.backfill
-        self.line = LINES[backfill.kind](snapshot.now, backfill, _fit(snapshot, policy, requests))
+        self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
         self._snapshot = snapshot
         self._given = self._index = index
         self._bars = bars
@@ -160,8 +169,9 @@ class _Round:
         self.line.started(job, found.placement)
 
 
-def _fit(snapshot: Snapshot, policy: Policy, requests: Sequence[Request]) -> Fit | None:
+def _descent(index: Index, policy: Policy, requests: Sequence[Request]) -> GradientDescent | None:
+    """With what an earlier cycle worked out for the same workload, unless another cycle has it just now."""
     if policy.fraction_fit is FractionFit.BEST:
         return None
-    running = (snapshot.occupied[job] for job in snapshot.ends if job in snapshot.occupied)
-    return GradientDescent(target_workload((request.shape for request in requests), running))
+    targets = policy.workload or target_workload((request.shape for request in requests), index.running())
+    return index.floor.at_hand.pop(targets, None) or GradientDescent(targets)

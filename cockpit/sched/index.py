@@ -7,7 +7,9 @@ answers the same.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -61,6 +63,8 @@ class Floor:
         partitions = memberships(snapshot.cluster, self.nodes)
         reservations = reserving(snapshot.reservations, self.nodes)
         self.never: dict[Shape, Reason | None] = {}
+        self.at_hand: dict[object, Any] = {}
+        """What policies worked out; one that works takes its own away meanwhile."""
         self._kinds_for: dict[object, list[Kind]] = {}
         self.kind_of: list[int] = []
         kinds: dict[object, Kind] = {}
@@ -144,6 +148,7 @@ class Index:
         """When each of them is gone at the latest; absent: nobody knows."""
         self.departures: list[Departure] = []
         """The same, soonest first."""
+        self._running: Counter[NodeSpec] | None = None
         self.by_whole = [Shelves() for _ in floor.kinds]
         """Per kind, by the number of idle cards."""
         self.by_hole = [Shelves() for _ in floor.kinds]
@@ -158,6 +163,7 @@ class Index:
         fork.counters = self.counters.fork()
         fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
+        fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
         fork.by_whole = [shelves.copy() for shelves in self.by_whole]
         fork.by_hole = [shelves.copy() for shelves in self.by_hole]
         return fork
@@ -168,11 +174,14 @@ class Index:
         before: dict[int, Room] = {}
         for job, placement in changes:
             if job in self.placed:
-                for order, _ in self.located(self.placed.pop(job)):
+                left = self.placed.pop(job)
+                self._count_running(left, -1)
+                for order, _ in self.located(left):
                     before.setdefault(order, rooms[order])
                     rooms[order] = rooms[order].left_by(job)
             if placement:
                 self.placed[job] = placement
+                self._count_running(placement, +1)
                 for order, part in self.located(placement):
                     before.setdefault(order, rooms[order])
                     rooms[order] = rooms[order].having(job, part)
@@ -188,6 +197,24 @@ class Index:
         """With the node's order; a node may have left the cluster under a running job."""
         position = self.floor.position
         return [(position[part.node], part) for part in placement if part.node in position]
+
+    def running(self) -> Mapping[NodeSpec, int]:
+        """How many replicas hold so much; models are not told apart, and kept containers do not run. Kept up to date
+        from the first time that somebody asks."""
+        if self._running is None:
+            self._running = Counter()
+            for placement in self.placed.values():
+                self._count_running(placement, +1)
+        return self._running
+
+    def _count_running(self, placement: Placement, by: int) -> None:
+        if self._running is None:
+            return
+        for part in placement:
+            asked = NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)
+            self._running[asked] += by if part.cpus else 0
+            if not self._running[asked]:
+                del self._running[asked]
 
     def _departs(self, job: JobId, end: Millis | None) -> None:
         before = self.ends.pop(job, None)

@@ -28,8 +28,12 @@ class Found(msgspec.Struct, frozen=True):
 class Fit(Protocol):
     """Another order of rooms, and of cards in a room, than best fit."""
 
-    def ranked(self, rooms: list[Room], spec: NodeSpec) -> list[Room]:
-        """Best first; equal ones keep their order."""
+    def rooms(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+        """Every room in service that holds one replica now, best first."""
+        ...
+
+    def ranked(self, rooms: Sequence[Room], spec: NodeSpec) -> list[Room]:
+        """Those of the rooms that hold one replica, best first."""
         ...
 
     def card(self, room: Room, spec: NodeSpec) -> int | None:
@@ -52,7 +56,7 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
     spec = shape.specs[spec_index]
     fit = None if shape.exclusive else fit
     ranked = sorted(rooms, key=lambda room: best_fit_rank(room, spec)) if len(rooms) > 1 else list(rooms)
-    chosen = (fit.ranked(ranked, spec) if fit else ranked)[: shape.nodes]
+    chosen = (fit.ranked(rooms, spec) if fit else ranked)[: shape.nodes]
     return Found(spec_index, allocated(shape, spec, chosen, fit))
 
 
@@ -105,9 +109,8 @@ def pinned(index: Index, shape: Shape) -> list[Room]:
 
 
 def _choose(index: Index, shape: Shape, spec: NodeSpec, fit: Fit | None, avoid: Collection[int]) -> Collection[Room]:
-    rooms = (room for room in fitting(index, shape, spec) if room.order not in avoid)
-    chosen = fit.ranked(list(rooms), spec) if fit else rooms
-    return list(islice(chosen, shape.nodes))
+    rooms = fit.rooms(index, shape, spec) if fit else fitting(index, shape, spec)
+    return list(islice((room for room in rooms if room.order not in avoid), shape.nodes))
 
 
 def _fits(room: Room, shape: Shape, spec: NodeSpec) -> bool:

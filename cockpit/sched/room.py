@@ -104,6 +104,14 @@ def whole_cards(room: Room, spec: NodeSpec) -> tuple[int, ...]:
     return tuple(index for index in room.idle if cards[index].model in spec.card_models)
 
 
+def whole_cards_taken(room: Room, spec: NodeSpec) -> tuple[int, ...]:
+    """Those that one replica gets, fewer where there are not enough: cards made for sharing last."""
+    cards = room.node.cards
+    return tuple(
+        sorted(whole_cards(room, spec), key=lambda index: (cards[index].slices > 0, index))[: spec.whole_cards]
+    )
+
+
 def sharing_cards(room: Room, spec: NodeSpec) -> list[int]:
     """Accepted cards with room for the share, best fit first: cards already shared, smallest hole first, then idle
     ones, those made for sharing first."""
@@ -135,8 +143,7 @@ def allocate(room: Room, spec: NodeSpec, rank: int, *, exclusive: bool, card: in
         chosen = node.cards[sharing_cards(room, spec)[0] if card is None else card]
         slices = share_slices(chosen, spec.card_milli, _used_slots(room, chosen.index))
     elif spec.card_milli:
-        free = sorted(whole_cards(room, spec), key=lambda index: (node.cards[index].slices > 0, index))
-        slices = tuple(whole_slice(node.cards[index]) for index in sorted(free[: spec.whole_cards]))
+        slices = tuple(whole_slice(node.cards[index]) for index in sorted(whole_cards_taken(room, spec)))
     return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
 
 
