@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
 
 from cockpit.headless.arguments import Verb, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.model.ids import JobId, JobRef
 from cockpit.model.job import Job, JobState
 from cockpit.present.safe import safe
 
@@ -41,14 +43,22 @@ async def run(call: Call) -> int:
     """The first exit code that is not 0, in the order of the jobs; a kept container does not keep it waiting."""
     until = None if call.args.timeout is None else call.streams.now() + call.args.timeout * 1000
     codes = []
-    for ref in call.args.jobs:
+    for job_id in [each for ref in call.args.jobs for each in await _named(call, ref)]:
         left = None if until is None else max(until - call.streams.now(), 0) / 1000
-        job = await call.backend.wait(ref.job, timeout_seconds=left)
+        job = await call.backend.wait(job_id, timeout_seconds=left)
         if job is None:
-            call.streams.hint(f"{ref.job} has not ended yet")
+            call.streams.hint(f"{job_id} has not ended yet")
             return ExitCode.TIMED_OUT
         codes.append(exit_code(job))
     return next((code for code in codes if code), ExitCode.OK)
+
+
+async def _named(call: Call, ref: JobRef) -> Sequence[JobId]:
+    """A job, a task, or all tasks of an array."""
+    job = (await call.backend.job(ref.job, task=ref.task)).job
+    if ref.task is not None or job.array is None or job.array.array != job.id:
+        return (job.id,)
+    return [JobId(each) for each in range(job.id, job.id + job.array.count)]
 
 
 def exit_code(job: Job) -> int:
