@@ -116,7 +116,7 @@ SET_PRIORITY = Verb(
     (
         "cockpit set-priority 4720 urgent",
         "cockpit set-priority 4720 4721_3 normal",
-        "sudo cockpit set-priority 4720 90000",
+        "cockpit set-priority 4720 90000",
     ),
 )
 DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))
