@@ -148,12 +148,18 @@ class Columns:
         """
         count = len(self._jobs)
         bits = count.bit_length()
-        places = (self._key(TIER) << 32) + (MOST - totals)
+        places = self._key(TIER) << 32
+        places += MOST
+        places -= totals
         if not self._scale.priority.weights.qos:
-            places = (places << 2) + self._key(URGENT)
-        places = ((places << bits) + np.arange(count))[self._key(WAITS) > 0]
+            places <<= 2
+            places += self._key(URGENT)
+        places <<= bits
+        places += np.arange(count)
+        places = places[self._key(WAITS) > 0]
         places.sort()
-        return places & ((1 << bits) - 1)
+        places &= (1 << bits) - 1
+        return places
 
     def _append(self, job: Job) -> bool:
         """As the youngest; False where it is not."""
