@@ -13,6 +13,7 @@ import pytest
 
 from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
+from cockpit.model.cluster import Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.job import Job
 from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
@@ -52,6 +53,7 @@ ANSWERS: dict[str, Any] = {
     "priorities": Priorities,
     "nodes": list[NodeRow],
     "holds": list[HoldRow],
+    "reservations": list[Reservation],
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,
