@@ -6,6 +6,15 @@ from typing import Any
 
 SPEC = {"name": "forged", "command": "true", "output": "/tmp/forged"}
 
+UPKEEP = {
+    "name": "upkeep",
+    "nodes": ["n1"],
+    "start_at": 4_000_000_000_000,
+    "end_at": 4_000_003_600_000,
+    "maintenance": True,
+}
+"""A reservation far ahead; `make_reservation` asks for another of the same time, `end_reservation` for this one."""
+
 READING = (
     "status",
     "overview",
@@ -20,6 +29,7 @@ READING = (
     "priorities",
     "rules",
     "accounts",
+    "reservations",
 )
 """Operations that change nothing; every other one must leave an event."""
 
@@ -49,9 +59,13 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "rules": {},
         "accounts": {},
         "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
+        "set_priority": {"job": job, "priority": "urgent"},
+        "reservations": {},
+        "make_reservation": {"reservation": {**UPKEEP, "name": "forged"}},
+        "end_reservation": {"name": UPKEEP["name"]},
         "stop": {},
     }[operation]
 
 
-ABOUT_A_JOB = ("job", "wait", "logs", "edit", "cancel", "extend_hold", "shell", *_OF_JOB[1:])
+ABOUT_A_JOB = ("job", "wait", "logs", "edit", "cancel", "set_priority", "extend_hold", "shell", *_OF_JOB[1:])
 """With `events` of one job: what must refuse a job that the asker may not see."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cockpit.backends.base import Backend
 from cockpit.headless.streams import Streams
+from cockpit.model.ids import JobId, JobRef
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import EngineStatus
 from cockpit.present.columns import Context
@@ -112,6 +113,10 @@ class Call:
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
         return self._backend
+
+    async def job_id(self, ref: JobRef) -> JobId:
+        """Of the job that a person names, or of the task."""
+        return ref.job if ref.task is None else (await self.backend.job(ref.job, task=ref.task)).job.id
 
     def context(self, **more: object) -> Context:
         """What words depend on, as of now."""

@@ -78,7 +78,6 @@ def test_each_error_has_its_exit_code(error: CockpitError, code: ExitCode) -> No
         (["jobs", "-o", "xml"], "invalid choice"),
         (["job"], "ID"),
         (["job", "x"], "x is not a job id such as 4711"),
-        (["job", "12_3"], "job 12 has no tasks"),
         (["holds", "extend", "1", "--by", "soon"], "no time"),
         (["wait", "1", "--timeout", "nan"], "is not a number of seconds"),
         (["-c"], "wants the name of a cluster"),

@@ -15,6 +15,7 @@ COMMANDS = {
     "priority": ("priority",),
     "nodes": ("nodes", "--all"),
     "holds": ("holds",),
+    "reservations": ("reservations",),
     "events": ("events",),
     "engine": ("engine",),
     "doctor": ("doctor",),

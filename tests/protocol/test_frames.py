@@ -13,7 +13,7 @@ import pytest
 
 from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
-from cockpit.model.cluster import Cluster
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.job import Job
 from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
@@ -55,6 +55,7 @@ ANSWERS: dict[str, Any] = {
     "holds": list[HoldRow],
     "rules": Cluster,
     "accounts": AccountsShown,
+    "reservations": list[Reservation],
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,

@@ -14,7 +14,9 @@ from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.reservations import RESERVATIONS
 
 TABLES: Final[dict[str, Table]] = {
-    table.name: table for table in (JOBS, JOB, PRIORITY, NODES, HOLDS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS)
+    table.name: table
+    for table in (JOBS, JOB, PRIORITY, NODES, HOLDS, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS)
 }
