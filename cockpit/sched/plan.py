@@ -12,7 +12,6 @@ from cockpit.model.node import Placement
 from cockpit.sched.index import Index
 from cockpit.sched.priorities import PriorityTable
 from cockpit.sched.refusals import Refusals
-from cockpit.sched.reserved_nodes import Bars
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -50,14 +49,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     now: Millis
     starts: tuple[Start, ...]
     refusals: Refusals
-    """One per distinct request that failed. `WouldDelay` holds only for jobs that end after the reservation."""
+    """Why the rest does not start. `WouldDelay` holds only for jobs that end after the reservation."""
     line: Line
     priorities: PriorityTable
     """For the next cycle, and for whoever asks why this order."""
     next_at: Millis | None = None
     """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
-    bars: Bars
-    """The reservations at its moment."""
     index: Index
     """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""
 

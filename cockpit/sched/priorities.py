@@ -32,8 +32,6 @@ class PriorityTable:
     """Priorities as of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry]) -> None:
-        self.version = snapshot.version
-        self.rules_version = snapshot.rules_version
         self.nodes_version = snapshot.nodes_version
         self.usage = snapshot.usage
         self.measure = measure
@@ -87,7 +85,7 @@ def _by_submission(snapshot: Snapshot) -> list[Entry]:
 
 def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
     last = table.measure if table is not None else None
-    if table is None or last is None or not _same_scale(snapshot, table):
+    if table is None or last is None or not _still_holds(last.scale, table, snapshot):
         scale = Scale(snapshot.cluster, snapshot.accounts, snapshot.nodes)
     elif snapshot.usage is table.usage:
         return Measure(last.scale, last.shares, snapshot.usage_at)
@@ -96,8 +94,10 @@ def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
     return Measure(scale, shares_of(scale, snapshot.usage), snapshot.usage_at)
 
 
-def _same_scale(snapshot: Snapshot, table: PriorityTable) -> bool:
-    return (snapshot.rules_version, snapshot.nodes_version) == (table.rules_version, table.nodes_version)
+def _still_holds(scale: Scale, table: PriorityTable, snapshot: Snapshot) -> bool:
+    """Rules are never changed, but replaced."""
+    same = scale.cluster is snapshot.cluster and scale.accounts is snapshot.accounts
+    return same and table.nodes_version == snapshot.nodes_version
 
 
 def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> Columns | None:

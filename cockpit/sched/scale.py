@@ -128,7 +128,7 @@ class Scale:
         for name in self.tres:
             value = self._billed(amounts, partition) if name == BILLING else amounts.get(name, 0.0)
             total = totals.get(name, 0.0)
-            yield value if raw else value / total if total else 0.0
+            yield value if raw else min(1.0, value / total) if total else 0.0  # more than all never starts here
 
     def _partition_totals(self, partition: str) -> Tres:
         if partition not in self._totals:

@@ -6,7 +6,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from cockpit.model.accounts import Accounts, Association, AssocKey, Qos, Usage, assoc_key
+from cockpit.model.accounts import Accounts, Association, AssocKey, Qos, Usage
 from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag, PriorityKind, Weights
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Job, JobState, Submitter
@@ -119,24 +119,26 @@ class Crowd:
         self.version = self.changes_from = size
         self.touched: dict[JobId, None] = {}
 
-    def put(self, job: Job) -> None:
+    def touch(self, *jobs: JobId) -> None:
         self.version += 1
-        self.touched[job.id] = None
+        self.touched |= dict.fromkeys(jobs)
+
+    def put(self, job: Job) -> None:
+        self.touch(job.id)
         self.queue[job.id] = replace(job, version=self.version)
 
     def submit(self) -> None:
         self.put(some_job(self.random, self.version + 1, self.now))
 
     def start(self, job: JobId) -> Job:
-        self.version += 1
-        self.touched[job] = None
+        self.touch(job)
         return replace(self.queue.pop(job), state=JobState.RUNNING)
 
     def any_job(self) -> Job:
         return self.random.choice(list(self.queue.values()))
 
     def pass_over_usage(self, seconds: int) -> None:
-        self.version += 1
+        self.touch()
         self.now += 1000 * seconds
         self.usage = some_usage(self.random, self.accounts)
 
@@ -163,6 +165,3 @@ class Crowd:
         if seen:
             self.touched, self.changes_from = {}, self.version
         return taken
-
-
-ROOT = assoc_key("root")

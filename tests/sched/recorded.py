@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from cockpit.model.accounts import Accounts, Association, Qos, Usage, assoc_key
+from cockpit.model.accounts import Accounts, Association, Qos, Usage
 from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag, PriorityKind, Weights
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Job, Submitter
@@ -167,6 +167,3 @@ class Recorded:
             accrues_from=Millis(int(1000 * asked["accrue"])),
             site_factor=int(line["sprio"][7]),
         )
-
-
-ROOT_KEY = assoc_key("root")
