@@ -23,17 +23,17 @@ class Groups(Generic[Key]):
 
     def __init__(self) -> None:
         self._members: dict[Key, dict[JobId, None]] = {}
-        self._key: dict[JobId, Key] = {}
+        self.key_of: dict[JobId, Key] = {}
 
     def put(self, job: JobId, key: Key | None) -> None:
         """Into the group of that key, out of every other; None: into none."""
-        before = self._key.get(job)
+        before = self.key_of.get(job)
         if before == key:
             return
         if before is not None:
             self._leave(job, before)
         if key is not None:
-            self._key[job] = key
+            self.key_of[job] = key
             self._members.setdefault(key, {})[job] = None
 
     def of(self, key: Key) -> Mapping[JobId, None]:
@@ -45,7 +45,7 @@ class Groups(Generic[Key]):
         return self._members
 
     def _leave(self, job: JobId, key: Key) -> None:
-        del self._key[job]
+        del self.key_of[job]
         left = self._members[key]
         del left[job]
         if not left:
@@ -87,7 +87,8 @@ class Indices:
             self.states.put(job.id, job.state)
         if known is not None and _alike(known, job):
             return
-        self.kept.put(job.id, True if job.kept else None)
+        if job.kept or known is not None:
+            self.kept.put(job.id, True if job.kept else None)
         if job.array is not None:
             self.arrays.put(job.id, job.array.array)
         if job.ended:
@@ -97,7 +98,8 @@ class Indices:
         self.named.put(job.id, (job.project, job.spec.name))
         self.owned.put(job.id, owner)
         self.charged.put(job.id, (job.account, job.submitter.name, job.qos))
-        self.urgent.put(job.id, _urgent_key(job))
+        if (urgent := _urgent_key(job)) is not None or known is not None:
+            self.urgent.put(job.id, urgent)
         if job.array is not None:
             self.tasks.put(job.id, job.array.array)
         if job.waits_for or job.id in self._waits_for:
@@ -107,7 +109,8 @@ class Indices:
         """The job has left the state."""
         del self._known[job]
         for each in (self.states, self.kept, self.arrays):
-            each.put(job, None)
+            if job in each.key_of:
+                each.put(job, None)
         self._leave_all(job)
 
     def waiting_for(self, job: JobId) -> Mapping[JobId, None]:
@@ -122,8 +125,10 @@ class Indices:
 
     def _leave_all(self, job: JobId) -> None:
         for each in (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks):
-            each.put(job, None)
-        self._await(job, None)
+            if job in each.key_of:
+                each.put(job, None)
+        if job in self._waits_for:
+            self._await(job, None)
 
     def _update_conditions(self, job: Job, owner: tuple[int, str]) -> None:
         waits = job.waits_for if job.state is JobState.QUEUED else ()
@@ -152,7 +157,7 @@ def _alike(one: Job, other: Job) -> bool:
     """Whether two versions of a job stand in the same groups, which most events leave as they are."""
     return (
         one.spec is other.spec
-        and one.ended == other.ended
+        and (one.state is other.state or one.ended == other.ended)
         and one.held_until == other.held_until
         and one.account == other.account
         and one.qos == other.qos

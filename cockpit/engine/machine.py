@@ -94,6 +94,8 @@ class Machine:
             self._forget(body.job)
         elif isinstance(body, _OF_NO_JOB):
             self._note(record)
+        elif isinstance(body, events.ReplicaEnded):  # of the job as a whole nothing is other than before
+            self._touch(body.job)
         else:
             self._index(self.state.jobs[body.job])
         return effects_of(record, self.state)
@@ -150,9 +152,12 @@ class Machine:
             usage_at=self.state.usage_at,
         )
 
+    def _touch(self, job: JobId) -> None:
+        self.touched.add(job)
+        self._touched[job] = None
+
     def _index(self, job: Job) -> None:
-        self.touched.add(job.id)
-        self._touched[job.id] = None
+        self._touch(job.id)
         self.timers.update(job)
         self.indices.update(job)
         if job.state is JobState.QUEUED:

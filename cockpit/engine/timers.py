@@ -7,24 +7,28 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import Millis
-from cockpit.model.job import JobState
+from cockpit.model.job import ENDED, JobState
 
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
     from cockpit.model.ids import JobId
     from cockpit.model.job import Job
 
+NEVER = 1 << 62
 KEEP_ENDED_MS = 3_600_000
 """How long an ended job stays in the live state before accounting alone remembers it."""
 
 
 def latest_end(job: Job) -> Millis | None:
     """When its time limit ends it, if it occupies resources: from its first replica's start, else placement."""
-    if job.attempt is None or job.ended:
+    attempt = job.attempt
+    if attempt is None or job.state in ENDED:
         return None
-    started = [each.started_at for each in job.attempt.replicas if each.started_at is not None]
-    begin = min(started) if started else job.attempt.placed_at
-    return Millis(begin + job.spec.time_limit_seconds * 1000)
+    begin: int = NEVER
+    for each in attempt.replicas:
+        if each.started_at is not None and each.started_at < begin:
+            begin = each.started_at
+    return Millis((attempt.placed_at if begin == NEVER else begin) + job.spec.time_limit_seconds * 1000)
 
 
 def next_due(job: Job) -> Millis | None:
@@ -33,7 +37,7 @@ def next_due(job: Job) -> Millis | None:
         return _next_of_queued(job)
     if job.held_until is not None:
         return job.held_until
-    if job.ended_at is not None and job.ended:
+    if job.ended_at is not None and job.state in ENDED:
         return Millis(job.ended_at + KEEP_ENDED_MS)
     if job.ending is not None:
         return None if job.ending.killed else job.ending.kill_at

@@ -24,6 +24,9 @@ from cockpit.sched.shape import Shape
 class Conservative:
     """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
 
+    guard = None
+    """Nobody is guarded more than others."""
+
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self._holes: dict[JobId, Reserved] = {}
         self._now = now

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, BehindHead, LimitReached, Reason
 from cockpit.sched.amounts import ONE
 from cockpit.sched.conservative import Conservative
@@ -52,7 +51,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     round_ = _Round(snapshot, index, policy, queue, descent)
     for ask in queue.open(round_.shapes, round_.requests):
         # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-        if round_.passes(ask):
+        if round_.may_have_room(ask) and round_.passes(ask):
             # 4. place or reserve: who waits for room, and who may pass them, is the line's to say
             round_.consider(ask)
     if descent:
@@ -90,9 +89,22 @@ class _Round:
         """Of requests that a limit leaves only some of their alternatives."""
         self._exceeded: dict[Request, LimitReached] = {}
         self._begins: Millis | None = None
-        self._left = backfill.depth or len(queue)
-        """How many of those that wait may still be looked at."""
+        self._unhurried = bool(self._bars.lasting or backfill.depth)
+        """Shapes depend on the job, or who is looked at is counted."""
+        self._left = backfill.depth - 1 if backfill.depth else len(queue)
+        """How many may still be looked at behind the first that waits."""
         self._close(self._gates.stopped())
+
+    def may_have_room(self, ask: Ask) -> bool:
+        """A cheap no where the head has its reservation and no node has CPUs enough: no rule need be asked then."""
+        shape = ask.request.shape
+        if shape.specs[0].cpus <= self._index.widest or len(shape.specs) > 1:
+            return True
+        if self.line.guard is None or self._unhurried:
+            return True
+        self._failed[shape] = None
+        self.shapes[ask.shape] = 0
+        return False
 
     def passes(self, ask: Ask) -> bool:
         """Whether no rule stops the job; closes its request where one stops all of it."""
@@ -112,10 +124,18 @@ class _Round:
         shape = self._shape(ask)
         if never := infeasible(shape, self._index.floor):
             self._fail(ask, shape, never, 0)
-        elif isinstance(found := self._place(ask.job, shape), Found):
+            return
+        line = self.line
+        if line.head is not None:  # as far as the depth goes
+            if not self._left:
+                self._fail(ask, shape, BehindHead(line.head), 0)
+                return
+            self._left -= 1
+        found = line.place(self._index, ask.job, shape)
+        if isinstance(found, Found):
             self._start(ask, shape, found)
         else:
-            self._fail(ask, shape, found, self.line.fails_from(found))
+            self._fail(ask, shape, found, line.fails_from(found))
 
     def refusals(self) -> Refusals:
         """Why the rest failed, as things stand after the last start."""
@@ -131,16 +151,18 @@ class _Round:
         shape = self._gates.open_shape(request)
         if shape is not request.shape:
             self._narrowed[request] = shape
-        barred = self._bars.against_job(ask.job)
+        barred = self._bars.against_job(ask.job) if self._bars.lasting else ()
         return replace(shape, barred=barred) if barred else shape
 
     def _fail(self, ask: Ask, shape: Shape, reason: Reason | None, seconds: int) -> None:
         """Jobs that ask for as long or longer, and at least for `seconds`, are not tried again."""
         self._failed[shape] = reason
         bounds, number = self.shapes, ask.shape
-        if ask.request in self._narrowed:
+        if self._narrowed and ask.request in self._narrowed:
             bounds, number = self.requests, ask.number
-        bounds[number] = min(bounds[number], max(seconds, self._bars.least_seconds(shape.barred)))
+        if shape.barred:
+            seconds = max(seconds, self._bars.least_seconds(shape.barred))
+        bounds[number] = min(bounds[number], seconds)
 
     def _stop(self, ask: Ask) -> None:
         self._close([ask.number])
@@ -151,16 +173,6 @@ class _Round:
         requests = self.requests
         for number in numbers:
             requests[number] = 0
-
-    def _place(self, job: Job, shape: Shape) -> Found | Reason | None:
-        """As far as the depth goes."""
-        line = self.line
-        if line.head is not None and not self._left:
-            return BehindHead(line.head)
-        found = line.place(self._index, job, shape)
-        if line.head is not None:
-            self._left -= 1
-        return found
 
     def _start(self, ask: Ask, shape: Shape, found: Found) -> None:
         job = ask.job

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.job import Job
 from cockpit.model.reasons import LimitReached, Reason
+from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.request import Request
@@ -34,6 +35,7 @@ class Refusals:
         self.gates = gates
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = failed, narrowed, exceeded
+        self._floor = index.floor
         self._shortages = Shortages(index)
         self._of_shapes: dict[Shape, Reason] = {}
         self._of_requests: dict[Request, Reason | None] = {}
@@ -77,7 +79,7 @@ class Refusals:
     def _of_shape(self, shape: Shape) -> Reason:
         known = self._failed[shape] or self._of_shapes.get(shape)
         if known is None:
-            known = self._of_shapes[shape] = self._shortages.reason(shape)
+            known = self._of_shapes[shape] = infeasible(shape, self._floor) or self._shortages.reason(shape)
         return known
 
     def _described(self) -> dict[Shape, Reason]:

@@ -36,7 +36,10 @@ class Shelves:
 
     def most_free(self) -> int:
         """CPUs of the node that has most of them free."""
-        return max([shelf[-1][0] for shelf in self._shelves.values()], default=0)
+        most = 0
+        for shelf in self._shelves.values():
+            most = max(most, shelf[-1][0])
+        return most
 
     def labels(self) -> list[int]:
         return sorted(self._shelves)
