@@ -16,13 +16,13 @@ from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index, refreshed
 from cockpit.sched.placement import Fit, Found
-from cockpit.sched.plan import Plan, Start
+from cockpit.sched.plan import Plan, Reserved, Start
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.refusals import Refusals
 from cockpit.sched.request import Request
 from cockpit.sched.reserved_nodes import Bars
-from cockpit.sched.shape import Shape
+from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
 
@@ -63,7 +63,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
         now=snapshot.now,
         starts=tuple(round_.starts),
         refusals=round_.refusals(requests),
-        reservations=tuple(round_.line.reservations),
+        reservations=round_.reservations(),
         order=tuple(dict.fromkeys([job.id for job, _ in entries])),
         next_at=round_.next_at(),
         bars=bars,
@@ -139,6 +139,10 @@ class _Round:
         """Why each request failed, as things stand after the last start."""
         return Refusals(requests, self.refused, self.failed, self._open, self._index)
 
+    def reservations(self) -> tuple[Reserved, ...]:
+        """Of those that still wait: one that waits in a partition may have started in another."""
+        return tuple(each for each in self.line.reservations if each.job not in self.started)
+
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
         return min(filter(None, (self._begins, self._bars.next_at())), default=None)
@@ -158,7 +162,7 @@ class _Round:
         if exceeded := self._gates.exceeded(request, amounts):  # it takes more than it asked for
             self.refused[request] = exceeded
             return
-        spec_index = job.spec.specs.index(shape.specs[found.spec_index])
+        spec_index = alternative(job.spec, shape, found.spec_index)
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
         self.started.add(job.id)
         if self._index is self._given:
@@ -166,7 +170,7 @@ class _Round:
         end = Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
         self._index.apply(((job.id, found.placement),), {job.id: end})
         self._gates.started(job, shape.partition, amounts)
-        self.line.started(job, found.placement)
+        self.line.started(self._index, job, found.placement)
 
 
 def _descent(index: Index, policy: Policy, requests: Sequence[Request]) -> GradientDescent | None:
