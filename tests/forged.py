@@ -24,10 +24,12 @@ READING = (
     "nodes",
     "holds",
     "events",
-    "priorities",
-    "reservations",
     "wait",
     "logs",
+    "priorities",
+    "rules",
+    "accounts",
+    "reservations",
 )
 """Operations that change nothing; every other one must leave an event."""
 
@@ -54,6 +56,9 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "cancel": {"job": job, "grace_seconds": 0},
         "extend_hold": {"job": job, "seconds": 60},
         "shell": {"job": job, "command": ["true"]},
+        "rules": {},
+        "accounts": {},
+        "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
         "set_priority": {"job": job, "priority": "urgent"},
         "reservations": {},
         "make_reservation": {"reservation": {**UPKEEP, "name": "forged"}},

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.view import JobRow
+from cockpit.model.view import AccountsShown, JobRow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
-    from cockpit.model.cluster import Reservation
+    from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
@@ -87,6 +88,17 @@ class Backend(Protocol):
     async def nodes(self) -> list[NodeRow]: ...
 
     async def holds(self) -> list[HoldRow]: ...
+
+    async def rules(self) -> Cluster:
+        """The cluster's rules as they are in force."""
+        ...
+
+    async def accounts(self) -> AccountsShown:
+        """Accounts, users and QOS, parents before what is below them."""
+        ...
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        """At once; refused with one line per error."""
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         """The queue in its order; with `weights` as it would be, beside the order that it has."""

@@ -24,13 +24,23 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
-    from cockpit.model.cluster import Reservation
+    from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+    from cockpit.model.view import (
+        AccountsShown,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        JobRow,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.feed import Subscription
     from cockpit.runtime.host import Host
@@ -65,6 +75,15 @@ class InProcessBackend:
 
     async def holds(self) -> list[HoldRow]:
         return await reading.holds(self._engine, self._asked, _NOTHING)
+
+    async def rules(self) -> Cluster:
+        return await reading.rules(self._engine, self._asked, _NOTHING)
+
+    async def accounts(self) -> AccountsShown:
+        return await reading.accounts(self._engine, self._asked, _NOTHING)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        await acting.change_accounts(self._engine, self._asked, messages.ChangeAccountsArgs(change))
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))

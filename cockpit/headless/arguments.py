@@ -17,7 +17,7 @@ from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 
-MINUS_VALUED: Final = frozenset({"--sort", "--filter"})
+MINUS_VALUED: Final = frozenset({"--sort", "--filter", "--qos"})
 """Options whose value may begin with a minus."""
 
 STDOUT = 1

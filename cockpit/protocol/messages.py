@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from cockpit.model.accountchange import AccountChange
 from cockpit.model.cluster import Reservation
 from cockpit.model.priority import WeightChanges
 from cockpit.model.spec import JobSpec, PriorityWord
@@ -14,7 +15,7 @@ LONGEST_WAIT_SECONDS = 1e9
 
 
 class NoArgs(msgspec.Struct, frozen=True):
-    """For `status`, `overview`, `nodes`, `holds`."""
+    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`."""
 
 
 class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,6 +96,10 @@ class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: bool = False
     """Stop every job first."""
+
+
+class ChangeAccountsArgs(msgspec.Struct, frozen=True):
+    change: AccountChange
 
 
 class Submitted(msgspec.Struct, frozen=True):

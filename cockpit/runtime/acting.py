@@ -11,6 +11,7 @@ import msgspec
 
 from cockpit.engine import decide, reservations
 from cockpit.engine.access import refuse_unseen
+from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
 from cockpit.engine.arrays import addressed, on_each
 from cockpit.engine.submit import edit as edit_job
@@ -136,6 +137,11 @@ async def make_reservation(engine: Engine, asked: Asked, args: messages.Reservat
 async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
     """Give the nodes back. Administrators only."""
     return await _act(engine, asked, lambda machine, _: reservations.end_reservation(machine, args.name, asked.actor))
+
+
+async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:
+    """Change accounts, users or QOS at once; who may, is decided with the change."""
+    return await _act(engine, asked, lambda machine, _: decide_accounts(machine.state, asked.actor, args.change))
 
 
 async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:

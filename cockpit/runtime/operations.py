@@ -40,6 +40,9 @@ OPERATIONS: dict[str, Operation] = {
     "end_reservation": (messages.NameArgs, acting.end_reservation),
     "extend_hold": (messages.ExtendArgs, acting.extend_hold),
     "end_hold": (messages.JobArgs, acting.end_hold),
+    "rules": (messages.NoArgs, reading.rules),
+    "accounts": (messages.NoArgs, reading.accounts),
+    "change_accounts": (messages.ChangeAccountsArgs, acting.change_accounts),
     "stop": (messages.StopArgs, acting.stop),
 }
 """`shell` is the connection's own: its answer carries file descriptors."""

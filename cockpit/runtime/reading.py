@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import Actor, may_see, shown_explanation
+from cockpit.engine.accountviews import accounts_shown
 from cockpit.engine.ranking import breakdowns
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
 from cockpit.errors import RequestRefused
 from cockpit.model import asking
-from cockpit.model.cluster import Reservation
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
@@ -116,6 +117,16 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
     return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found))
+
+
+async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:
+    """The cluster's rules as they are in force."""
+    return engine.host.machine.state.cluster
+
+
+async def accounts(engine: Engine, asked: Asked, _args: messages.NoArgs) -> AccountsShown:
+    """The tree of accounts with what each part of it uses."""
+    return accounts_shown(engine.host.machine.state, asked.actor)
 
 
 async def holds(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[HoldRow]:

@@ -6,15 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
+from cockpit.model.accountchange import AccountChange
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
-from cockpit.model.cluster import PriorityKind, Reservation, Weights
+from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec, PriorityWord
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 
 
 class MemoryBackend:
@@ -25,6 +26,8 @@ class MemoryBackend:
         self.details: dict[int, JobDetail] = {}
         self.node_rows: list[NodeRow] = []
         self.hold_rows: list[HoldRow] = []
+        self.cluster = Cluster()
+        self.tree = AccountsShown((), ())
         self.reserved: list[Reservation] = []
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
@@ -59,6 +62,15 @@ class MemoryBackend:
 
     async def holds(self) -> list[HoldRow]:
         return self.hold_rows
+
+    async def rules(self) -> Cluster:
+        return self.cluster
+
+    async def accounts(self) -> AccountsShown:
+        return self.tree
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._act("change_accounts", change)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         self.asked.append(("priorities", weights))

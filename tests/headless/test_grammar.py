@@ -174,7 +174,7 @@ def test_a_one_shot_command_loads_nothing_heavy(argv: list[str]) -> None:
         "backend = small_cluster()\n"
         "backend.ended[4715] = job()\n"
         "streams = Streams(stdin=BytesIO(), stdout=BytesIO(), stderr=BytesIO(), now=lambda: NOW)\n"
-        f"run({argv!r}, Services(lambda _: backend, None, None, None, None), streams)\n"
+        f"run({argv!r}, Services(lambda _: backend, *[None] * 6), streams)\n"
         "print(*{name.partition('.')[0] for name in sys.modules})\n"
     )
     loaded = loaded_by(program)

@@ -19,6 +19,8 @@ COMMANDS = {
     "events": ("events",),
     "engine": ("engine",),
     "doctor": ("doctor",),
+    "accounts": ("accounts",),
+    "accounts-qos": ("accounts", "qos"),
 }
 
 CHECKS: dict[str, Callable[[Any], bool]] = {

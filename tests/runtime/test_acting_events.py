@@ -37,6 +37,7 @@ LEAVES = {
     "extend_hold": "hold_extended",
     "end_hold": "hold_ended",
     "shell": "shell_opened",
+    "change_accounts": "accounts_changed",
     "stop": "engine_stop_asked",
 }
 

@@ -15,14 +15,24 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
-    from cockpit.model.cluster import Reservation
+    from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+    from cockpit.model.view import (
+        AccountsShown,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        JobRow,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
 
 T = TypeVar("T")
 
@@ -64,6 +74,15 @@ class BlockingDemo:
 
     async def holds(self) -> list[HoldRow]:
         return self._run(self._backend.holds())
+
+    async def rules(self) -> Cluster:
+        return self._run(self._backend.rules())
+
+    async def accounts(self) -> AccountsShown:
+        return self._run(self._backend.accounts())
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._run(self._backend.change_accounts(change))
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         return self._run(self._backend.priorities(weights))

@@ -10,11 +10,11 @@ import msgspec
 from cockpit.backends.base import JobsDelta
 from cockpit.backends.local.channel import ConnectionLost
 from cockpit.model import asking
-from cockpit.model.cluster import Reservation
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.backends.local.channel import Channel
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
 
@@ -59,6 +60,15 @@ class LocalBackend:
 
     async def holds(self) -> list[HoldRow]:
         return self._ask("holds", _NOTHING, list[HoldRow])
+
+    async def rules(self) -> Cluster:
+        return self._ask("rules", _NOTHING, Cluster)
+
+    async def accounts(self) -> AccountsShown:
+        return self._ask("accounts", _NOTHING, AccountsShown)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))

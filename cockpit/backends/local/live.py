@@ -20,11 +20,11 @@ from cockpit.backends.local.threads import beside
 from cockpit.backends.local.watching import LiveRows
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model import asking
-from cockpit.model.cluster import Reservation
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, Update, rows_of, whole_list
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Connection, ShellSession
     from cockpit.backends.local.keeping import Dialler
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
 
@@ -98,6 +99,15 @@ class LiveBackend:
 
     async def holds(self) -> list[HoldRow]:
         return await self._read("holds", _NOTHING, list[HoldRow])
+
+    async def rules(self) -> Cluster:
+        return await self._read("rules", _NOTHING, Cluster)
+
+    async def accounts(self) -> AccountsShown:
+        return await self._read("accounts", _NOTHING, AccountsShown)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        await self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
 
     async def reservations(self) -> list[Reservation]:
         return await self._read("reservations", _NOTHING, list[Reservation])
