@@ -12,11 +12,12 @@ from cockpit.model.view import JobRow
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
+from cockpit.present.folding import FoldedRow, id_text, task_count
 from cockpit.present.layout import fitting
 from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.states import GLYPHS, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, why
 
@@ -40,11 +41,14 @@ class CellColumn(NamedTuple):
 
 
 def _id(row: JobRow, _: Context) -> Line:
-    return line(Span(str(row.id), MUTED))
+    return line(Span(id_text(row), MUTED))
 
 
 def _name(row: JobRow, _: Context) -> Line:
-    return line(Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG))
+    name = Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG)
+    if isinstance(row, FoldedRow):
+        return line(name, Span(f" [{task_count(row)}]", ACCENT))
+    return line(name)
 
 
 def _user(row: JobRow, _: Context) -> Line:
@@ -52,10 +56,20 @@ def _user(row: JobRow, _: Context) -> Line:
 
 
 def state_cell(row: JobRow, _: Context) -> Line:
-    """Shape and word, in the state's colour."""
+    """Shape and word, in the state's colour; of a folded array how many are in which."""
+    if isinstance(row, FoldedRow):
+        return tuple(Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
     word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
     shown = Span(f"{GLYPHS[row.state]} {word}", str(row.state))
     return line(shown, Span("·held", "held")) if row.held_until is not None else line(shown)
+
+
+def _queue(row: JobRow, _: Context) -> Line:
+    return line(safe(",".join(row.partitions))) if row.partitions else line(Span(NOTHING, MUTED))
+
+
+def _priority(row: JobRow, _: Context) -> Line:
+    return line(Span(NOTHING if row.priority is None else units.grouped(row.priority), MUTED))
 
 
 def _nodes(row: JobRow, _: Context) -> Line:
@@ -115,6 +129,8 @@ COLUMNS = (
     CellColumn("name", "NAME", 16, _name, grows=2, most=30),
     CellColumn("user", "USER", 8, _user, grows=1, most=12, need=94),
     CellColumn("state", "STATE", 14, state_cell),
+    CellColumn("partitions", "QUEUE", 6, _queue, grows=1, most=12, need=132),
+    CellColumn("priority", "PRIO", 7, _priority, right=True, need=132),
     CellColumn("nodes", "NODES", 5, _nodes, right=True, need=126),
     CellColumn("cards", "CARDS", 5, _cards, right=True),
     CellColumn("elapsed_seconds", " TIME          / LIMIT", 22, _time, need=116, ticks=True),
