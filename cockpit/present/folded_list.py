@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.view import JobRow
 
+OPTIONAL = frozenset({"array", "partitions", "priority"})
+"""What jobs have on some clusters only."""
+
 
 class FoldedList:
     """What `jobs` shows, folded. A folded row is known by its array's id, which is that of its first task; so a cursor
@@ -21,6 +24,8 @@ class FoldedList:
 
     def __init__(self, jobs: JobList) -> None:
         self.jobs = jobs
+        self.used: frozenset[str] = frozenset()
+        """Which of `OPTIONAL` some job has had."""
         self._array_of: dict[JobId, JobId] = {}
         self._unfolded: set[JobId] = set()
         self._of: tuple[Sequence[JobId], int] = ((), -1)
@@ -52,6 +57,19 @@ class FoldedList:
         if self.is_folded(row_id):
             return folded(self.behind(row_id))
         return self.jobs.row(row_id)
+
+    def tasks(self, job: JobId) -> list[JobId]:
+        """The shown tasks of the array that this is one of, or the id of; empty: of none, or it is alone."""
+        if not self._array_of:
+            return []
+        self._refresh()
+        tasks = self._groups.get(self._array_of.get(job, job), [])
+        return tasks if len(tasks) > 1 else []
+
+    def acted_on(self, row_id: JobId) -> list[JobRow]:
+        """The jobs that an act on a row is about. Of an array those that have not ended, where there are any."""
+        rows = self.behind(row_id)
+        return [row for row in rows if row.ended_at is None] or rows
 
     def behind(self, row_id: JobId) -> list[JobRow]:
         """The jobs that a row stands for: one, or the shown tasks of an array. Of an id that is gone: none."""
@@ -101,8 +119,11 @@ class FoldedList:
         self._note(listed)
         return self._shown(self.jobs.replace_all(listed))
 
-    def _note(self, rows: Iterable[JobRow]) -> None:
+    def _note(self, rows: Sequence[JobRow]) -> None:
         self._array_of |= {row.id: row.array.array for row in rows if row.array is not None}
+        self.used |= {
+            name for name in OPTIONAL - self.used if any(getattr(row, name) not in ((), None) for row in rows)
+        }
 
     def _shown(self, changes: Changes) -> Changes:
         if not self._array_of:

@@ -82,6 +82,11 @@ needs_container = _each(
 )
 
 
+def needs_array(situation: Situation) -> str:
+    some = [row for row in situation.chosen if row.array is not None]
+    return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
+
+
 def only_in_demo(situation: Situation) -> str:
     return "" if situation.demo else "Only a demo's time can be changed."
 

@@ -15,6 +15,7 @@ from cockpit.tui.action import (
     ON_TABLES,
     Action,
     Situation,
+    needs_array,
     needs_container,
     needs_job,
     needs_kept,
@@ -50,6 +51,7 @@ _LOOKING = (
     Action("stream", "other stream", ("o",), "stdout or stderr in the logs", deeds.other_stream, LOOK, _JOB),
     Action("filter", "filter", ("slash",), "Show only what matches", deeds.ask_filter, LOOK, ON_TABLES, in_row=True),
     Action("mine", "mine", ("m",), "Your own jobs, or everybody's", deeds.toggle_mine, LOOK, _JOBS, in_row=True),
+    Action("fold", "fold", ("z",), "An array's tasks, or one row", deeds.fold, LOOK, _JOBS, needs_array),
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
 )
 _ACTING = (
