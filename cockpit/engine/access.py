@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
-from cockpit.model.reasons import WouldDelay
+from cockpit.model.reasons import BehindHead, WouldDelay
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def refuse_unseen(actor: Actor, job: Job | None, job_id: int) -> Refusal | None:
 
 def shown_reason(actor: Actor, reason: Reason | None, jobs: Mapping[JobId, Job]) -> Reason | None:
     """A reason without the job that it names, where the actor may not see that."""
-    if actor.admin or not isinstance(reason, WouldDelay) or _sees(actor, reason.ahead, jobs):
+    if actor.admin or not isinstance(reason, WouldDelay | BehindHead) or _sees(actor, reason.ahead, jobs):
         return reason
     return replace(reason, ahead=HIDDEN_JOB)
 

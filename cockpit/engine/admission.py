@@ -14,6 +14,7 @@ from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
 from cockpit.model.spec import DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
+from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -72,7 +73,7 @@ class Admission:
             return Admitted(charged, project, errors, [])
         errors = [*self._own_errors(spec, project), *charged.errors]
         reasons = [*charged.reasons, *self._rule_reasons(charged)]
-        if not errors and not reasons and (reason := never_fits(spec, self._machine.state.nodes)) is not None:
+        if not errors and not reasons and (reason := self._never_fits(charged)) is not None:
             reasons.append((_field(spec, reason), reason))
         self._count(charged, project)
         return Admitted(charged, project, errors, reasons)
@@ -82,6 +83,17 @@ class Admission:
         self._asked.append(self._asking(charged))
         if is_urgent(charged.spec.priority):
             self._urgent[project] += size(charged.spec)
+
+    def _never_fits(self, charged: Charge) -> Reason | None:
+        """Why none of its partitions could hold it; None where one could."""
+        state = self._machine.state
+        if not state.cluster.partitions and not state.cluster.login_pool:
+            return never_fits(charged.spec, state.nodes)
+        names = charged.partitions or (WHOLE_CLUSTER,)
+        nodes = tuple(state.nodes.values())
+        members = (nodes_of(state.cluster, name, nodes) for name in names)
+        found = [never_fits(charged.spec, {node.name: node for node in each}) for each in members]
+        return None if None in found else found[0]
 
     def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
         yield from self._name_errors(spec, project)

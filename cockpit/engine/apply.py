@@ -162,10 +162,12 @@ def _write_down(state: ClusterState, ledger: usage.Ledger) -> None:
 def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRecord) -> None:
     associations = state.accounts.associations | {each.key: each for each in body.associations}
     qos = state.accounts.qos | {each.name: each for each in body.qos}
-    state.accounts = Accounts(
+    accounts = Accounts(
         associations={key: each for key, each in associations.items() if key not in body.removed_associations},
         qos={name: each for name, each in qos.items() if name not in body.removed_qos},
     )
+    state.usage = usage.moved(state.usage, state.accounts, accounts)
+    state.accounts = accounts
 
 
 @_apply.register(events.ReservationMade)

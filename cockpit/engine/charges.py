@@ -15,6 +15,7 @@ from cockpit.model.reasons import NoAssociation, PartitionRefuses, PartitionRule
 from cockpit.model.spec import JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.enforcement import allowed_qos, enforced
+from cockpit.sched.partitions import about_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -117,10 +118,5 @@ def _refused(partitions: Iterable[Partition], account: str, qos: str, user: str)
     for each in partitions:
         if each.state in _TAKES_NOTHING:
             yield PartitionRefuses(each.name, PartitionRule.STATE, each.state)
-        for rule, asked, allow, deny in (
-            (PartitionRule.USER, user, each.allow_users, ()),
-            (PartitionRule.ACCOUNT, account, each.allow_accounts, each.deny_accounts),
-            (PartitionRule.QOS, qos, each.allow_qos, each.deny_qos),
-        ):
-            if (allow and asked not in allow) or (not allow and asked in deny):
-                yield PartitionRefuses(each.name, rule, ", ".join(allow), asked)
+        if (excluded := about_owner(each, user, account, qos)) is not None:
+            yield excluded

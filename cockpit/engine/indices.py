@@ -53,7 +53,7 @@ class Groups(Generic[Key]):
 
 
 class Indices:
-    """Groups of jobs that have not ended, but for `arrays`; follows each version of a job."""
+    """Groups of jobs that have not ended, except where it is said; follows each version of a job."""
 
     def __init__(self) -> None:
         self.named = Groups[tuple[str, str]]()
@@ -70,11 +70,17 @@ class Indices:
         """Tasks by array."""
         self.arrays = Groups["JobId"]()
         """Tasks by array, ended ones included."""
+        self.states = Groups[JobState]()
+        """Every job of the state."""
+        self.kept = Groups[bool]()
+        """Those whose containers are kept, ended ones included."""
         self._waiting: dict[JobId, dict[JobId, None]] = {}
         self._waits_for: dict[JobId, tuple[JobId, ...]] = {}
 
     def update(self, job: Job) -> None:
         """Take over what this version of the job says."""
+        self.states.put(job.id, job.state)
+        self.kept.put(job.id, True if job.kept else None)
         if job.array is not None:
             self.arrays.put(job.id, job.array.array)
         if job.ended:
@@ -92,7 +98,8 @@ class Indices:
 
     def forget(self, job: JobId) -> None:
         """The job has left the state."""
-        self.arrays.put(job, None)
+        for each in (self.states, self.kept, self.arrays):
+            each.put(job, None)
         self._leave_all(job)
 
     def waiting_for(self, job: JobId) -> Mapping[JobId, None]:
@@ -101,7 +108,8 @@ class Indices:
 
     def comparable(self) -> Iterator[object]:
         """For the test that they equal those built from nothing."""
-        for each in (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks, self.arrays):
+        live = (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks)
+        for each in (*live, self.arrays, self.states, self.kept):
             yield {key: set(members) for key, members in each.groups().items()}
         yield {job: set(waiting) for job, waiting in self._waiting.items()}
 

@@ -165,14 +165,15 @@ class Machine:
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)
-        if now_holds != self._occupied.get(job.id):
-            self._changes.append((job.id, now_holds))
-            if now_holds is None:
-                del self._occupied[job.id]
-            else:
-                self._occupied[job.id] = now_holds
-        end = job.held_until or latest_end(job)
-        if end is None or now_holds is None:
+        end = (job.held_until or latest_end(job)) if now_holds is not None else None
+        if now_holds == self._occupied.get(job.id) and end == self._ends.get(job.id):
+            return
+        self._changes.append((job.id, now_holds))
+        if now_holds is None:
+            del self._occupied[job.id]
+        else:
+            self._occupied[job.id] = now_holds
+        if end is None:
             self._ends.pop(job.id, None)
         else:
             self._ends[job.id] = end

@@ -124,15 +124,20 @@ def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:
     )
 
 
-def overview(machine: Machine, cluster: str, jobs: Iterable[Job]) -> Overview:
-    """The header's figures; `jobs` are those that the asker may see."""
-    seen = list(jobs)
+def overview(machine: Machine, cluster: str, jobs: Iterable[Job] | None = None) -> Overview:
+    """The header's figures; `jobs` are those that the asker may see, None: all."""
+    if jobs is None:
+        states = {state: len(members) for state, members in machine.indices.states.groups().items()}
+        kept = len(machine.indices.kept.of(True))
+    else:
+        seen = list(jobs)
+        states, kept = Counter(job.state for job in seen), sum(job.kept for job in seen)
     nodes = machine.state.nodes.values()
     held = [each for placement in machine.occupied.values() for each in placement]
     return Overview(
         cluster=cluster,
-        jobs_by_state=dict(Counter(str(job.state) for job in seen)),
-        held=sum(job.kept for job in seen),
+        jobs_by_state={str(state): count for state, count in states.items()},
+        held=kept,
         nodes=len(nodes),
         cpus=sum(node.cpus for node in nodes),
         used_cpus=sum(each.cpus for each in held),

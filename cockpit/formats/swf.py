@@ -6,18 +6,17 @@ Archive keeps it (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 import msgspec
 
 from cockpit.errors import SpecErrors
+from cockpit.formats.packed import unpacked
 
 FIELDS = 18
 UNKNOWN = -1
 
-_GZIP = b"\x1f\x8b"
 _MOST_ERRORS = 20
 _READ = (0, 1, 2, 3, 4, 7, 8, 10, 11, 14)
 """Which fields a replay needs, from 0; the others only have to be there."""
@@ -63,7 +62,7 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
 
     Raises `SpecErrors` that name the line and what to do.
     """
-    text = _plain(source, data).decode("utf-8", "replace")
+    text = unpacked(source, data).decode("utf-8", "replace")
     errors: list[str] = []
     jobs = list(_jobs(source, text.splitlines(), errors))
     if errors:
@@ -83,18 +82,6 @@ def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: S
         fields = job.line.split()
         fields[2], fields[3] = str(waited), str(ran)
         yield " ".join(fields) + "\n"
-
-
-def _plain(source: str, data: bytes) -> bytes:
-    if not data.startswith(_GZIP):
-        return data
-    import gzip
-
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        message = f"{source}: cannot be unpacked ({error}); check it with `gzip -t`, and fetch it again."
-        raise SpecErrors([message]) from error
 
 
 def _jobs(source: str, lines: Iterable[str], errors: list[str]) -> Iterator[SwfJob]:

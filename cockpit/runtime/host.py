@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,13 +25,13 @@ from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
 from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.ledger import RETRY_MS, Ledger
+from cockpit.runtime.passing import planned
 from cockpit.runtime.tasks import Tasks
 from cockpit.runtime.troubles import clock_trouble, given_up
-from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
@@ -65,6 +66,9 @@ RECONSIDERED_AFTER = (
 cycle leaves nothing that it could have placed."""
 RESTING_TASKS = 4
 """Of a host at rest: scheduling, timers, and the two that the timers wait for."""
+
+
+Decided = Sequence[events.EventBody] | Refusal
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +126,8 @@ class Host:
         """Set once the engine's promises do not hold: what every further act is told."""
         self.changed = asyncio.Condition()
         """Notified after every change of the machine or the plan."""
+        self._again_at: Millis | None = None
+        """When time alone may let something start."""
         self._tasks = Tasks()
         self._schedule = asyncio.Event()
         self._rearm = asyncio.Event()
@@ -155,7 +161,7 @@ class Host:
 
     async def act(
         self,
-        decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
+        decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]],
         act: Act,
         answer: Callable[[Sequence[EventRecord]], bytes] | None = None,
     ) -> bytes | Refusal:
@@ -168,7 +174,7 @@ class Host:
 
     async def _act(
         self,
-        decision: Callable[[Machine, Millis], Sequence[EventBody] | Refusal],
+        decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]],
         act: Act,
         answer: Callable[[Sequence[EventRecord]], bytes] | None,
     ) -> bytes | Refusal:
@@ -180,6 +186,8 @@ class Host:
                 return self.given_up
             now = self.clock.now()
             decided = decision(self.machine, now)
+            if isinstance(decided, Awaitable):
+                decided = await decided
             if isinstance(decided, Refusal):
                 return decided
             decided = [*decided, *consequences(self.machine, decided)]
@@ -246,10 +254,10 @@ class Host:
         async with self.changed:
             self.changed.notify_all()
 
-    def _observe(self, decision: Callable[[Machine, Millis], Sequence[EventBody]], what: str) -> None:
+    def _observe(self, decision: Callable[[Machine, Millis], Decided], what: str) -> None:
         self._tasks.start(self._insist(decision, Act(actor="engine", origin="runtime")), what)
 
-    async def _insist(self, decision: Callable[[Machine, Millis], Sequence[EventBody]], act: Act) -> None:
+    async def _insist(self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act) -> None:
         """An observation is true whether or not the journal takes it just now: try until it does."""
         while True:
             try:
@@ -266,10 +274,11 @@ class Host:
             await self._insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
             await self._tell()
 
-    def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
+    async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
-        index, priorities = (self.plan.index, self.plan.priorities) if self.plan is not None else (None, None)
-        self.plan = cycle(machine.snapshot(now), index, policy, priorities)
+        self.plan = await planned(machine.snapshot(now), self.plan, policy)
+        self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
+        self._rearm.set()
         return decide.placed(machine, self.plan)
 
     async def _time_forever(self) -> None:
@@ -277,7 +286,11 @@ class Host:
             self._rearm.clear()
             await self._insist(decide.due, Act(actor="engine", origin="timer"))
             await self._keep_house()
-            await self._wait_until(self.machine.next_at)
+            if self._again_at is not None and self._again_at <= self.clock.now():
+                self._again_at = None
+                self._schedule.set()
+            moments = (self.machine.next_at, self._again_at)
+            await self._wait_until(min((at for at in moments if at is not None), default=None))
 
     async def _wait_until(self, at: Millis | None) -> None:
         """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""

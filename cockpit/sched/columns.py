@@ -7,8 +7,8 @@ imported late: a short queue never pays for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from cockpit.model.accounts import AssocKey
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
 from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
-from cockpit.sched.factors import MOST, Claim, Scale
+from cockpit.sched.factors import MOST
+from cockpit.sched.scale import Claim, Scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,10 +30,39 @@ SINCE, ASSOC, SIZE, PARTITION, QOS, TRES, SITE, NICE, FIXED = range(FIELDS)
 """Fields of a row: when age begins (infinity: not yet), the contributions that stay, nice, and a priority that is fixed
 because the job is held or it was set directly (NaN: it is counted)."""
 
+KEYS = 4
+ASSOCIATION, TIER, URGENT, WAITS = range(KEYS)
+"""Whole numbers of a row: where its fair share stands, its tier (the highest is 0), its urgency (likewise), and whether
+it waits at all."""
+
 _NEVER = float("inf")
 _COUNTED = float("nan")
-_GONE = np.iinfo(np.int64).max
-"""The place of a row whose job does not wait: behind all others."""
+
+
+class Order(Sequence[Entry]):
+    """Entries, best first, that are looked up when they are asked for: most of a long order never is."""
+
+    def __init__(self, jobs: Sequence[Job], partitions: Sequence[str], rows: NDArray[np.int64]) -> None:
+        self.rows = rows
+        self._jobs = jobs
+        self._partitions = partitions
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Entry]:
+        rows = self.rows.tolist()
+        return zip(map(self._jobs.__getitem__, rows), map(self._partitions.__getitem__, rows), strict=True)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
+        if isinstance(place, slice):
+            return list(Order(self._jobs, self._partitions, self.rows[place]))
+        row = int(self.rows[place])
+        return self._jobs[row], self._partitions[row]
 
 
 class Columns:
@@ -41,21 +71,16 @@ class Columns:
     def __init__(self, scale: Scale, snapshot: Snapshot) -> None:
         self._scale = scale
         self._version = snapshot.version
-        self._entries: list[Entry] = []
+        self._jobs: list[Job] = []
+        self._partitions: list[str] = []
         self._rows: dict[JobId, range] = {}
         self._youngest = (0, 0)
         self._associations: dict[AssocKey | None, int] = {None: 0}
         """Where each one's fair share stands in a column of them."""
         room = 1024 + 2 * len(snapshot.queue)
         self._fields: NDArray[np.float64] = np.zeros((FIELDS, room))
-        self._association: NDArray[np.int64] = np.zeros(room, np.int64)
-        self._first: NDArray[np.int64] = np.zeros(room, np.int64)
-        """What sorts before the priority: the tier, the highest as 0."""
-        self._urgency: NDArray[np.int64] = np.zeros(room, np.int64)
-        self._waits: NDArray[np.bool_] = np.zeros(room, np.bool_)
+        self._keys: NDArray[np.int64] = np.zeros((KEYS, room), np.int64)
         self._tiers = {tier: place for place, tier in enumerate(sorted({1, *scale.tiers.values()}, reverse=True))}
-        self._ranked: tuple[NDArray[np.int64], list[Entry]] | None = None
-        """The rows, best first, and their entries, as last handed out; None: the rows have changed since."""
         for job in sorted(snapshot.queue, key=by_seniority):
             self._append(job)
 
@@ -66,32 +91,32 @@ class Columns:
         if snapshot.version != self._version:
             if snapshot.touched is None or not snapshot.changes_from <= self._version <= snapshot.version:
                 return False
+            if snapshot.touched:
+                self._jobs, self._partitions = self._jobs.copy(), self._partitions.copy()
             if not all(self._amend(job, snapshot.jobs.get(job)) for job in snapshot.touched):
                 return False
             self._version = snapshot.version
-        return len(self._entries) <= 1024 + 2 * int(np.count_nonzero(self._waits))
+        return len(self._jobs) <= 1024 + 2 * int(np.count_nonzero(self._key(WAITS)))
 
-    def ranked(self, measure: Measure, floor: Highest) -> tuple[list[Entry], Iterable[int]]:
-        """The entries, best first, and their priorities. Sorts only when the order has moved."""
+    def ranked(self, measure: Measure, floor: Highest) -> tuple[Order, Iterable[int]]:
+        """The entries, best first, and their priorities."""
         totals = self.totals(measure)
         if floor:
             totals = np.where(np.isnan(self._field(FIXED)), np.maximum(totals, self._floor(floor)), totals)
-        places = self._places(totals)
-        if self._ranked is None or not _ascending(places[self._ranked[0]]):
-            rows = np.argsort(places)[: np.count_nonzero(self._waits)]
-            entries = self._entries
-            self._ranked = rows, [entries[row] for row in rows.tolist()]
-        rows, order = self._ranked
-        return order, map(int, totals[rows])
+        rows = self._sorted(totals)
+        return Order(self._jobs, self._partitions, rows), map(int, map(totals.__getitem__, rows))
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Every row's priority, clamped and truncated; of rows that do not wait too. `factors.weighted_sum`."""
         weights, priority = measure.scale.priority.weights, measure.scale.priority
         most = max(1, 1000 * priority.max_age_seconds)
-        age = np.minimum(np.maximum(measure.at - self._field(SINCE), 0.0) / most, 1.0)
-        named = age * weights.age
+        age = measure.at - self._field(SINCE)
+        np.maximum(age, 0.0, out=age)
+        age /= most
+        np.minimum(age, 1.0, out=age)
+        named = np.multiply(age, weights.age, out=age)
         named += self._field(ASSOC)
-        named += (self._fairshare(measure) * weights.fairshare)[self._association[: len(self._entries)]]
+        named += (self._fairshare(measure) * weights.fairshare)[self._key(ASSOCIATION)]
         for field in (SIZE, PARTITION, QOS, TRES, SITE):
             named += self._field(field)
         named -= self._field(NICE)
@@ -101,46 +126,63 @@ class Columns:
         return counted
 
     def _field(self, field: int) -> NDArray[np.float64]:
-        row: NDArray[np.float64] = self._fields[field, : len(self._entries)]
+        row: NDArray[np.float64] = self._fields[field, : len(self._jobs)]
+        return row
+
+    def _key(self, key: int) -> NDArray[np.int64]:
+        row: NDArray[np.int64] = self._keys[key, : len(self._jobs)]
         return row
 
     def _fairshare(self, measure: Measure) -> NDArray[np.float64]:
         return np.array([measure.shares.get(key, 0.0) if key else 0.0 for key in self._associations])
 
     def _floor(self, floor: Highest) -> NDArray[np.int64]:
-        return np.array([floor.get((job.id, name), 0) for job, name in self._entries], np.int64)
+        return np.array(
+            [floor.get((job.id, name), 0) for job, name in zip(self._jobs, self._partitions, strict=True)], np.int64
+        )
 
-    def _places(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One integer by which rows sort: tier, priority, urgency, seniority; none is there twice."""
-        count = len(self._entries)
-        places = (self._first[:count] << 32) + (MOST - totals)
+    def _sorted(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows that wait, by tier, priority, urgency and seniority.
+
+        One integer says all of it, with the row itself last: sorting integers is faster than checking their order.
+        """
+        count = len(self._jobs)
+        bits = count.bit_length()
+        places = self._key(TIER) << 32
+        places += MOST
+        places -= totals
         if not self._scale.priority.weights.qos:
-            places = (places << 2) + self._urgency[:count]
-        places = (places << count.bit_length()) + np.arange(count)
-        return np.where(self._waits[:count], places, _GONE)
+            places <<= 2
+            places += self._key(URGENT)
+        places <<= bits
+        places += np.arange(count)
+        places = places[self._key(WAITS) > 0]
+        places.sort()
+        places &= (1 << bits) - 1
+        return places
 
     def _append(self, job: Job) -> bool:
         """As the youngest; False where it is not."""
         if (seniority := by_seniority(job)) < self._youngest:
             return False
         self._youngest = seniority
-        first = len(self._entries)
+        first = len(self._jobs)
         self._rows[job.id] = range(first, first + len(partitions_of(job)))
-        self._entries += [(job, name) for name in partitions_of(job)]
-        while len(self._entries) > self._waits.size:
+        self._jobs += [job] * len(partitions_of(job))
+        self._partitions += partitions_of(job)
+        while len(self._jobs) > self._keys.shape[1]:
             self._grow()
         self._write(job)
         return True
 
     def _amend(self, job: JobId, now: Job | None) -> bool:
         """The job is as `now` says; False where its rows would have to move."""
-        self._ranked = None
         rows = self._rows.get(job, range(0))
         if now is None or now.state is not JobState.QUEUED:
-            self._waits[rows.start : rows.stop] = False
+            self._keys[WAITS, rows.start : rows.stop] = False
             return True
-        if [self._entries[row][1] for row in rows] != list(partitions_of(now)):
-            self._waits[rows.start : rows.stop] = False
+        if self._partitions[rows.start : rows.stop] != list(partitions_of(now)):
+            self._keys[WAITS, rows.start : rows.stop] = False
             return self._append(now)
         self._write(now)
         return True
@@ -148,18 +190,14 @@ class Columns:
     def _write(self, job: Job) -> None:
         for row, name in zip(self._rows[job.id], partitions_of(job), strict=True):
             claim = self._scale.claim(job, name)
-            self._entries[row] = job, name
+            self._jobs[row] = job
             self._fields[:, row] = _fields(self._scale, job, claim)
-            self._association[row] = self._associations.setdefault(claim.association, len(self._associations))
-            self._first[row] = self._tiers[self._scale.tiers.get(name, 1)]
-            self._urgency[row] = URGENCY[job.spec.priority]
-            self._waits[row] = True
+            place = self._associations.setdefault(claim.association, len(self._associations))
+            self._keys[:, row] = place, self._tiers[self._scale.tiers.get(name, 1)], URGENCY[job.spec.priority], True
 
     def _grow(self) -> None:
         self._fields = np.concatenate((self._fields, np.zeros_like(self._fields)), axis=1)
-        for name in ("_association", "_first", "_urgency", "_waits"):
-            column = getattr(self, name)
-            setattr(self, name, np.concatenate((column, np.zeros_like(column))))
+        self._keys = np.concatenate((self._keys, np.zeros_like(self._keys)), axis=1)
 
 
 def _fields(scale: Scale, job: Job, claim: Claim) -> tuple[float, ...]:
@@ -178,7 +216,3 @@ def _fields(scale: Scale, job: Job, claim: Claim) -> tuple[float, ...]:
         job.spec.nice,
         0 if job.held_by else _COUNTED if job.direct_priority is None else job.direct_priority,
     )
-
-
-def _ascending(places: NDArray[np.int64]) -> bool:
-    return bool((places[1:] > places[:-1]).all())

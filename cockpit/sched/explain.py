@@ -43,13 +43,13 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
         return None
     before = _before(plan, job_id, [*waiting])
     ahead = [other for other in before if other in waiting and not waiting[other].held_by]
-    reserved = plan.reservation is not None and plan.reservation.job == job_id
+    reserved_at = next((each.reserved_at for each in plan.reservations if each.job == job_id), None)
     return Explanation(
         job=job_id,
         reason=reason_of(plan, job),
         position=len(ahead) + 1,
         ahead=tuple(islice(ahead, _MOST_AHEAD)),
-        reserved_at=plan.reservation.reserved_at if plan.reservation and reserved else None,
+        reserved_at=reserved_at,
     )
 
 

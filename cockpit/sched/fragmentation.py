@@ -1,80 +1,227 @@
 """Fragmentation gradient descent, for clusters where many jobs share cards.
 
 After "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", Weng et al.,
-USENIX ATC 2023, section 4. The fragmentation of a node is measured against a target workload: for each of its shapes m,
-F(m) is what the node has free of cards but m cannot use: everything when m does not fit the node, else the cards with
-less free than m needs; F is the mean over the workload. A request goes where F grows least. Here the target workload is
-what is queued and running now, and the mean is left as a sum, so that everything stays an integer.
+USENIX ATC 2023, section 4. The fragmentation of a node is measured against a target workload: for each of its requests
+m, F(m) is what the node has free of cards but m cannot use: everything when m does not fit the node, else the cards
+with less free than m needs; F is the mean over the workload. A request goes where F grows least. Here the mean is left
+as a sum, so that everything stays an integer, and equal growth is decided by best fit.
+
+What each room would grow by is remembered per request, and only rooms that changed are looked at again.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from operator import is_not, itemgetter
+from typing import NamedTuple
 
-from cockpit.model.ids import JobId
-from cockpit.model.node import Placement
-from cockpit.model.spec import NodeSpec
-from cockpit.sched.room import Room, allocate, sharing_cards, shortfall, whole_cards
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.sched.appetite import Appetite, Usable
+from cockpit.sched.cards import share_taken
+from cockpit.sched.index import Index
+from cockpit.sched.placement import pinned
+from cockpit.sched.policy import Target
+from cockpit.sched.room import Room, share_rank, sharing_cards, whole_cards_taken
 from cockpit.sched.shape import Shape
 
-Target = tuple[NodeSpec, int]
-"""What one replica asks for, and how many replicas do."""
-
 _MOST_TARGETS = 100
-"""The most frequent shapes stand for all, as in the paper's experiments."""
+"""The most frequent requests stand for all, as in the paper's experiments."""
 
-_NOBODY = JobId(0)
+_STEP_MILLI = 40
+"""Growth that differs by less is equal growth: what best fit then decides is worth more than so little. As large as
+the steps of the published scheduler, whose scores are whole numbers: 100 times the logistic function of the growth in
+cards, rounded down."""
+
+_MOST_WAYS, _MOST_RANKED = 200_000, 2_000_000
+"""Remembered at once, so that memory is bounded."""
 
 
-def target_workload(queued: Iterable[Shape], running: Iterable[Placement]) -> tuple[Target, ...]:
-    """The most frequent requests for cards, most frequent first."""
-    count: Counter[NodeSpec] = Counter()
+def workload(requests: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
+    """The most frequent of the requests that ask for cards, by how often they come, most frequent first."""
+    asking = [(spec, often) for spec, often in requests.items() if spec.card_milli and often]
+    return tuple(sorted(asking, key=_frequent_first)[:_MOST_TARGETS])
+
+
+def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
+    """What is queued and what runs, standing for what comes.
+
+    How often is rounded down to two binary digits: what was worked out for a workload then serves until it has become
+    another one, not until the next job comes.
+    """
+    count = Counter(running)
     for shape, jobs in Counter(queued).items():
         count[shape.specs[0]] += shape.nodes * jobs
-    for placement in running:
-        for part in placement:
-            count[NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)] += 1
-    asking = Counter({spec: weight for spec, weight in count.items() if spec.card_milli})
-    return tuple(asking.most_common(_MOST_TARGETS))
+    return workload({spec: _rounded(often) for spec, often in count.items()})
 
 
-def fragmentation(room: Room, targets: Iterable[Target]) -> int:
-    """Thousandths of cards free on the node that the workload cannot use, summed over its replicas."""
-    return sum(weight * _unusable(room, spec) for spec, weight in targets)
+def fragmentation(room: Room, targets: Sequence[Target]) -> int:
+    """Thousandths of cards free on the node that the workload cannot use, summed over its requests."""
+    appetite = Appetite(targets)
+    free = sum(map(room.free_milli, range(len(room.holes))))
+    usable = appetite.usable(room.node.cards, room.idle, room.holes)
+    return free * appetite.weight - appetite.of(room.cpus, room.memory_mib, usable)
+
+
+def _rounded(often: int) -> int:
+    low = max(0, often.bit_length() - 2)
+    return often >> low << low
+
+
+def _frequent_first(target: Target) -> tuple[object, ...]:
+    spec, often = target
+    return -often, spec.card_milli, spec.cpus, spec.memory_mib, spec.card_models
+
+
+class _Way(NamedTuple):
+    """Putting one replica on a node whose cards are in some state."""
+
+    card: int | None
+    """The shared one; None for whole cards or none."""
+    taken: int
+    """Thousandths."""
+    usable: Usable
+    """Afterwards."""
+
+
+Ways = tuple[tuple[bool, int], list[_Way]]
+"""How well the node fits by its cards (as in `room.best_fit_rank`), and the ways to put a replica there, best fit
+first."""
+
+Entry = tuple[int, bool, int, int, int, int]
+"""Growth of fragmentation, then `room.best_fit_rank`."""
 
 
 class GradientDescent:
-    """`placement.Fit` by least growth of fragmentation; remembers equal rooms, of which a cluster has many."""
+    """`placement.Fit` by least growth of fragmentation, for as long as the nodes and the workload are what they are.
+
+    What it remembers changes no answer, but it serves one cycle at a time.
+    """
 
     def __init__(self, targets: tuple[Target, ...]) -> None:
-        self._targets = targets
-        self._steps: dict[object, tuple[int, int | None]] = {}
+        self.targets = targets
+        self._appetite = Appetite(targets)
+        self._step = _STEP_MILLI * max(1, self._appetite.weight)
+        self._ways: dict[object, Ways | None] = {}
+        self._usable: dict[object, Usable] = {}
+        self._rankings: dict[NodeSpec, _Ranking] = {}
 
-    def ranked(self, rooms: list[Room], spec: NodeSpec) -> list[Room]:
-        return sorted(rooms, key=lambda room: self._step(room, spec)[0])
+    def rooms(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+        """Every room that holds one replica now, least growth first."""
+        if spec not in self._rankings and len(self._rankings) * len(index.rooms) > _MOST_RANKED:
+            self._rankings.clear()
+        ranking = self._rankings.setdefault(spec, _Ranking())
+        ranking.follow(index.rooms, self, spec)
+        kinds = {kind.number for kind in index.floor.kinds_for(shape, spec)}
+        pins = {room.order for room in pinned(index, shape)} if shape.node_names else None
+        rooms = (index.rooms[entry[-1]] for entry in ranking.entries)
+        return (room for room in rooms if (room.kind in kinds if pins is None else room.order in pins))
+
+    def ranked(self, rooms: Sequence[Room], spec: NodeSpec) -> list[Room]:
+        """Those of the rooms that hold one replica, least growth first."""
+        entries = [(entry, room) for room in rooms if (entry := self.entry(room, spec)) is not None]
+        return [room for _, room in sorted(entries, key=itemgetter(0))]
 
     def card(self, room: Room, spec: NodeSpec) -> int | None:
-        return self._step(room, spec)[1]
+        """The card to share in a room where it fits; None for whole cards or none."""
+        ways = self._ways_of(room, spec)
+        return None if ways is None else self._best(room, spec, ways[1])[1]
 
-    def _step(self, room: Room, spec: NodeSpec) -> tuple[int, int | None]:
-        """(growth, card) of the gentlest way to put one replica here; equal ways: the best fit."""
-        alike = (room.kind, room.cpus, room.memory_mib, room.idle, room.holes, spec)
-        if alike not in self._steps:
-            cards: list[int | None] = [*sharing_cards(room, spec)] if spec.shares_a_card else [None]
-            after = [self._after(room, spec, card) for card in cards]
-            least = min(range(len(cards)), key=after.__getitem__)
-            self._steps[alike] = after[least] - fragmentation(room, self._targets), cards[least]
-        return self._steps[alike]
+    def entry(self, room: Room, spec: NodeSpec) -> Entry | None:
+        """Where the room stands among others; None where one replica does not fit."""
+        if room.cpus < spec.cpus or room.memory_mib < spec.memory_mib:
+            return None
+        ways = self._ways_of(room, spec)
+        if ways is None:
+            return None
+        growth, _ = self._best(room, spec, ways[1])
+        return (growth, *ways[0], room.cpus, room.memory_mib, room.order)
 
-    def _after(self, room: Room, spec: NodeSpec, card: int | None) -> int:
-        taken = allocate(room, spec, 0, exclusive=False, card=card)
-        return fragmentation(room.having((_NOBODY, taken)), self._targets)
+    def _best(self, room: Room, spec: NodeSpec, ways: list[_Way]) -> tuple[int, int | None]:
+        """(steps of growth, card) of the gentlest way; of equal ones the best fit."""
+        appetite, step = self._appetite, self._step
+        before = appetite.of(room.cpus, room.memory_mib, self._usable_of(room))
+        cpus, memory_mib = room.cpus - spec.cpus, room.memory_mib - spec.memory_mib
+        least, card = None, None
+        for way in ways:
+            growth = before - appetite.of(cpus, memory_mib, way.usable) - way.taken * appetite.weight
+            growth = -(-growth // step)
+            if least is None or growth < least:
+                least, card = growth, way.card
+        assert least is not None
+        return least, card
+
+    def _usable_of(self, room: Room) -> Usable:
+        alike = (room.kind, room.idle, room.holes)
+        if alike not in self._usable:
+            self._usable[alike] = self._appetite.usable(room.node.cards, room.idle, room.holes)
+        return self._usable[alike]
+
+    def _ways_of(self, room: Room, spec: NodeSpec) -> Ways | None:
+        alike = (room.kind, room.idle, room.holes, spec.card_milli, spec.card_models)
+        if alike not in self._ways:
+            if len(self._ways) > _MOST_WAYS:
+                self._ways.clear()
+                self._usable.clear()
+            self._ways[alike] = self._found_ways(room, spec)
+        return self._ways[alike]
+
+    def _found_ways(self, room: Room, spec: NodeSpec) -> Ways | None:
+        if spec.shares_a_card:
+            cards = sharing_cards(room, spec)
+            ways = [self._sharing(room, spec, card) for card in _distinct(room, cards)]
+            return (share_rank(room, cards[0]), ways) if ways else None
+        taken = whole_cards_taken(room, spec)
+        if len(taken) < spec.whole_cards:
+            return None
+        holes = tuple(0 if card in taken else hole for card, hole in enumerate(room.holes))
+        return (True, len(room.idle)), [self._way(room, None, WHOLE_CARD * len(taken), taken, holes)]
+
+    def _sharing(self, room: Room, spec: NodeSpec, card: int) -> _Way:
+        milli = share_taken(room.node.cards[card], spec.card_milli)
+        holes = tuple(hole - milli if each == card else hole for each, hole in enumerate(room.holes))
+        return self._way(room, card, room.free_milli(card) - holes[card], (card,), holes)
+
+    def _way(self, room: Room, card: int | None, milli: int, cards: Collection[int], holes: tuple[int, ...]) -> _Way:
+        idle = tuple(each for each in room.idle if each not in cards)
+        return _Way(card, milli, self._appetite.usable(room.node.cards, idle, holes))
 
 
-def _unusable(room: Room, spec: NodeSpec) -> int:
-    free = sum(map(room.free_milli, range(len(room.holes))))
-    if shortfall(room, spec, exclusive=False):
-        return free
-    cards = sharing_cards(room, spec) if spec.shares_a_card else whole_cards(room, spec)
-    return free - sum(map(room.free_milli, cards))
+class _Ranking:
+    """The rooms that hold one replica of a request, best first, as of the rooms it last followed."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._rooms: list[Room | None] = []
+        self._entry_of: list[Entry | None] = []
+
+    def follow(self, rooms: Sequence[Room], descent: GradientDescent, spec: NodeSpec) -> None:
+        """Look again at the rooms that are not what they were."""
+        if not self._rooms:
+            self._rooms, self._entry_of = [None] * len(rooms), [None] * len(rooms)
+        changed = list(compress(range(len(rooms)), map(is_not, rooms, self._rooms)))
+        afresh = len(changed) > len(rooms) // 8
+        for order in changed:
+            entry = descent.entry(rooms[order], spec)
+            if not afresh:
+                self._move(self._entry_of[order], entry)
+            self._rooms[order], self._entry_of[order] = rooms[order], entry
+        if afresh:
+            self.entries = sorted(filter(None, self._entry_of))
+
+    def _move(self, old: Entry | None, new: Entry | None) -> None:
+        if old is not None:
+            del self.entries[bisect_left(self.entries, old)]
+        if new is not None:
+            insort(self.entries, new)
+
+
+def _distinct(room: Room, cards: Iterable[int]) -> list[int]:
+    """One of those that are alike, the first."""
+    first: dict[object, int] = {}
+    for index in cards:
+        card = room.node.cards[index]
+        first.setdefault((card.model, card.slices, index in room.idle, room.holes[index]), index)
+    return list(first.values())

@@ -6,11 +6,14 @@ answers the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Card, Node, NodeState, Placement
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import NodeSpec
@@ -19,11 +22,14 @@ from cockpit.sched.counters import Counters, tally_of_placed
 from cockpit.sched.partitions import memberships
 from cockpit.sched.request import RequestBook
 from cockpit.sched.reserved_nodes import reserving
-from cockpit.sched.room import Room, Tenant, room_of
+from cockpit.sched.room import Room, room_of
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape
 from cockpit.sched.shelves import Shelves
 from cockpit.sched.snapshot import Snapshot
+
+Departure = tuple[Millis, JobId]
+"""When somebody who holds resources is gone at the latest, and who."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -57,6 +63,8 @@ class Floor:
         partitions = memberships(snapshot.cluster, self.nodes)
         reservations = reserving(snapshot.reservations, self.nodes)
         self.never: dict[Shape, Reason | None] = {}
+        self.at_hand: dict[object, Any] = {}
+        """What policies worked out; one that works takes its own away meanwhile."""
         self._kinds_for: dict[object, list[Kind]] = {}
         self.kind_of: list[int] = []
         kinds: dict[object, Kind] = {}
@@ -123,8 +131,8 @@ def _has_cards(kind: Kind, spec: NodeSpec) -> bool:
 
 
 class Index:
-    """Rooms, shelves and counters as of one version of the state. Frozen once `refreshed` or `fork` has handed it out,
-    except to the holder of the fork."""
+    """Rooms, shelves, departures and counters as of one version of the state. Frozen once `refreshed` or `fork` has
+    handed it out, except to the holder of the fork."""
 
     def __init__(self, floor: Floor, book: RequestBook) -> None:
         self.version = 0
@@ -136,6 +144,11 @@ class Index:
             for order, (node, kind) in enumerate(zip(floor.nodes, floor.kind_of, strict=True))
         ]
         self.placed: dict[JobId, Placement] = {}
+        self.ends: dict[JobId, Millis] = {}
+        """When each of them is gone at the latest; absent: nobody knows."""
+        self.departures: list[Departure] = []
+        """The same, soonest first."""
+        self._running: Counter[NodeSpec] | None = None
         self.by_whole = [Shelves() for _ in floor.kinds]
         """Per kind, by the number of idle cards."""
         self.by_hole = [Shelves() for _ in floor.kinds]
@@ -149,23 +162,33 @@ class Index:
         fork.version, fork.floor, fork.book = self.version, self.floor, self.book
         fork.counters = self.counters.fork()
         fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
+        fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
+        fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
         fork.by_whole = [shelves.copy() for shelves in self.by_whole]
         fork.by_hole = [shelves.copy() for shelves in self.by_hole]
         return fork
 
-    def apply(self, changes: Mapping[JobId, Placement | None]) -> None:
-        """Each job now holds what the mapping says, and nothing else."""
-        leaving: dict[int, set[JobId]] = {}
-        coming: dict[int, list[Tenant]] = {}
-        for job, placement in changes.items():
-            for order, _ in self.located(self.placed.pop(job, ())):
-                leaving.setdefault(order, set()).add(job)
+    def apply(self, changes: Iterable[tuple[JobId, Placement | None]], ends: Mapping[JobId, Millis]) -> None:
+        """Each job now holds what is said here until its end, and nothing else."""
+        rooms = self.rooms
+        before: dict[int, Room] = {}
+        for job, placement in changes:
+            if job in self.placed:
+                left = self.placed.pop(job)
+                self._count_running(left, -1)
+                for order, _ in self.located(left):
+                    before.setdefault(order, rooms[order])
+                    rooms[order] = rooms[order].left_by(job)
             if placement:
                 self.placed[job] = placement
-            for order, allocation in self.located(placement or ()):
-                coming.setdefault(order, []).append((job, allocation))
-        for order in sorted(leaving.keys() | coming.keys()):
-            self._replace(order, leaving.get(order, ()), coming.get(order, ()))
+                self._count_running(placement, +1)
+                for order, part in self.located(placement):
+                    before.setdefault(order, rooms[order])
+                    rooms[order] = rooms[order].having(job, part)
+            self._departs(job, ends.get(job) if placement else None)
+        for order, old in before.items():
+            self._take(old)
+            self._put(rooms[order])
 
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)
@@ -175,12 +198,31 @@ class Index:
         position = self.floor.position
         return [(position[part.node], part) for part in placement if part.node in position]
 
-    def _replace(self, order: int, leaving: Collection[JobId], coming: Collection[Tenant]) -> None:
-        old = self.rooms[order]
-        staying = [tenant for tenant in old.tenants if tenant[0] not in leaving]
-        self._take(old)
-        self.rooms[order] = room_of(old.node, order, old.kind, [*staying, *coming])
-        self._put(self.rooms[order])
+    def running(self) -> Mapping[NodeSpec, int]:
+        """How many replicas hold so much; models are not told apart, and kept containers do not run. Kept up to date
+        from the first time that somebody asks."""
+        if self._running is None:
+            self._running = Counter()
+            for placement in self.placed.values():
+                self._count_running(placement, +1)
+        return self._running
+
+    def _count_running(self, placement: Placement, by: int) -> None:
+        if self._running is None:
+            return
+        for part in placement:
+            asked = NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)
+            self._running[asked] += by if part.cpus else 0
+            if not self._running[asked]:
+                del self._running[asked]
+
+    def _departs(self, job: JobId, end: Millis | None) -> None:
+        before = self.ends.pop(job, None)
+        if before is not None:
+            del self.departures[bisect_left(self.departures, (before, job))]
+        if end is not None:
+            self.ends[job] = end
+            insort(self.departures, (end, job))
 
     def _put(self, room: Room) -> None:
         self.by_whole[room.kind].put(len(room.idle), room)
@@ -193,8 +235,10 @@ class Index:
             self.by_hole[room.kind].take(hole, room)
 
 
-def _shared_holes(room: Room) -> set[int]:
-    return {hole for card, hole in enumerate(room.holes) if hole and card not in room.idle}
+def _shared_holes(room: Room) -> frozenset[int]:
+    if len(room.idle) == len(room.holes):
+        return frozenset()
+    return frozenset(hole for card, hole in enumerate(room.holes) if hole and card not in room.idle)
 
 
 def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
@@ -207,7 +251,7 @@ def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
     fresh = index.fork()
     fresh.version, fresh.book = snapshot.version, book
     changes = dict(snapshot.changes)
-    fresh.apply(changes)
+    fresh.apply(changes.items(), snapshot.ends)
     if book is index.book:
         _count(fresh, changes, snapshot)
     else:
@@ -225,7 +269,7 @@ def _book(index: Index | None, snapshot: Snapshot) -> RequestBook:
 def _rebuilt(snapshot: Snapshot, book: RequestBook) -> Index:
     index = Index(Floor(snapshot), book)
     index.version = snapshot.version
-    index.apply(snapshot.occupied)
+    index.apply(snapshot.occupied.items(), snapshot.ends)
     _count_anew(index, snapshot)
     return index
 

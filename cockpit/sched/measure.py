@@ -10,8 +10,9 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
 from cockpit.sched.classic_share import classic_share
-from cockpit.sched.factors import Scale, age, clamped, weighted_sum
+from cockpit.sched.factors import age, clamped, weighted_sum
 from cockpit.sched.fair_tree import fair_tree
+from cockpit.sched.scale import Scale
 
 Shares = Mapping[AssocKey, float]
 """Fair-share factors."""

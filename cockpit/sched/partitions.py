@@ -49,15 +49,17 @@ def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> Pa
         return PartitionRefuses(name, PartitionRule.STATE, "not there")
     if partition.state in _STARTS_NOTHING:
         return PartitionRefuses(name, PartitionRule.STATE, partition.state)
-    return _about_owner(partition, job) or _about_size(partition, job, qos.flags if qos else ())
+    excluded = about_owner(partition, job.submitter.name, job.account, job.qos)
+    return excluded or _about_size(partition, job, qos.flags if qos else ())
 
 
-def _about_owner(partition: Partition, job: Job) -> PartitionRefuses | None:
-    """Where a list of those allowed is given, that of those denied counts nothing, as in Slurm."""
+def about_owner(partition: Partition, user: str, account: str, qos: str) -> PartitionRefuses | None:
+    """Whom the partition does not serve. Where a list of those allowed is given, that of those denied counts nothing,
+    as in Slurm."""
     for rule, who, allow, deny in (
-        (PartitionRule.USER, job.submitter.name, partition.allow_users, ()),
-        (PartitionRule.ACCOUNT, job.account, partition.allow_accounts, partition.deny_accounts),
-        (PartitionRule.QOS, job.qos, partition.allow_qos, partition.deny_qos),
+        (PartitionRule.USER, user, partition.allow_users, ()),
+        (PartitionRule.ACCOUNT, account, partition.allow_accounts, partition.deny_accounts),
+        (PartitionRule.QOS, qos, partition.allow_qos, partition.deny_qos),
     ):
         if (allow and who not in allow) or (not allow and who in deny):
             return PartitionRefuses(partition.name, rule, ", ".join(allow), who)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -28,8 +28,12 @@ class Found(msgspec.Struct, frozen=True):
 class Fit(Protocol):
     """Another order of rooms, and of cards in a room, than best fit."""
 
-    def ranked(self, rooms: list[Room], spec: NodeSpec) -> list[Room]:
-        """Best first; equal ones keep their order."""
+    def rooms(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+        """Every room in service that holds one replica now, best first."""
+        ...
+
+    def ranked(self, rooms: Sequence[Room], spec: NodeSpec) -> list[Room]:
+        """Those of the rooms that hold one replica, best first."""
         ...
 
     def card(self, room: Room, spec: NodeSpec) -> int | None:
@@ -45,6 +49,27 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
     return None
+
+
+def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:
+    """The best of these rooms, enough of which hold a replica each."""
+    spec = shape.specs[spec_index]
+    fit = None if shape.exclusive else fit
+    ranked = sorted(rooms, key=lambda room: best_fit_rank(room, spec)) if len(rooms) > 1 else list(rooms)
+    chosen = (fit.ranked(rooms, spec) if fit else ranked)[: shape.nodes]
+    return Found(spec_index, allocated(shape, spec, chosen, fit))
+
+
+def has_room(index: Index, shape: Shape) -> bool:
+    """Whether `find` would find any."""
+    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
+
+
+def eligible(index: Index, shape: Shape, spec: NodeSpec) -> set[int]:
+    """Orders of the nodes in service where a replica could be at some time, if they are big enough."""
+    if shape.node_names:
+        return {room.order for room in pinned(index, shape)}
+    return {order for kind in index.floor.kinds_for(shape, spec) for order in index.floor.members[kind.number]}
 
 
 def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | None = None) -> Placement:
@@ -71,6 +96,8 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
     if spec.shares_a_card:
         return _sharing(index, holes, idle, shape, spec)
+    if not any(each.reach(spec.whole_cards, spec.cpus) for each in idle):
+        return iter(())
     return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
 
 
@@ -82,9 +109,8 @@ def pinned(index: Index, shape: Shape) -> list[Room]:
 
 
 def _choose(index: Index, shape: Shape, spec: NodeSpec, fit: Fit | None, avoid: Collection[int]) -> Collection[Room]:
-    rooms = (room for room in fitting(index, shape, spec) if room.order not in avoid)
-    chosen = fit.ranked(list(rooms), spec) if fit else rooms
-    return list(islice(chosen, shape.nodes))
+    rooms = fit.rooms(index, shape, spec) if fit else fitting(index, shape, spec)
+    return list(islice((room for room in rooms if room.order not in avoid), shape.nodes))
 
 
 def _fits(room: Room, shape: Shape, spec: NodeSpec) -> bool:

@@ -27,7 +27,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """Where and when the first job that waits for room starts at the latest, if nobody overruns."""
+    """Where and when a job that waits for room starts at the latest, if nobody overruns."""
 
     job: JobId
     reserved_at: Millis
@@ -44,7 +44,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     starts: tuple[Start, ...]
     refusals: Mapping[Request, Reason]
     """One per distinct request that failed. `WouldDelay` holds only for jobs that end after the reservation."""
-    reservation: Reserved | None
+    reservations: tuple[Reserved, ...]
+    """In the order of the queue: under EASY of the first job that waits for room alone, else of every job that does."""
     order: tuple[JobId, ...]
     """The queue as it was gone through, held jobs and starting ones included; a job of several partitions once."""
     priorities: PriorityTable
@@ -55,3 +56,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The reservations at its moment."""
     index: Index
     """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""
+
+    @property
+    def reservation(self) -> Reserved | None:
+        """That of the first job that waits for room."""
+        return self.reservations[0] if self.reservations else None

@@ -7,6 +7,10 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.cluster import Backfill
+from cockpit.model.spec import NodeSpec
+
+Target = tuple[NodeSpec, int]
+"""What one replica asks for, and how often that comes."""
 
 
 class FractionFit(StrEnum):
@@ -43,4 +47,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     fraction_fit: FractionFit = FractionFit.BEST
     backfill: Backfill = Backfill()
+    workload: tuple[Target, ...] = ()
+    """What fragmentation is measured against (`FractionFit.FGD`); empty: what is queued and running."""
     ties: Ties = Ties()

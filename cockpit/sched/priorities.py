@@ -16,8 +16,9 @@ from cockpit.model.cluster import PriorityFlag, PriorityKind
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
 from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
-from cockpit.sched.factors import MOST, Scale
+from cockpit.sched.factors import MOST
 from cockpit.sched.measure import Measure, shares_of
+from cockpit.sched.scale import Scale
 from cockpit.sched.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ class PriorityTable:
     """Priorities as of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry]) -> None:
-        self.version = snapshot.version
-        self.rules_version = snapshot.rules_version
         self.nodes_version = snapshot.nodes_version
         self.usage = snapshot.usage
         self.measure = measure
@@ -86,7 +85,7 @@ def _by_submission(snapshot: Snapshot) -> list[Entry]:
 
 def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
     last = table.measure if table is not None else None
-    if table is None or last is None or not _same_scale(snapshot, table):
+    if table is None or last is None or not _still_holds(last.scale, table, snapshot):
         scale = Scale(snapshot.cluster, snapshot.accounts, snapshot.nodes)
     elif snapshot.usage is table.usage:
         return Measure(last.scale, last.shares, snapshot.usage_at)
@@ -95,8 +94,10 @@ def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
     return Measure(scale, shares_of(scale, snapshot.usage), snapshot.usage_at)
 
 
-def _same_scale(snapshot: Snapshot, table: PriorityTable) -> bool:
-    return (snapshot.rules_version, snapshot.nodes_version) == (table.rules_version, table.nodes_version)
+def _still_holds(scale: Scale, table: PriorityTable, snapshot: Snapshot) -> bool:
+    """Rules are never changed, but replaced."""
+    same = scale.cluster is snapshot.cluster and scale.accounts is snapshot.accounts
+    return same and table.nodes_version == snapshot.nodes_version
 
 
 def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> Columns | None:
@@ -111,7 +112,7 @@ def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> C
     return Columns(scale, snapshot)
 
 
-def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[list[Entry], Iterable[int]]:
+def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[Sequence[Entry], Iterable[int]]:
     """The entries, best first, and their priorities."""
     by_word = not measure.scale.priority.weights.qos
     ranked = []

@@ -8,13 +8,14 @@ import msgspec
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
-from cockpit.model.reasons import Reason
+from cockpit.model.reasons import NotEvaluated, Reason
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.limits import NOBODY, Party
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
 
+_UNJUDGED = NotEvaluated()
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 
 
@@ -90,9 +91,10 @@ class RequestBook:
 
     def _judged(self, job: Job, shape: Shape) -> Reason | None:
         alike = (shape, job.account, job.submitter.name, job.qos, job.spec.time_limit_seconds)
-        if alike not in self._refused:
-            self._refused[alike] = self.rules.refusal(job, shape.partition)
-        return self._refused[alike]
+        refused = self._refused.get(alike, _UNJUDGED)
+        if refused is _UNJUDGED:  # no second look-up: a large pass forgets in a thread of its own
+            refused = self._refused[alike] = self.rules.refusal(job, shape.partition)
+        return refused
 
     def _intern(self, request: Request) -> Request:
         return self._interned.setdefault(request, request)

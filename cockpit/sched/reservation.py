@@ -7,16 +7,14 @@ if the head still has its room beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from heapq import heapify, heappop
-from itertools import repeat
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.node import Placement
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
-from cockpit.sched.placement import allocated, fitting, pinned
+from cockpit.sched.placement import allocated, eligible, fitting
 from cockpit.sched.plan import Reserved
 from cockpit.sched.room import Room, best_fit_rank, shortfall
 from cockpit.sched.shape import Shape
@@ -72,80 +70,98 @@ class Guard:
             for part in placement:
                 order = self._position[part.node]
                 if order in rooms:
-                    room = rooms.pop(order).having((job, part))
+                    room = rooms.pop(order).having(job, part)
                     if _fits(room, self._shape, spec):
                         rooms[order] = room
         return beside
 
 
-class Horizon:
-    """What one cycle knows of when resources come free. Holds the cycle's working index and its ends, both of which
-    grow with the jobs it starts."""
-
-    def __init__(self, index: Index, ends: Mapping[JobId, Millis], now: Millis) -> None:
-        self._index = index
-        self._ends = ends
-        self._now = now
-
-    def guard(self, head: JobId, shape: Shape) -> Guard | None:
-        """Let the running jobs end one after the other until the head has room; None when nobody knows that moment."""
-        eligible = [_eligible(self._index, shape, spec) for spec in shape.specs]
-        if not any(map(self._has_room_some_day, repeat(shape), shape.specs, eligible)):
+def reserve(index: Index, now: Millis, backfill: Backfill, head: JobId, shape: Shape) -> Guard | None:
+    """Let those who hold resources go one after the other until the head has room; None when nobody knows that
+    moment, or it lies beyond the window."""
+    places = [eligible(index, shape, spec) for spec in shape.specs]
+    lasting = _lasting(index)
+    if not any(_has_room_some_day(index, shape, *each, lasting) for each in zip(shape.specs, places, strict=True)):
+        return None
+    rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
+    window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds or 1
+    for leaves_at, emptier in _emptying(index, now, shape, set().union(*places)):
+        moment = Millis(-(-leaves_at // grain) * grain)
+        if window and moment > now + window:
             return None
-        rooms = [{room.order: room for room in fitting(self._index, shape, spec)} for spec in shape.specs]
-        for moment, emptier in self._emptying(set().union(*eligible)):
-            for alternative, spec, orders in zip(rooms, shape.specs, eligible, strict=True):
-                fit = (room for room in emptier if room.order in orders and _fits(room, shape, spec))
-                alternative.update((room.order, room) for room in fit)
-            if _enough(rooms, shape):
-                return Guard(head, shape, moment, rooms, self._index.floor.position)
-        raise AssertionError("room some day, but at no moment")
-
-    def _has_room_some_day(self, shape: Shape, spec: NodeSpec, eligible: set[int]) -> bool:
-        """Whether an alternative has room once everybody is gone of whom it is known when."""
-        if not self._lasting:
-            return True  # else the shape would be infeasible
-        floor = self._index.floor
-        big = (nodes for empty, nodes in floor.sizes if _fits(empty, shape, spec))
-        blocked = {order for order, room in self._lasting.items() if not _fits(room, shape, spec)}
-        return len({floor.position[node.name] for nodes in big for node in nodes} & eligible - blocked) >= shape.nodes
-
-    @cached_property
-    def _lasting(self) -> dict[int, Room]:
-        """By order: rooms that somebody stays in, nobody knows how long, with only these left."""
-        index = self._index
-        staying = [job for job in index.placed if job not in self._ends]
-        orders = {order for job in staying for order, _ in index.located(index.placed[job])}
-        return {order: index.rooms[order].without(self._ends) for order in orders}
-
-    def _emptying(self, watched: set[int]) -> Iterator[tuple[Millis, list[Room]]]:
-        """Moments at which jobs leave, soonest first, with the watched rooms they leave as these are then."""
-        gone: dict[int, set[JobId]] = {}
-        for moment, jobs in _departures(self._ends, self._now):
-            left = set()
-            for job in jobs:
-                for order, _ in self._index.located(self._index.placed.get(job, ())):
-                    gone.setdefault(order, set()).add(job)
-                    left.add(order)
-            yield moment, [self._index.rooms[order].without(gone[order]) for order in sorted(left & watched)]
+        for alternative, spec, orders in zip(rooms, shape.specs, places, strict=True):
+            for room in emptier:
+                if room.order in orders and _fits(room, shape, spec):
+                    alternative[room.order] = room
+        if _enough(rooms, shape):
+            return Guard(head, shape, moment, rooms, index.floor.position)
+    raise AssertionError("room some day, but at no moment")
 
 
-def _eligible(index: Index, shape: Shape, spec: NodeSpec) -> set[int]:
-    if shape.node_names:
-        return {room.order for room in pinned(index, shape)}
-    return {order for kind in index.floor.kinds_for(shape, spec) for order in index.floor.members[kind.number]}
+def _has_room_some_day(
+    index: Index, shape: Shape, spec: NodeSpec, places: Collection[int], lasting: Mapping[int, Room]
+) -> bool:
+    """Whether an alternative has room once everybody is gone of whom it is known when."""
+    if not lasting:
+        return True  # else the shape would be infeasible
+    floor = index.floor
+    big = (nodes for empty, nodes in floor.sizes if _fits(empty, shape, spec))
+    blocked = {order for order, room in lasting.items() if not _fits(room, shape, spec)}
+    return len({floor.position[node.name] for nodes in big for node in nodes} & set(places) - blocked) >= shape.nodes
 
 
-def _departures(ends: Mapping[JobId, Millis], now: Millis) -> Iterator[tuple[Millis, list[JobId]]]:
-    """Jobs by the moment they are gone, soonest first; those over their limit are gone any moment."""
-    heap = [(max(end, now), job) for job, end in ends.items()]
-    heapify(heap)
-    while heap:
-        moment = heap[0][0]
-        jobs = []
-        while heap and heap[0][0] == moment:
-            jobs.append(heappop(heap)[1])
-        yield moment, jobs
+def _lasting(index: Index) -> dict[int, Room]:
+    """By order: rooms that somebody stays in, nobody knows how long, with only these left."""
+    if len(index.ends) == len(index.placed):
+        return {}
+    staying = [job for job in index.placed if job not in index.ends]
+    orders = {order for job in staying for order, _ in index.located(index.placed[job])}
+    return {order: index.rooms[order].without(index.ends) for order in orders}
+
+
+def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int]) -> Iterator[tuple[Millis, list[Room]]]:
+    """Moments at which jobs leave, soonest first, with the watched rooms that they leave and that then have CPUs and
+    memory enough for a replica. Those over their limit are gone any moment."""
+    least_cpus = min(spec.cpus for spec in shape.specs)
+    least_memory = min(spec.memory_mib for spec in shape.specs)
+    leaving: dict[int, _Leaving] = {}
+    left: dict[int, _Leaving] = {}
+    moment = now
+    for end, job in index.departures:
+        if end > moment:
+            yield moment, [each.room() for each in left.values() if each.has(least_cpus, least_memory)]
+            moment = end
+            left = {}
+        for order, part in index.located(index.placed[job]):
+            if order in watched:
+                room = leaving.get(order)
+                if room is None:
+                    room = leaving[order] = _Leaving(index.rooms[order])
+                room.leave(job, part)
+                left[order] = room
+    yield moment, [each.room() for each in left.values() if each.has(least_cpus, least_memory)]
+
+
+class _Leaving:
+    """A room that tenants leave one after the other. What is free is counted as they go, the room made when asked."""
+
+    __slots__ = ("_cpus", "_gone", "_memory_mib", "_now")
+
+    def __init__(self, room: Room) -> None:
+        self._now = room
+        self._gone: list[JobId] = []
+        self._cpus, self._memory_mib = room.cpus, room.memory_mib
+
+    def leave(self, job: JobId, part: Allocation) -> None:
+        self._gone.append(job)
+        self._cpus += part.cpus
+        self._memory_mib += part.memory_mib
+
+    def has(self, cpus: int, memory_mib: int) -> bool:
+        return self._cpus >= cpus and self._memory_mib >= memory_mib
+
+    def room(self) -> Room:
+        return self._now.without(set(self._gone))
 
 
 def _enough(rooms: Sequence[Rooms], shape: Shape) -> bool:

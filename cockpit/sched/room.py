@@ -1,9 +1,8 @@
-"""The room on one node: who is on it and what is left. Always counted anew from its tenants, so it cannot drift."""
+"""The room on one node: who is on it and what is left."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -17,14 +16,18 @@ Tenant = tuple[JobId, Allocation]
 
 
 class Room(msgspec.Struct, frozen=True):
-    """A node, its tenants by job id, and what is free of it."""
+    """A node, its tenants, and what is free of it.
+
+    CPUs and memory are counted on from one room to the next, cards always anew from the tenants; tests compare with a
+    recount of everything.
+    """
 
     node: Node
     order: int
     """Position of the node in the cluster; breaks ties."""
     kind: int
     """Number of the node's kind in the index."""
-    tenants: tuple[Tenant, ...]
+    tenants: Mapping[JobId, Allocation]
     cpus: int
     memory_mib: int
     idle: tuple[int, ...]
@@ -32,11 +35,27 @@ class Room(msgspec.Struct, frozen=True):
     holes: tuple[int, ...]
     """Per card, the thousandths that shares can still take of it."""
 
-    def having(self, *tenants: Tenant) -> Room:
-        return room_of(self.node, self.order, self.kind, (*self.tenants, *tenants))
+    def having(self, job: JobId, part: Allocation) -> Room:
+        """With one more tenant."""
+        tenants = {**self.tenants, job: part}
+        if part.slices:
+            return room_of(self.node, self.order, self.kind, tenants.items())
+        cpus, memory_mib = self.cpus - part.cpus, self.memory_mib - part.memory_mib
+        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, self.idle, self.holes)
+
+    def left_by(self, job: JobId) -> Room:
+        """Without one of its tenants."""
+        tenants = {**self.tenants}
+        part = tenants.pop(job)
+        if part.slices:
+            return room_of(self.node, self.order, self.kind, tenants.items())
+        cpus, memory_mib = self.cpus + part.cpus, self.memory_mib + part.memory_mib
+        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, self.idle, self.holes)
 
     def without(self, jobs: Collection[JobId]) -> Room:
-        return room_of(self.node, self.order, self.kind, [tenant for tenant in self.tenants if tenant[0] not in jobs])
+        """Without any of these, tenants or not."""
+        staying = [tenant for tenant in self.tenants.items() if tenant[0] not in jobs]
+        return room_of(self.node, self.order, self.kind, staying)
 
     def emptied(self) -> Room:
         return room_of(self.node, self.order, self.kind, ())
@@ -45,18 +64,20 @@ class Room(msgspec.Struct, frozen=True):
         return WHOLE_CARD if card in self.idle else self.holes[card]
 
 
-def room_of(node: Node, order: int, kind: int, tenants: Collection[Tenant]) -> Room:
+def room_of(node: Node, order: int, kind: int, tenants: Iterable[Tenant]) -> Room:
+    """The room that these tenants leave."""
+    inside = dict(tenants)
     cpus, memory_mib = node.cpus, node.memory_mib
     used = [0] * len(node.cards)
-    for _, allocation in tenants:
+    for allocation in inside.values():
         cpus -= allocation.cpus
         memory_mib -= allocation.memory_mib
         for part in allocation.slices:
             if part.card < len(used):  # a card may have been taken out under a running job
                 used[part.card] += part.milli
-    idle = tuple(card.index for card in node.cards if not used[card.index] and can_be_whole(card))
-    holes = tuple(max(0, shareable(card) - used[card.index]) for card in node.cards)
-    return Room(node, order, kind, tuple(sorted(tenants, key=itemgetter(0))), cpus, memory_mib, idle, holes)
+    idle = tuple([card.index for card in node.cards if not used[card.index] and can_be_whole(card)])
+    holes = tuple([max(0, shareable(card) - used[card.index]) for card in node.cards])
+    return Room(node, order, kind, inside, cpus, memory_mib, idle, holes)
 
 
 def shortfall(room: Room, spec: NodeSpec, *, exclusive: bool) -> tuple[Resource, int] | None:
@@ -81,6 +102,14 @@ def whole_cards(room: Room, spec: NodeSpec) -> tuple[int, ...]:
         return room.idle
     cards = room.node.cards
     return tuple(index for index in room.idle if cards[index].model in spec.card_models)
+
+
+def whole_cards_taken(room: Room, spec: NodeSpec) -> tuple[int, ...]:
+    """Those that one replica gets, fewer where there are not enough: cards made for sharing last."""
+    cards = room.node.cards
+    return tuple(
+        sorted(whole_cards(room, spec), key=lambda index: (cards[index].slices > 0, index))[: spec.whole_cards]
+    )
 
 
 def sharing_cards(room: Room, spec: NodeSpec) -> list[int]:
@@ -114,8 +143,7 @@ def allocate(room: Room, spec: NodeSpec, rank: int, *, exclusive: bool, card: in
         chosen = node.cards[sharing_cards(room, spec)[0] if card is None else card]
         slices = share_slices(chosen, spec.card_milli, _used_slots(room, chosen.index))
     elif spec.card_milli:
-        free = sorted(whole_cards(room, spec), key=lambda index: (node.cards[index].slices > 0, index))
-        slices = tuple(whole_slice(node.cards[index]) for index in sorted(free[: spec.whole_cards]))
+        slices = tuple(whole_slice(node.cards[index]) for index in sorted(whole_cards_taken(room, spec)))
     return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
 
 
@@ -130,4 +158,4 @@ def _accepted(room: Room, spec: NodeSpec) -> list[int]:
 
 
 def _used_slots(room: Room, card: int) -> set[int | None]:
-    return {part.slot for _, allocation in room.tenants for part in allocation.slices if part.card == card}
+    return {part.slot for allocation in room.tenants.values() for part in allocation.slices if part.card == card}

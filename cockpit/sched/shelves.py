@@ -46,8 +46,12 @@ class Shelves:
 
     def with_cpus(self, label: int, cpus: int) -> list[Entry]:
         """The nodes on a shelf with at least so many CPUs, tightest first."""
-        shelf = self._shelves.get(label, [])
-        return shelf[bisect_left(shelf, (cpus,)) :]
+        shelf = self._shelves.get(label)
+        return shelf[bisect_left(shelf, (cpus,)) :] if shelf and shelf[-1][0] >= cpus else []
+
+    def reach(self, least: int, cpus: int) -> bool:
+        """Whether some node with at least this label has so many CPUs: a cheap no before a search."""
+        return any(label >= least and shelf[-1][0] >= cpus for label, shelf in self._shelves.items())
 
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:
         """Of those with enough CPUs, most memory first (then CPUs, then order)."""
@@ -68,7 +72,8 @@ def walk(shelves: Sequence[Shelves], least: int, cpus: int, memory_mib: int) -> 
     """(label, order) of the nodes with at least these free, best fit first over all the given shelves together."""
     labels: Iterable[int] = sorted({label for each in shelves for label in each.labels() if label >= least})
     for label in labels:
-        for entry in merge(*(each.with_cpus(label, cpus) for each in shelves)):
+        fitting = [entries for each in shelves if (entries := each.with_cpus(label, cpus))]
+        for entry in fitting[0] if len(fitting) == 1 else merge(*fitting):
             if entry[1] >= memory_mib:
                 yield label, entry[2]
 

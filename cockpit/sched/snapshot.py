@@ -30,7 +30,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ends: Mapping[JobId, Millis]
     """When each of them is gone at the latest, by time limit or end of hold. Absent: nobody knows, counted as never."""
     changes: Sequence[tuple[JobId, Placement | None]]
-    """What happened to `occupied` since version `changes_from`, in order; None: released."""
+    """What happened to `occupied` and `ends` since version `changes_from`, in order; None: released."""
     changes_from: int
     touched: Sequence[JobId] | None = None
     """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""

@@ -64,6 +64,29 @@ def ended(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
     return Ledger(grown.associations, grown.qos, ledger.at)
 
 
+def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:
+    """Usage by association when the tree changes: what hangs elsewhere takes its usage along, what is gone leaves it
+    with the account above. The same mapping where neither happens."""
+    if all(key in after.associations and _parent(before, key) == _parent(after, key) for key in used):
+        return used
+    own = dict(used)  # in the end without what is below
+    for key, each in used.items():
+        if (above := _parent(before, key)) != key:
+            own[above] = _plus(own[above], _times(each, -1.0))
+    found: dict[AssocKey, Usage] = {}
+    for key, each in own.items():
+        line = (before.associations[key], *before.above(before.associations[key]))
+        heir = next(after.associations[member.key] for member in line if member.key in after.associations)
+        for member in (heir, *after.above(heir)):
+            found[member.key] = _plus(found.get(member.key, Usage()), each)
+    return found
+
+
+def _parent(accounts: Accounts, key: AssocKey) -> AssocKey:
+    above = accounts.above(accounts.associations[key])
+    return above[0].key if above else key
+
+
 def decay_per_second(half_life_seconds: int) -> float:
     """Slurm's linear approximation, not 2^(-1/half life); composes: two half steps are one step."""
     return 1 - _LN_2 / half_life_seconds if half_life_seconds > 0 else 1.0

@@ -61,7 +61,8 @@ class EngineDriver:
         return [JobId(job) for job in range(before + 1, self.machine.state.last_job_id + 1)]
 
     def schedule(self) -> None:
-        self.plan = cycle(self.machine.snapshot(self.now), self.plan.index if self.plan else None, Policy())
+        index, priorities = (self.plan.index, self.plan.priorities) if self.plan else (None, None)
+        self.plan = cycle(self.machine.snapshot(self.now), index, Policy(), priorities)
         self.act(decide.placed(self.machine, self.plan))
 
     def run(self, *specs: JobSpec) -> list[JobId]:

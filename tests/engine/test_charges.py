@@ -12,6 +12,7 @@ from cockpit.model.ids import NodeName
 from cockpit.model.reasons import (
     InReservation,
     LimitReached,
+    NeverFits,
     NoAssociation,
     PartitionRefuses,
     PartitionRule,
@@ -273,3 +274,13 @@ def test_an_edit_finds_anew_what_is_left_to_the_cluster() -> None:
 def test_accounts_begin_with_root_and_normal() -> None:
     """What every rule above builds upon."""
     assert list(Accounts().qos) == ["normal"]
+
+
+@pytest.mark.req("SC-03", "SC-04")
+def test_what_no_node_of_its_partitions_can_hold_is_refused() -> None:
+    small = Partition(name="small", nodes=(NodeName("n1"),))
+    engine = EngineDriver(a_node("n1", cpus=2), a_node("n2", cpus=8))
+    engine.tell(events.ClusterConfigured(Cluster(partitions=(small, Partition(name="all")))))
+    path, found = reason(engine, a_spec(cpus=4, partitions=("small",)))
+    assert (path, type(found)) == ("specs[0].cpus", NeverFits)
+    assert engine.submit(a_spec(cpus=4, partitions=("small", "all")))

@@ -42,3 +42,10 @@ def test_kth_under_easy_with_perfect_run_times() -> None:
     jobs, found = replay("KTH-SP2.easy-clairvoyant-oracle.swf.gz", 100, PERFECT)
     assert jobs == 28_481
     assert round(found.mean_bounded_slowdown, 4) == 71.7224
+
+
+@pytest.mark.req("SC-22")
+def test_kth_under_conservative_backfill() -> None:
+    jobs, found = replay("KTH-SP2.conservative-replan-oracle.swf.gz", 100, "conservative")
+    assert jobs == 28_481
+    assert round(found.mean_bounded_slowdown, 3) == 101.827

@@ -28,7 +28,7 @@ from cockpit.store.journal import SqliteJournal
 from tests.builders import a_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
 ANSWER_SECONDS = 10
@@ -65,7 +65,8 @@ class NoContainers:
 class ServedEngine:
     """`complaints` is what its log would say."""
 
-    def __init__(self, folder: Path, bounds: Bounds | None = None) -> None:
+    def __init__(self, folder: Path, bounds: Bounds | None = None, settings: Settings | None = None) -> None:
+        self._settings = settings or Settings(check_invariants=True)
         self.path = folder / "run" / "engine.sock"
         self._folder = folder
         self._bounds = bounds
@@ -103,6 +104,10 @@ class ServedEngine:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(ANSWER_SECONDS)
 
+    def run(self, work: Coroutine[Any, Any, Any], seconds: float = ANSWER_SECONDS) -> Any:
+        """Run a coroutine in the engine's loop; its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
+
     def _run(self) -> None:
         self._loop.set_exception_handler(lambda _, context: self._unhandled.append(str(context)))
         self._loop.run_until_complete(self._serve())
@@ -111,8 +116,7 @@ class ServedEngine:
     async def _serve(self) -> None:
         folder = self._folder
         journal = await SqliteJournal.open(folder / "journal.db", folder / "archive", clock=SystemClock(), apply=apply)
-        settings = Settings(check_invariants=True)
-        host = Host(Machine(ClusterState()), journal, NoContainers, SystemClock(), settings)
+        host = Host(Machine(ClusterState()), journal, NoContainers, SystemClock(), self._settings)
         self.engine = Engine(host=host, state_folder=folder, socket=self.path, system=False, cluster="test")
         await host.act(lambda _machine, _now: [events.NodesChanged((a_node(),))], Act(actor="engine", origin="engine"))
         await host.start()

@@ -72,7 +72,9 @@ def job_specs(draw) -> JobSpec:
 policies = st.builds(
     Policy,
     fraction_fit=st.sampled_from(FractionFit),
-    backfill=st.sampled_from([Backfill(), Backfill(), Backfill(kind=BackfillKind.OFF)]),
+    backfill=st.sampled_from(
+        [Backfill(), Backfill(), Backfill(kind=BackfillKind.OFF), Backfill(kind=BackfillKind.CONSERVATIVE)]
+    ),
 )
 
 

@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from cockpit.model.accounts import Accounts, Association, Qos, Usage, assoc_key
+from cockpit.model.accounts import Accounts, Association, Qos, Usage
 from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag, PriorityKind, Weights
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Job, Submitter
 from cockpit.model.node import Node
 from cockpit.model.spec import DAY_SECONDS, NodeSpec
-from cockpit.sched.factors import Scale
+from cockpit.sched.scale import Scale
 from cockpit.sched.share_tree import ShareTree
 from tests.sched.world import cards, node, spec_of
 
@@ -167,6 +167,3 @@ class Recorded:
             accrues_from=Millis(int(1000 * asked["accrue"])),
             site_factor=int(line["sprio"][7]),
         )
-
-
-ROOT_KEY = assoc_key("root")

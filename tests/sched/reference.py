@@ -127,12 +127,13 @@ class Reference:
         self.starts: list[tuple] = []
         self.words: dict[JobId, str] = {}
         self.head = None
+        self.somebody_waits = False
         failed: list[tuple] = []
         for job in world.queue:
             shape = (job.spec.nodes, job.spec.specs, job.spec.node_names, job.spec.pool, job.spec.driver_version,
                      job.spec.exclusive)  # fmt: skip
             before = [word for known, word in failed if known == shape]
-            late = self.head is not None and (not backfill or self.end(job) > self.head[2])
+            late = not backfill or (self.head is not None and self.end(job) > self.head[2])
             if job.held_by:
                 self.words[job.id] = "held"
             elif before and (before[-1] != "would delay" or late):
@@ -158,7 +159,10 @@ class Reference:
         found = place(job.spec, self.nodes, self.occupied)
         if found is None:
             self.head = self.head or self.find_head(job)
+            self.somebody_waits = True
             return "no room"
+        if self.somebody_waits and not self.backfill:
+            return "would delay"
         if self.head:
             found = self.beside_head(job, found)
         if found is None:
@@ -182,8 +186,6 @@ class Reference:
 
     def beside_head(self, job, found):
         _, head, moment = self.head
-        if not self.backfill:
-            return None
         if self.end(job) <= moment:
             return found
         then = self.still_there(moment)
@@ -200,3 +202,57 @@ class Reference:
 
 def failed_in_order(failed):
     return ((repr(shape), word) for shape, word in failed)
+
+
+class Through(Free):
+    """What is free on one node at each of several moments."""
+
+    def __init__(self, node: Node, moments: list[Occupied]) -> None:
+        frees = [Free(node, occupied) for occupied in moments]
+        everybody = {job: placement for occupied in moments for job, placement in occupied.items()}
+        super().__init__(node, everybody)
+        self.frees = frees
+        self.cpus = min(free.cpus for free in frees)
+        self.memory_mib = min(free.memory_mib for free in frees)
+
+    def idle(self, models: tuple[str, ...] = ()) -> list[Card]:
+        return [card for card in self.node.cards if all(card in free.idle(models) for free in self.frees)]
+
+    def hole(self, card: Card) -> int:
+        return min(free.hole(card) for free in self.frees)
+
+
+def holes(world) -> list[tuple]:
+    """(job, moment, spec index, placement) of conservative backfilling: each job in the earliest hole that is left."""
+    nodes, now = list(world.nodes.values()), world.now
+    taken = [(now, max(now + 1, world.ends.get(job, FOREVER)), job, each) for job, each in world.occupied.items()]
+    found = []
+    for job in world.queue:
+        if job.held_by:
+            continue
+        span = 1000 * job.spec.time_limit_seconds
+        moments = sorted({now, *(end for _, end, _, _ in taken)} - {FOREVER})
+        hole = next(
+            (hole for moment in moments if (hole := hole_at(job.spec, nodes, taken, moment, moment + span))), None
+        )
+        if hole is not None:
+            taken.append((hole[0], hole[0] + span, job.id, hole[2]))
+            found.append((job.id, *hole))
+    return found
+
+
+FOREVER = Millis(1 << 62)
+
+
+def hole_at(job: JobSpec, nodes: list[Node], taken: list[tuple], start: Millis, end: Millis):
+    """(start, spec index, placement) if the job has room all the time from start to end."""
+    moments = {start, *(begin for begin, _, _, _ in taken if start < begin < end)}
+    then = [{job: each for begin, gone, job, each in taken if begin <= moment < gone} for moment in sorted(moments)]
+    order = {node.name: position for position, node in enumerate(nodes)}
+    for number, spec in enumerate(job.specs):
+        frees = [free for node in nodes if (free := Through(node, then)).fits(job, spec)]
+        frees.sort(key=lambda free: (*free.rank(spec), order[free.node.name]))
+        chosen = sorted(frees[: job.nodes], key=lambda free: order[free.node.name])
+        if len(chosen) == job.nodes:
+            return start, number, tuple(free.give(job, spec, rank) for rank, free in enumerate(chosen))
+    return None

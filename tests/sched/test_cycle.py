@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.sched import cycle as cycle_module
+from cockpit.sched import easy
 from cockpit.sched.cycle import cycle
 from tests.sched.world import World, node, wants
 
@@ -34,8 +34,8 @@ def test_a_shape_that_failed_is_not_tried_again_in_the_same_pass(monkeypatch) ->
         tried.append(shape)
         return find(index, shape, *rest, **more)
 
-    find = cycle_module.find
-    monkeypatch.setattr(cycle_module, "find", spy)
+    find = easy.find
+    monkeypatch.setattr(easy, "find", spy)
     world = World(node("n1", 2))
     world.submit(wants(1000))
     for _ in range(50):

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import Millis
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import Held, NeverFits, NoEligibleNode, NotEnoughFree, NotEvaluated, WouldDelay
+from cockpit.model.reasons import BehindHead, Held, NeverFits, NoEligibleNode, NotEnoughFree, NotEvaluated, WouldDelay
 from cockpit.sched.explain import explain
 from tests.sched.random_worlds import act, histories, policies, some_nodes
 from tests.sched.test_properties import quick
@@ -77,7 +77,7 @@ def take_away(world: World, spec, job, reason) -> None:
             near = reason.nearest[0].node
             for other in [other for other, parts in world.occupied.items() if any(each.node == near for each in parts)]:
                 world.end(other)
-        case WouldDelay():
+        case WouldDelay() | BehindHead():
             world.withdraw(reason.ahead)
         case NoEligibleNode() if reason.out_of_service:
             for name in reason.out_of_service:
@@ -108,7 +108,9 @@ def test_removing_what_a_reason_names_lets_the_job_start_or_changes_its_reason(n
         if job.spec.node_names and len(job.spec.node_names) < job.spec.nodes:
             continue  # no cluster could run it: what is in the way is in the job
         reason = world.reason(job.id)
-        ahead = [each for each in world.queue if isinstance(reason, WouldDelay) and each.id == reason.ahead]
+        ahead = [
+            each for each in world.queue if isinstance(reason, WouldDelay | BehindHead) and each.id == reason.ahead
+        ]
         other = with_only(world, [*ahead, job])
         assert other.cycle().starts == ()
         before = other.reason(job.id)

@@ -5,10 +5,11 @@ import pytest
 from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.sched.fragmentation import GradientDescent, fragmentation, target_workload
+from cockpit.sched.index import refreshed
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.room import room_of
 from cockpit.sched.shape import shape_of
-from tests.sched.world import World, node, spec_of, wants
+from tests.sched.world import World, alone, node, spec_of, wants
 
 
 def room_with_holes(*free: int, cpus: int = 16):
@@ -42,8 +43,7 @@ def test_fragmentation_adds_up_over_the_workload_by_its_weights() -> None:
 @pytest.mark.req("SC-04")
 def test_the_target_workload_counts_replicas_queued_and_running_that_ask_for_cards() -> None:
     gang = shape_of(spec_of(wants(1000), nodes=3))
-    placement = (Allocation(0, "n1", 1, 1024, (CardSlice(0, 0, 250),)),)
-    assert target_workload([gang, gang, shape_of(spec_of(wants()))], [placement]) == (
+    assert target_workload([gang, gang, shape_of(spec_of(wants()))], {wants(250): 1, wants(): 9}) == (
         (wants(1000), 6),
         (wants(250), 1),
     )
@@ -72,6 +72,10 @@ def test_the_policy_chooses_between_best_fit_and_descent(fit, on) -> None:
 
 @pytest.mark.req("SC-04")
 def test_equal_growth_is_decided_by_best_fit() -> None:
-    rooms = [room_with_holes(400), room_with_holes(900)]
-    assert GradientDescent(()).ranked(rooms, wants(300)) == rooms
+    world = World(node("n1", 1), node("n2", 1), node("n3", 1))
+    world.occupy(JobId(1), alone(1, "n1", CardSlice(0, 0, 100)))
+    world.occupy(JobId(2), alone(1, "n2", CardSlice(0, 0, 600)))
+    asked = spec_of(wants(300))
+    rooms = GradientDescent(()).rooms(refreshed(None, world.snapshot()), shape_of(asked), asked.specs[0])
+    assert [room.node.name for room in rooms] == ["n2", "n1", "n3"]
     assert GradientDescent(()).card(room_with_holes(900, 400), wants(300)) == 1

@@ -9,21 +9,28 @@ from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.ids import NodeName
-from cockpit.model.reasons import Held, NeverFits, NoEligibleNode, NotEnoughFree, WouldDelay
+from cockpit.model.reasons import BehindHead, Held, NeverFits, NoEligibleNode, NotEnoughFree, WouldDelay
 from cockpit.sched.cycle import cycle
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.invariants import resource_violations
 from cockpit.sched.policy import FractionFit, Policy
 from tests.sched.random_worlds import act, histories, job_specs, policies, some_node, some_nodes
-from tests.sched.reference import Reference
+from tests.sched.reference import Reference, holes
 from tests.sched.world import World
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-WORDS = {Held: "held", NeverFits: "never", NoEligibleNode: "never", NotEnoughFree: "no room", WouldDelay: "would delay"}
+WORDS = {
+    Held: "held",
+    NeverFits: "never",
+    NoEligibleNode: "never",
+    NotEnoughFree: "no room",
+    WouldDelay: "would delay",
+    BehindHead: "would delay",
+}
 
 
 def decided(plan):
-    return plan.starts, plan.refusals, plan.reservation, plan.order
+    return plan.starts, plan.refusals, plan.reservations, plan.order
 
 
 @pytest.mark.req("SC-04", "SC-05", "TR-02")
@@ -74,6 +81,38 @@ def test_the_plan_is_that_of_a_scheduler_that_is_plainly_right(nodes, history, b
             job: word for job, word in expected.words.items() if word
         }
         world.run()
+
+
+@pytest.mark.req("SC-06", "SC-14")
+@settings(quick, max_examples=150)
+@given(some_nodes(), histories())
+def test_conservative_plans_are_those_of_a_scheduler_that_is_plainly_right(nodes, history) -> None:
+    world = World(*nodes, policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)))
+    for step in history:
+        act(world, step)
+        expected = holes(world)
+        plan = world.cycle()
+        planned = [(start.job, world.now, start.spec_index, start.placement) for start in plan.starts]
+        planned += [(each.job, each.reserved_at, each.spec_index, each.placement) for each in plan.reservations]
+        assert sorted(planned) == sorted(expected)
+        world.run()
+
+
+@pytest.mark.req("SC-06")
+@quick
+@given(some_nodes(), st.lists(job_specs(), min_size=1, max_size=8))
+def test_conservative_starts_nobody_later_than_first_promised(nodes, specs) -> None:
+    world = World(*nodes, policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)))
+    promised = {}
+    for spec in specs:
+        world.submit_spec(spec)
+    while world.run() and world.ends:
+        for each in world.plan.reservations:
+            assert each.reserved_at <= promised.setdefault(each.job, each.reserved_at)
+        world.now = min(world.ends.values())
+        for job in [job for job, end in world.ends.items() if end <= world.now]:
+            world.end(job)
+    assert all(world.started_at[job] <= moment for job, moment in promised.items())
 
 
 @pytest.mark.req("SC-14")
@@ -157,6 +196,6 @@ def test_equal_shapes_wait_for_equal_reasons(nodes, history, fit) -> None:
     for first in list(world.queue):
         twin = world.submit_spec(replace(first.spec, time_limit_seconds=first.spec.time_limit_seconds + 1))
         world.cycle()
-        if not first.held_by and not isinstance(world.reason(first.id), WouldDelay):
+        if not first.held_by and not isinstance(world.reason(first.id), WouldDelay | BehindHead):
             assert type(world.reason(twin)) is type(world.reason(first.id))
         world.withdraw(twin)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.cluster import Backfill, BackfillKind
-from cockpit.model.reasons import NotEnoughFree, WouldDelay
+from cockpit.model.reasons import BehindHead, NotEnoughFree, WouldDelay
 from cockpit.sched.policy import Policy
 from tests.sched.world import World, node, wants
 
@@ -14,6 +14,15 @@ def busy(*, policy: Policy | None = None) -> tuple[World, int]:
     world.submit(wants(2000), limit=10, pins=("n1",))
     world.run()
     return world, world.submit(wants(4000), nodes=2, limit=100)
+
+
+def stuck(*, policy: Policy | None = None) -> tuple[World, int]:
+    """A node of four cards, two of which are kept nobody knows how long, and a job that needs three."""
+    world = World(node("n1", 4), policy=policy)
+    kept = world.submit(wants(2000))
+    world.run()
+    world.keep_cards(kept)
+    return world, world.submit(wants(3000))
 
 
 @pytest.mark.req("SC-14")
@@ -148,6 +157,56 @@ def test_the_reservation_is_for_the_alternative_that_has_room_first() -> None:
 @pytest.mark.req("SC-14")
 def test_without_backfill_nothing_passes_the_head() -> None:
     world, head = busy(policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)))
+    short, shorter = world.submit(wants(1000), limit=2), world.submit(wants(1000), limit=1)
+    plan = world.run()
+    assert plan.starts == ()
+    assert plan.reservation.reserved_at == 10_000
+    assert world.reason(short) == world.reason(shorter) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_without_backfill_nothing_passes_a_head_whose_moment_nobody_knows_either() -> None:
+    world, head = stuck(policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)))
     short = world.submit(wants(1000), limit=1)
-    assert world.run().starts == ()
-    assert world.reason(short) == WouldDelay(head, 10_000)
+    plan = world.run()
+    assert (plan.starts, plan.reservations) == ((), ())
+    assert world.reason(short) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_a_head_that_starts_beyond_the_window_is_not_waited_for() -> None:
+    for window, starts in ((9, True), (10, False)):
+        world, _ = busy(policy=Policy(backfill=Backfill(window_seconds=window)))
+        long = world.submit(wants(1000), limit=1000)
+        plan = world.run()
+        assert [start.job for start in plan.starts] == [long] * starts
+        assert (plan.reservation is None) == starts
+
+
+@pytest.mark.req("SC-06")
+def test_the_head_s_moment_is_rounded_up_to_the_resolution() -> None:
+    world, _ = busy(policy=Policy(backfill=Backfill(resolution_seconds=4)))
+    passing = world.submit(wants(1000), limit=12)
+    plan = world.run()
+    assert plan.reservation.reserved_at == 12_000
+    assert [start.job for start in plan.starts] == [passing]
+
+
+@pytest.mark.req("SC-06")
+def test_beyond_the_depth_nobody_is_looked_at() -> None:
+    world, head = busy(policy=Policy(backfill=Backfill(depth=2)))
+    first = world.submit(wants(1000), limit=10)
+    second = world.submit(wants(1000, cpus=2), limit=10)
+    assert [start.job for start in world.run().starts] == [first]
+    assert world.reason(second) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_depth_counts_from_the_first_job_that_waits() -> None:
+    world = World(node("n1", 4), policy=Policy(backfill=Backfill(depth=1)))
+    starting = [world.submit(wants(1000)) for _ in range(3)]
+    head = world.submit(wants(2000))
+    behind = world.submit(wants(1000), limit=1)
+    assert [start.job for start in world.run().starts] == starting
+    assert isinstance(world.reason(head), NotEnoughFree)
+    assert world.reason(behind) == BehindHead(head)

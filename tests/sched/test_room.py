@@ -98,8 +98,9 @@ def test_best_fit_strands_the_fewest_cards_then_cpus() -> None:
 def test_a_room_is_the_same_whatever_the_order_of_its_tenants() -> None:
     first, second = (JobId(1), holding(whole(0), cpus=1)), (JobId(2), holding(CardSlice(1, 0, 5), cpus=2))
     empty = room(2)
-    assert empty.having(first, second) == empty.having(second, first) == empty.having(second).having(first)
-    assert empty.having(first, second).without([1]) == empty.having(second)
+    both = empty.having(*first).having(*second)
+    assert both == empty.having(*second).having(*first)
+    assert both.without([1]) == both.left_by(1) == empty.having(*second)
 
 
 def test_a_slice_of_a_card_that_was_taken_out_is_not_counted() -> None:

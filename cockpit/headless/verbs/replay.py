@@ -15,10 +15,12 @@ from cockpit.headless.arguments import Verb, count
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.progress import Progress
 from cockpit.headless.services import Call
+from cockpit.headless.verbs.replay_pods import pod_arguments, tell_pods
+from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
-from cockpit.sched.policy import Policy
+from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
     from cockpit.engine.figures import Run
@@ -29,6 +31,7 @@ PERFECT = "easy-perfect"
 POLICIES = {
     "easy": Policy(),
     PERFECT: Policy(),
+    "conservative": Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE), ties=ONE_CYCLE_A_MOMENT),
 }
 
 
@@ -59,17 +62,28 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a log in SWF, plain or .gz; - is stdin")
-    parser.add_argument("--procs", type=_processors, required=True, metavar="N", help="processors of the machine")
+    parser.add_argument("file", metavar="FILE", help="a log in SWF, or pods as CSV; plain or .gz; - is stdin")
+    cluster = parser.add_mutually_exclusive_group(required=True)
+    cluster.add_argument("--procs", type=_processors, metavar="N", help="of a log in SWF: processors of the machine")
+    cluster.add_argument("--nodes", metavar="FILE", help="of pods: the nodes as CSV, plain or .gz")
     parser.add_argument("--policy", choices=list(POLICIES), default="easy", metavar="POLICY", help=", ".join(POLICIES))
     parser.add_argument("--check", action="store_true", help="compare each wait with the log's (field 3)")
     parser.add_argument("--write", metavar="FILE", help="write the schedule as SWF; .gz is packed")
+    pod_arguments(parser)
     parser.add_argument(
         "-o", "--output", choices=["table", "json"], default="table", metavar="FORM", help="table, json"
     )
 
 
 async def run(call: Call) -> int:
+    if call.args.nodes is not None:
+        tell_pods(call, _read(call.args.file, call), _read(call.args.nodes, call))
+    else:
+        _replay_log(call)
+    return ExitCode.OK
+
+
+def _replay_log(call: Call) -> None:
     from cockpit.formats.swf import read_swf
     from cockpit.formats.swf_history import history
 
@@ -86,7 +100,6 @@ async def run(call: Call) -> int:
     if args.write:
         _write(args.write, past, runs, args.procs, args.policy)
     _tell(call, _report(past, runs, seconds, call))
-    return ExitCode.OK
 
 
 def replayed(past: History, processors: int, policy: Policy, watch: Callable[[int], None]) -> list[Run]:
@@ -164,7 +177,7 @@ def _read(file: str, call: Call) -> bytes:
     try:
         return Path(file).read_bytes()
     except FileNotFoundError as missing:
-        message = f"There is no file {file}; give the path of a log in SWF."
+        message = f"There is no file {file}; give the path of a log or a trace."
         raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message)) from missing
     except OSError as failed:
         raise SpecErrors([f"{safe(file)}: cannot be read: {failed.strerror}"]) from failed
@@ -197,7 +210,8 @@ REPLAY = Verb(
     run,
     (
         "cockpit replay KTH-SP2.swf.gz --procs 100 --policy easy",
-        "cockpit replay log.swf --procs 128 --policy easy-perfect --check -o json",
+        "cockpit replay log.swf --procs 128 --policy conservative --check -o json",
         "cockpit replay log.swf --procs 128 --write schedule.swf.gz",
+        "cockpit replay openb_pods.csv --nodes openb_nodes.csv --fit fgd --scale 1.3 --seed 42",
     ),
 )

@@ -1,0 +1,101 @@
+"""Pods that come to a cluster one after the other and stay: how much of its cards is allocated as more and more come.
+
+A pod is told to the machine as a submission and `sched.cycle` decides where it goes. One for which there is no room
+leaves at once, as in the published experiments: nothing that waits stands in the way of those after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine import decide
+from cockpit.engine.machine import Machine
+from cockpit.engine.state import ClusterState
+from cockpit.model import events
+from cockpit.model.ids import JobId, Millis, UserName
+from cockpit.model.job import EndCause, JobState, Submitter
+from cockpit.sched.cycle import cycle
+from cockpit.sched.index import Index, refreshed
+from cockpit.sched.placement import has_room
+from cockpit.sched.shape import shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cockpit.model.node import Node
+    from cockpit.model.spec import JobSpec
+    from cockpit.sched.policy import Policy
+
+_SOMEBODY = Submitter(UserName("trace"), 0, 0, (), "/")
+_AT = Millis(0)
+
+
+class Arrived(msgspec.Struct, frozen=True):
+    """After one more pod came: sums over all so far, in thousandths of cards."""
+
+    asked_milli: int
+    allocated_milli: int
+    placed: int
+    """Pods that have room."""
+
+
+class PodReplay:
+    """One cluster. `machine` holds the pods that have room."""
+
+    def __init__(self, nodes: Sequence[Node], policy: Policy) -> None:
+        self.machine = Machine(ClusterState())
+        self._policy = policy
+        self._index: Index | None = None
+        self._tell(events.NodesChanged(tuple(nodes)))
+
+    def arrivals(self, pods: Iterable[JobSpec]) -> Iterator[Arrived]:
+        """Let the pods come, each told of as it has."""
+        asked = allocated = placed = 0
+        for number, pod in enumerate(pods, self.machine.state.last_job_id + 1):
+            milli = pod.specs[0].card_milli * pod.nodes
+            asked += milli
+            if self._has_room(JobId(number), pod):
+                allocated += milli
+                placed += 1
+            yield Arrived(asked, allocated, placed)
+
+    def _has_room(self, job: JobId, pod: JobSpec) -> bool:
+        self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))
+        snapshot = self.machine.snapshot(_AT)
+        self._index = refreshed(self._index, snapshot)
+        if not has_room(self._index, shape_of(pod)):
+            self._tell(events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job))
+            return False
+        plan = cycle(snapshot, self._index, self._policy)
+        self._tell(*decide.placed(self.machine, plan))
+        return True
+
+    def _tell(self, *bodies: events.EventBody) -> None:
+        for body in bodies:
+            seq = self.machine.state.seq + 1
+            self.machine.handle(events.EventRecord(seq=seq, at=_AT, actor="replay", origin="replay", body=body))
+
+
+class Curve:
+    """Allocation by what has arrived, both in percent of all cards: point k is the mean over the arrivals after which
+    k % has arrived, rounded; where there were none, what held before (as published for FGD)."""
+
+    def __init__(self, card_milli: int) -> None:
+        self._card_milli = card_milli
+        self._sums: dict[int, tuple[int, int]] = {}
+
+    def add(self, arrived: Arrived) -> None:
+        percent = round(100 * arrived.asked_milli / self._card_milli)
+        total, count = self._sums.get(percent, (0, 0))
+        self._sums[percent] = total + arrived.allocated_milli, count + 1
+
+    def points(self) -> list[float]:
+        """From 0 % on."""
+        points: list[float] = []
+        for percent in range(max(self._sums, default=-1) + 1):
+            before = points[-1] if points else 0.0
+            total, count = self._sums.get(percent, (0, 0))
+            points.append(100 * total / count / self._card_milli if count else before)
+        return points

@@ -1,0 +1,119 @@
+"""Traces of clusters that share cards, as Alibaba publishes them (cluster-trace-gpu-v2023, "openb"): one CSV of pods,
+one of nodes. Columns are found by their names; others than those below are not looked at.
+
+    pods   name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec (models, `|` between; empty: any)
+    nodes  sn, cpu_milli, memory_mib, gpu, model
+
+CPUs are counted in thousandths on both sides, so that `NodeSpec.cpus` and `Node.cpus` of a trace are thousandths too.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import TypeVar
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.packed import unpacked
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Card, Node
+from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
+
+POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")
+NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+
+_MOST_ERRORS = 20
+_MOST_CARDS = 1024
+"""On one node."""
+_MOST = 2**53
+"""No cluster has more of anything; a larger figure is a mistake."""
+
+Row = dict[str, str]
+Read = TypeVar("Read")
+
+
+def read_pods(source: str, data: bytes) -> list[JobSpec]:
+    """The pods in the file's order, each as a job of one replica. Raises `SpecErrors` that name the lines."""
+    return _read(source, data, POD_COLUMNS, _pod, "pod")
+
+
+def read_nodes(source: str, data: bytes) -> list[Node]:
+    """The nodes in the file's order. Raises `SpecErrors` that name the lines."""
+    nodes = _read(source, data, NODE_COLUMNS, _node, "node")
+    names = [node.name for node in nodes]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise SpecErrors([f"{source}: node {name} stands there twice; give each its own sn." for name in twice])
+    return nodes
+
+
+def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row], Read], what: str) -> list[Read]:
+    found: list[Read] = []
+    errors: list[str] = []
+    for line, row in _rows(source, data, columns):
+        try:
+            found.append(made(row))
+        except ValueError as error:
+            errors.append(f"{source}:{line}: {error}")
+    if errors:
+        more = len(errors) - _MOST_ERRORS
+        raise SpecErrors([*errors[:_MOST_ERRORS], f"{source}: … and {more} more"] if more > 0 else errors)
+    if not found:
+        raise SpecErrors([f"{source}: no {what} in it; it needs a line for each after the line of column names."])
+    return found
+
+
+def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """(line, what stands there by column)."""
+    lines = unpacked(source, data).decode("utf-8-sig", "replace").splitlines()
+    reader = csv.DictReader(lines, restval="", strict=True)
+    try:
+        missing = [column for column in columns if column not in (reader.fieldnames or ())]
+        if missing:
+            message = f"{source}: no column {', '.join(missing)} in the first line, which names {', '.join(columns)}."
+            raise SpecErrors([message])
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise SpecErrors([f"{source}:{reader.line_num + 1}: {error}; correct the quotes of the line."]) from error
+
+
+def _pod(row: Row) -> JobSpec:
+    cards, milli = _whole(row, "num_gpu", _MOST_CARDS), _whole(row, "gpu_milli", WHOLE_CARD)
+    if cards and not milli:
+        msg = "gpu_milli is 0 beside a num_gpu; it has thousandths of a card, 1000 for all of it."
+        raise ValueError(msg)
+    if cards > 1 and milli != WHOLE_CARD:
+        msg = f"{milli} thousandths of each of {cards} cards; a pod has a part of one card, or whole cards."
+        raise ValueError(msg)
+    models = tuple(sorted(filter(None, row["gpu_spec"].split("|"))))
+    spec = _node_spec(_whole(row, "cpu_milli"), _whole(row, "memory_mib"), cards * milli, models)
+    return JobSpec(name=_text(row, "name"), command="", output="", specs=spec)
+
+
+@cache
+def _node_spec(cpus: int, memory_mib: int, card_milli: int, models: tuple[str, ...]) -> tuple[NodeSpec, ...]:
+    """One object for all that ask for the same, which makes them quick to compare."""
+    return (NodeSpec(cpus=cpus, memory_mib=memory_mib, card_milli=card_milli, card_models=models),)
+
+
+def _node(row: Row) -> Node:
+    cards = tuple(Card(index=index, model=row["model"]) for index in range(_whole(row, "gpu", _MOST_CARDS)))
+    name = NodeName(_text(row, "sn"))
+    return Node(name=name, cpus=_whole(row, "cpu_milli"), memory_mib=_whole(row, "memory_mib"), cards=cards)
+
+
+def _text(row: Row, column: str) -> str:
+    if not row[column]:
+        msg = f"{column} is empty."
+        raise ValueError(msg)
+    return row[column]
+
+
+def _whole(row: Row, column: str, most: int = _MOST) -> int:
+    text = row[column] or ""
+    if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= most):
+        msg = f"{column} is {text[:40]!r}; it has a whole number from 0 to {most}."
+        raise ValueError(msg)
+    return int(text)

@@ -1,0 +1,126 @@
+"""Conservative backfilling: in the order of the queue, each job gets the earliest hole that those before it leave.
+
+After Mu'alem and Feitelson, "Utilization, Predictability, Workloads, and User Runtime Estimates in Scheduling the IBM
+SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end moves everybody up.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from cockpit.model.cluster import Backfill
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.node import Placement
+from cockpit.model.reasons import Reason, WouldDelay
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.course import NEVER, Course
+from cockpit.sched.index import Index
+from cockpit.sched.placement import Fit, Found, eligible, find_among, has_room
+from cockpit.sched.plan import Reserved
+from cockpit.sched.shape import Shape
+
+
+class Conservative:
+    """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
+
+    def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
+        self._holes: dict[JobId, Reserved] = {}
+        self._now = now
+        self._fit = fit
+        self._grain = 1000 * backfill.resolution_seconds or 1
+        self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
+        self._courses: dict[int, Course] = {}
+        self._not_before: dict[Shape, tuple[int, Millis]] = {}
+        """The hole that a shape found last, and how long it asked for: whoever asks for as much finds none sooner."""
+
+    @property
+    def head(self) -> JobId | None:
+        """The first job that waits for room."""
+        return next(iter(self._holes), None)
+
+    @property
+    def reservations(self) -> list[Reserved]:
+        """In the order of the queue."""
+        return list(self._holes.values())
+
+    def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
+        """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
+        span = 1000 * job.spec.time_limit_seconds
+        hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
+        if hole is None:
+            return None
+        moment, found = hole
+        if moment == self._now:
+            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
+            return found
+        head = self.head
+        if job.id not in self._holes:  # else it has one in another partition
+            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
+            self._holes[job.id] = Reserved(job.id, moment, found.spec_index, found.placement)
+        return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
+
+    def started(self, _job: Job, _placement: Placement) -> None:
+        """Its hole was reserved when it was found."""
+
+    def may_pass(self, _job: Job, _reason: Reason | None) -> bool:
+        """Every job gets a hole of its own, whatever became of others of its shape."""
+        return True
+
+    def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
+        for order, part in index.located(placement):
+            self._courses[order].reserve(start, end, job, part)
+
+    def _hole(self, index: Index, shape: Shape, span: int) -> tuple[Millis, Found] | None:
+        """The earliest over the shape's alternatives, of equally early ones the first."""
+        known_span, after = self._not_before.get(shape, (span, self._now))
+        if known_span > span:
+            after = self._now
+        holes = [
+            (hole[0], number, hole[1])
+            for number, spec in enumerate(shape.specs)
+            if (hole := self._opening(index, shape, spec, span, after)) is not None
+        ]
+        if not holes:
+            return None
+        moment, number, orders = min(holes)
+        self._not_before[shape] = (span, moment)
+        if moment > self._horizon:
+            return None
+        rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
+        return moment, find_among(rooms, shape, number, self._fit)
+
+    def _opening(
+        self, index: Index, shape: Shape, spec: NodeSpec, span: int, after: Millis
+    ) -> tuple[Millis, list[int]] | None:
+        """The first moment at which enough nodes have room for so long, and all the nodes that have it then."""
+        waiting = []
+        for order in sorted(eligible(index, shape, spec)):
+            windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
+            if (window := next(windows, None)) is not None:
+                waiting.append((*window, order, windows))
+        heapify(waiting)
+        open_until: dict[int, Millis] = {}
+        while waiting:
+            moment = waiting[0][0]
+            while waiting and waiting[0][0] == moment:
+                _, latest, order, windows = heappop(waiting)
+                open_until[order] = latest
+                if (window := next(windows, None)) is not None:
+                    heappush(waiting, (*window, order, windows))
+            orders = [order for order, latest in open_until.items() if latest >= moment]
+            if len(orders) >= shape.nodes:
+                return moment, sorted(orders)
+        return None
+
+    def _course(self, index: Index, order: int) -> Course:
+        if order not in self._courses:
+            room = index.rooms[order]
+            ends = index.ends
+            if self._grain > 1:
+                ends = {job: self._rounded(ends[job]) for job in room.tenants if job in ends}
+            self._courses[order] = Course(self._now, room, ends)
+        return self._courses[order]
+
+    def _rounded(self, moment: int) -> Millis:
+        return Millis(-(-moment // self._grain) * self._grain)

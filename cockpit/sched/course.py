@@ -1,0 +1,140 @@
+"""One node's room over time, as far as time limits say: who is there leaves, who has a reservation comes and goes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Allocation
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.room import Room, shortfall
+
+NEVER = Millis(1 << 62)
+"""After everything."""
+
+Window = tuple[Millis, Millis]
+"""The first and the last moment at which a replica may start and stay for as long as it asks."""
+
+
+class Course:
+    """What is free on a node, step by step; a step lasts until the next begins, the last one for ever.
+
+    Where a request is for CPUs and memory alone, numbers say all. Cards are told apart, since a card that is free now
+    and another that is free later are no card for a job that needs one all the time: there each step has its room.
+    """
+
+    def __init__(self, now: Millis, room: Room, ends: Mapping[JobId, Millis]) -> None:
+        """`ends`: when each tenant is gone; one that is not in it stays. Who is over its limit goes any moment."""
+        self.now = room
+        self._at = [now]
+        self._cpus = [room.cpus]
+        self._memory_mib = [room.memory_mib]
+        self._tenants = [len(room.tenants)]
+        self._rooms = [room] if room.node.cards else []
+        """Of each step, where the node has cards."""
+        for end, job in sorted((max(ends[job], now + 1), job) for job in room.tenants if job in ends):
+            self._leave(Millis(end), job)
+
+    def windows(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Iterator[Window]:
+        """Where a replica that stays for `span` may start, soonest first, none before `after`. Windows may touch."""
+        if shortfall(self.now.emptied(), spec, exclusive=exclusive) is not None:
+            return iter(())
+        if spec.card_milli:
+            return self._windows_by_room(spec, span, after, exclusive=exclusive)
+        return self._windows_by_number(spec, span, after, exclusive=exclusive)
+
+    def narrowest(self, start: Millis, end: Millis) -> Room:
+        """What is free of the node all the time from `start` to `end`."""
+        first, last = self._step(start), bisect_left(self._at, end)
+        if not self._rooms:
+            cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last])
+            now = self.now
+            return Room(now.node, now.order, now.kind, now.tenants, cpus, memory_mib, (), ())
+        room = self._rooms[first]
+        for other in self._rooms[first + 1 : last]:
+            room = _common(room, other)
+        return room
+
+    def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
+        """The job has its part from `start` to `end`."""
+        first, last = self._begin(start), self._begin(end)
+        for step in range(first, last):
+            self._cpus[step] -= part.cpus
+            self._memory_mib[step] -= part.memory_mib
+            self._tenants[step] += 1
+        self._rooms[first:last] = [room.having(job, part) for room in self._rooms[first:last]]
+
+    def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
+        at, cpus, memory_mib = self._at, spec.cpus, spec.memory_mib
+        most = 0 if exclusive else NEVER
+        since: Millis | None = None
+        for step in range(self._step(after), len(at)):
+            if self._cpus[step] >= cpus and self._memory_mib[step] >= memory_mib and self._tenants[step] <= most:
+                if since is None:
+                    since = max(at[step], after)
+            elif since is not None:
+                if at[step] - since >= span:
+                    yield since, Millis(at[step] - span)
+                since = None
+        if since is not None:
+            yield since, NEVER
+
+    def _windows_by_room(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
+        at = [*self._at, NEVER]
+        for step in range(self._step(after), len(self._at)):
+            until = self._fits_until(step, spec, span, exclusive=exclusive)
+            earliest = max(at[step], after)
+            latest = NEVER if until == NEVER == at[step + 1] else Millis(min(at[step + 1] - 1, until - span))
+            if latest >= earliest:
+                yield earliest, latest
+
+    def _fits_until(self, step: int, spec: NodeSpec, span: int, *, exclusive: bool) -> Millis:
+        """How long the same cards, CPUs and memory stay free from this step on; its beginning when they are not."""
+        room = self._rooms[step]
+        for following in range(step, len(self._at)):
+            room = room if following == step else _common(room, self._rooms[following])
+            if shortfall(room, spec, exclusive=exclusive) is not None:
+                return self._at[following]
+            if following > step and self._at[following] >= self._at[step + 1] + span:
+                return NEVER  # no start within this step reaches so far
+        return NEVER
+
+    def _step(self, moment: Millis) -> int:
+        """Which step the moment is in."""
+        return max(0, bisect_right(self._at, moment) - 1)
+
+    def _leave(self, end: Millis, job: JobId) -> None:
+        step = self._begin(end)
+        part = self.now.tenants[job]
+        self._cpus[step] += part.cpus
+        self._memory_mib[step] += part.memory_mib
+        self._tenants[step] -= 1
+        if self._rooms:
+            self._rooms[step] = self._rooms[step].left_by(job)
+
+    def _begin(self, moment: Millis) -> int:
+        """The step that begins at the moment, made where there is none."""
+        step = bisect_left(self._at, moment)
+        if step == len(self._at) or self._at[step] != moment:
+            self._at.insert(step, moment)
+            self._cpus.insert(step, self._cpus[step - 1])
+            self._memory_mib.insert(step, self._memory_mib[step - 1])
+            self._tenants.insert(step, self._tenants[step - 1])
+            if self._rooms:
+                self._rooms.insert(step, self._rooms[step - 1])
+        return step
+
+
+def _common(one: Room, other: Room) -> Room:
+    """What is free in both."""
+    return Room(
+        one.node,
+        one.order,
+        one.kind,
+        {**one.tenants, **other.tenants},
+        min(one.cpus, other.cpus),
+        min(one.memory_mib, other.memory_mib),
+        tuple(card for card in one.idle if card in other.idle),
+        tuple(map(min, one.holes, other.holes)),
+    )

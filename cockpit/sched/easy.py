@@ -1,0 +1,78 @@
+"""Who may start before the first job that waits for room: nobody, or (EASY) whoever does not delay it."""
+
+from __future__ import annotations
+
+from cockpit.model.cluster import Backfill
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.node import Placement
+from cockpit.model.reasons import BehindHead, Reason, WouldDelay
+from cockpit.sched.index import Index
+from cockpit.sched.placement import Fit, Found, find
+from cockpit.sched.plan import Reserved
+from cockpit.sched.reservation import Guard, reserve
+from cockpit.sched.shape import Shape
+
+
+class InOrder:
+    """One pass in which nothing passes the first job that waits for room."""
+
+    def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
+        self.head: JobId | None = None
+        """The first job that waits for room."""
+        self.guard: Guard | None = None
+        """Its reservation; None: nobody knows when it has room, or not within the window."""
+        self._now = now
+        self._backfill = backfill
+        self._fit = fit
+
+    @property
+    def reservations(self) -> list[Reserved]:
+        return [self.guard.reservation()] if self.guard else []
+
+    def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
+        """Room for the job now; else why not (None: no room), and the first of these gets a reservation."""
+        found = find(index, shape, self._fit)
+        if found is None:
+            if self.guard is None:
+                self.guard = reserve(index, self._now, self._backfill, job.id, shape)
+            self.head = self.head or job.id
+            return None
+        return found if self.head is None else self.beside_head(index, job, shape, found)
+
+    def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
+        """The room found, other room, or why the job has to wait behind the head."""
+        assert self.head is not None
+        return BehindHead(self.head)
+
+    def started(self, _job: Job, _placement: Placement) -> None:
+        """The job starts there."""
+
+    def may_pass(self, _job: Job, _reason: Reason | None) -> bool:
+        """Whether a job may still start after another of its shape failed for this reason."""
+        return False
+
+    def end(self, job: Job) -> Millis:
+        """When it is gone at the latest if it starts now."""
+        return Millis(self._now + 1000 * job.spec.time_limit_seconds)
+
+
+class Easy(InOrder):
+    """One pass in which others may pass the head as long as its reservation holds."""
+
+    def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
+        guard, end = self.guard, self.end(job)
+        if guard is None or guard.admits(job.id, end, found.placement):
+            return found
+        other = find(index, shape, self._fit, avoid=guard.reserved_nodes())
+        if other is not None and guard.admits(job.id, end, other.placement):
+            return other
+        return WouldDelay(guard.head, guard.reserved_at)
+
+    def started(self, job: Job, placement: Placement) -> None:
+        if self.guard is not None:
+            self.guard.start(job.id, self.end(job), placement)
+
+    def may_pass(self, job: Job, reason: Reason | None) -> bool:
+        """Delaying the head is a matter of the time limit."""
+        return isinstance(reason, WouldDelay) and self.end(job) <= reason.reserved_at
