@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
     from cockpit.model.view import JobRow
     from cockpit.runtime.host import Host
+    from cockpit.sched.scale import Scale
     from cockpit.sched.plan import Plan
 
 TICK_SECONDS = 0.1
@@ -182,10 +183,11 @@ class JobFeed:
         return subscription.actor.admin or may_see(subscription.actor, self._host.machine.state.jobs[job])
 
 
-def _count(plan: Plan) -> tuple[int, Millis | None]:
-    """Tells one count of all priorities from the next. What a job's end adds to its user's usage shows with that."""
-    table = plan.priorities
-    return table.rules_version, table.measure.at if table.measure is not None else None
+def _count(plan: Plan) -> tuple[Scale, Millis] | None:
+    """Tells one count of all priorities from the next; None without priorities. What a job's end adds to its user's
+    usage shows with the next."""
+    measure = plan.priorities.measure
+    return (measure.scale, measure.at) if measure is not None else None
 
 
 def _is_live(row: JobRow) -> bool:
