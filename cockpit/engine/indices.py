@@ -109,9 +109,8 @@ class Indices:
     def comparable(self) -> Iterator[object]:
         """For the test that they equal those built from nothing."""
         live = (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks)
-        for each in (*live, self.arrays, self.states, self.kept):
-            yield {key: set(members) for key, members in each.groups().items()}
-        yield {job: set(waiting) for job, waiting in self._waiting.items()}
+        yield from (each.groups() for each in (*live, self.arrays, self.states, self.kept))
+        yield self._waiting
 
     def _leave_all(self, job: JobId) -> None:
         for each in (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis, NodeName
@@ -161,6 +162,25 @@ class Overview(msgspec.Struct, frozen=True):
     used_memory_mib: int
     card_milli: int
     used_card_milli: int
+
+
+class AccountRow(msgspec.Struct, frozen=True):
+    """An account, or a user in one, with what it holds."""
+
+    association: Association
+    depth: int
+    """0: root."""
+    used: float
+    """Billing-seconds times usage factor, decayed: sshare's RawUsage."""
+    queued: int
+    running: int
+
+
+class AccountsShown(msgspec.Struct, frozen=True):
+    """The tree as the asker may see it, parents before what is below them."""
+
+    rows: tuple[AccountRow, ...]
+    qos: tuple[Qos, ...]
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+import msgspec
 
 from cockpit.present import job_page
 from cockpit.present.answer import Around, verdict
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobDetail
     from cockpit.present.columns import Context
 
-TABS = ("why", "logs", "spec", "replicas", "events")
+TABS = ("why", "logs", "spec", "replicas", "events", "record")
 INDENT = "  "
 
 
@@ -45,12 +45,12 @@ def head_line(detail: JobDetail, around: Around) -> Line:
 
 def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
     """The lines of a tab other than the logs, which are followed."""
-    makers = {"why": _why, "spec": _spec, "replicas": _replicas, "events": _events}
+    makers = {"why": _why, "spec": _spec, "replicas": _replicas, "events": _events, "record": _record}
     return list(makers[tab](detail, around))
 
 
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
-    yield from verdict(detail.row, replace(detail, priority=()), around)
+    yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
     yield line()
     if made_of := list(priority_lines(detail)):
         yield from (*made_of, line())
@@ -68,6 +68,17 @@ def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
 
     for text in spec_as_yaml(detail.job.spec).rstrip("\n").split("\n"):
         yield _yaml_line(safe(text))
+
+
+def _record(detail: JobDetail, _: Around) -> Iterator[Line]:
+    """What the engine keeps of the job, as it keeps it."""
+    text = msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode()
+    for each in text.split("\n"):
+        name, colon, value = each.partition(": ")
+        if colon and name.endswith('"'):
+            yield line(Span(INDENT + safe(name), ACCENT), Span(colon, MUTED), safe(value))
+        else:
+            yield line(Span(INDENT + safe(each)))
 
 
 def _yaml_line(text: str) -> Line:

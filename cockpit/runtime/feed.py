@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
     from cockpit.model.view import JobRow
     from cockpit.runtime.host import Host
-    from cockpit.sched.scale import Scale
     from cockpit.sched.plan import Plan
+    from cockpit.sched.scale import Scale
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000

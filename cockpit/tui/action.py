@@ -27,6 +27,8 @@ class Situation(NamedTuple):
     read_only: str
     """Why nothing may be changed; empty when it may."""
     demo: bool = False
+    filter: str = ""
+    """What the list is filtered by."""
 
 
 class Action(NamedTuple):
@@ -85,6 +87,14 @@ needs_container = _each(
 def needs_array(situation: Situation) -> str:
     some = [row for row in situation.chosen if row.array is not None]
     return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
+
+
+def needs_filter(situation: Situation) -> str:
+    return "" if situation.filter else "Nothing is filtered; / filters while you type."
+
+
+def no_terminal_to_attach(_: Situation) -> str:
+    return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
 
 
 def only_in_demo(situation: Situation) -> str:

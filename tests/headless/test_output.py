@@ -174,3 +174,12 @@ def test_arrays_are_folded_when_asked_after_the_filter_and_before_the_order(desk
     (row, _) = json.loads(desk("jobs", "--fold", "-o", "json").out)["rows"]
     assert (row["id"], row["array"], row["task"], row["tasks"], row["state"]) == (10, 10, None, 4, "queued")
     assert desk("jobs", "--fold", "--watch").code == 64
+
+
+@pytest.mark.req("UI-22")
+def test_a_saved_filter_is_applied_by_its_name(desk: Desk) -> None:
+    desk.saved = {"jobs": {"anns": "user:ann"}}
+    done = desk("jobs", "--filter", "@anns state:running", "--columns", "id", "-o", "csv", "--no-header")
+    assert done.lines == ["4711", "4699"]
+    assert "there are @anns" in desk("jobs", "--filter", "@bobs").err
+    assert "no filter of nodes is saved as @anns" in desk("nodes", "--filter", "@anns").err
