@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
-from cockpit.model.reasons import Reason
 from cockpit.sched.index import Index
 from cockpit.sched.priorities import PriorityTable
-from cockpit.sched.request import Request
-from cockpit.sched.reserved_nodes import Bars
+from cockpit.sched.refusals import Refusals
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -42,20 +38,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Of the snapshot."""
     now: Millis
     starts: tuple[Start, ...]
-    refusals: Mapping[Request, Reason]
-    """One per distinct request that failed. `WouldDelay` holds only for jobs that end after the reservation."""
+    refusals: Refusals
+    """Why the rest does not start. `WouldDelay` holds only for jobs that end after the reservation."""
     reservations: tuple[Reserved, ...]
     """In the order of the queue: under EASY of the first job that waits for room alone, else of every job that does."""
-    order: tuple[JobId, ...]
-    """The queue as it was gone through, held jobs and starting ones included; a job of several partitions once."""
     priorities: PriorityTable
     """For the next cycle, and for whoever asks why this order."""
     next_at: Millis | None = None
     """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
-    bars: Bars
-    """The reservations at its moment."""
     index: Index
     """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""
+
+    @property
+    def order(self) -> tuple[JobId, ...]:
+        """The queue as it was gone through, held jobs and starting ones included; a job of several partitions once."""
+        return tuple(dict.fromkeys([job.id for job, _ in self.priorities.order]))
 
     @property
     def reservation(self) -> Reserved | None:
