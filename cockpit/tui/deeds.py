@@ -78,7 +78,12 @@ async def delete(app: Face) -> None:
 
 async def end_hold(app: Face) -> None:
     """Ask, then remove kept containers."""
-    await _confirmed(app, "End the hold of", "The container is removed; output and logs stay.", app.backend.end_hold)
+    await _confirmed(
+        app,
+        "End the hold of",
+        "The container is removed; output and logs stay.",
+        lambda job, task: app.backend.end_hold(job),  # noqa: ARG005 - the id is the task's own
+    )
 
 
 async def extend_hold(app: Face) -> None:
@@ -92,7 +97,8 @@ async def hold_or_release(app: Face) -> None:
     """Each of the chosen jobs the other way round."""
     for row in app.chosen_rows():
         held = row.reason is not None and row.reason.__struct_config__.tag == "held"
-        await (app.backend.release(row.id) if held else app.backend.hold(row.id))
+        act = app.backend.release if held else app.backend.hold
+        await act(row.id, task=_task(row))
 
 
 async def set_priority(app: Face) -> None:
@@ -107,7 +113,7 @@ async def set_priority(app: Face) -> None:
 async def prioritise(app: Face, rows: Sequence[JobRow], wanted: PriorityWord | int) -> None:
     """The same for all of them."""
     for row in rows:
-        await app.backend.set_priority(row.id, wanted)
+        await app.backend.set_priority(row.id, wanted, task=_task(row))
     app.notify(f"priority {wanted} for {_named(rows)}")
 
 
@@ -331,11 +337,17 @@ def _show_view(app: Face, view: str) -> None:
 
 
 async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
+    """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
     rows = app.chosen_rows()
     if await app.push_screen_wait(Confirm(f"{verb} {_named(rows)}?", consequence)):
         for row in rows:
-            await act(row.id)
+            await act(row.id, task=_task(row))
 
 
 def _named(rows: Sequence[JobRow]) -> str:
     return f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
+
+
+def _task(row: JobRow) -> int | None:
+    """Which task it is, where it is one: the id of the first one alone would mean the whole array."""
+    return None if row.array is None else row.array.index
