@@ -115,6 +115,17 @@ _ACTING = (
         in_row=True,
     ),
     Action(
+        "priority",
+        "priority",
+        ("P",),
+        "Make queued jobs more or less urgent",
+        deeds.set_priority,
+        ACT,
+        ON_JOBS,
+        needs_queued,
+        acts=True,
+    ),
+    Action(
         "shell",
         "shell",
         ("s",),

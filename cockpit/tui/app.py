@@ -334,8 +334,8 @@ class CockpitApp(Face, inherit_bindings=False):
         here = [action for action in meant if self.view_name in action.views]
         self.perform((here or meant)[0].id)
 
-    def perform(self, action_id: str) -> None:
-        """Do it, or say why not."""
+    def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
+        """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
         action = next(each for each in self.actions if each.id == action_id)
         refusal = action.refusal(self.situation())
         if refusal:
@@ -343,7 +343,7 @@ class CockpitApp(Face, inherit_bindings=False):
             self.notify(refusal, severity="warning")
             return
         try:
-            done = action.run(self)
+            done = (run or action.run)(self)
         except CockpitError as error:
             self._tell(error)
         else:
