@@ -15,9 +15,12 @@ COMMANDS = {
     "priority": ("priority",),
     "nodes": ("nodes", "--all"),
     "holds": ("holds",),
+    "reservations": ("reservations",),
     "events": ("events",),
     "engine": ("engine",),
     "doctor": ("doctor",),
+    "accounts": ("accounts",),
+    "accounts-qos": ("accounts", "qos"),
 }
 
 CHECKS: dict[str, Callable[[Any], bool]] = {

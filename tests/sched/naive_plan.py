@@ -46,8 +46,18 @@ class NaiveEasy:
         return job.id, moment, job.spec.specs.index(spec.specs[number]), placement
 
     def word(self, job: Job, name: str) -> str:
+        """Once the pass is over: what a rule stops now too is told of the rule."""
+        word = self.rules.refused(job, name) or ("array" if self.rules.array_full(job) else "")
+        if not word and not self.open_specs(job, name):
+            word = "limit"
         request = self.request(job, name)
-        return self.refused.get(request) or self.failed[self.opened.get(request, self.shape(job, name, job.spec.specs))]
+        shape = self.opened.get(request, self.shape(job, name, job.spec.specs))
+        return word or self.refused.get(request) or self.failed[shape]
+
+    def open_specs(self, job: Job, name: str) -> tuple:
+        """Alternatives that no limit stops."""
+        nodes = job.spec.nodes
+        return tuple(s for s in job.spec.specs if not self.rules.exceeds(job, name, amounts_asked(s, nodes)))
 
     def shape(self, job: Job, name: str, specs) -> tuple:
         barred = tuple(sorted(node.name for node in self.rules.open_nodes(job, name, self.now)))
@@ -67,9 +77,7 @@ class NaiveEasy:
         if word := self.rules.refused(job, name) or ("array" if self.rules.array_full(job) else ""):
             self.refused[request] = word
             return
-        specs = tuple(
-            spec for spec in job.spec.specs if not self.rules.exceeds(job, name, amounts_asked(spec, job.spec.nodes))
-        )
+        specs = self.open_specs(job, name)
         if not specs:
             self.refused[request] = "limit"
             return

@@ -155,9 +155,10 @@ class DemoBackend(InProcessBackend):
     async def status(self) -> EngineStatus:
         return replace(await super().status(), socket="", containers=CONTAINERS)
 
-    async def job(self, job: JobId) -> JobDetail:
-        await self._bring_up(job)
-        return await super().job(job)
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        found = (await super().job(job, task=task)).job
+        self._logs.bring_up(found)
+        return await super().job(found.id)
 
     async def logs(self, request: LogRequest) -> LogChunk:
         while True:
