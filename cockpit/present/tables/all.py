@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.present.columns import Table
+from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.engine import ENGINE
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.findings import FINDINGS
@@ -15,5 +16,5 @@ from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
 
 TABLES: Final[dict[str, Table]] = {
-    table.name: table for table in (JOBS, JOB, PRIORITY, NODES, HOLDS, EVENTS, ENGINE, FINDINGS)
+    table.name: table for table in (JOBS, JOB, PRIORITY, NODES, CARDS, HOLDS, EVENTS, ENGINE, FINDINGS)
 }
