@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cockpit.backends.local.channel import Channel
     from cockpit.backends.local.control import LocalEngineControl
     from cockpit.backends.local.live import LiveBackend
+    from cockpit.config.filters import SavedFilters
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
     from cockpit.headless.play_script import Script
@@ -28,6 +29,9 @@ OWN, SYSTEM = "local", "system"
 """Names of the embedded clusters: this user's engine, and the machine-wide one."""
 DEMO = "demo"
 """Name of a cluster that is made up anew for each command."""
+
+
+CLUSTERS = {OWN: "your own engine on this machine", SYSTEM: "this machine's engine", DEMO: "made up, to look around"}
 
 
 def command() -> NoReturn:
@@ -63,7 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.now = demo.now
         return demo
 
-    services = Services(connect=connect_any, engine=Engines, findings=findings, read_jobs=read_jobs, play=play)
+    services = Services(
+        connect=connect_any,
+        engine=Engines,
+        findings=findings,
+        read_jobs=read_jobs,
+        play=play,
+        saved=lambda cluster: lambda table: saved_filters(cluster).of(table),
+    )
     return run(words, services, streams)
 
 
@@ -88,18 +99,18 @@ def _open_the_cockpit(options: Options) -> int:
 
     try:
         name = DEMO if options.demo else _cluster_name(str(options.flags.get("cluster") or ""))
-        if name == DEMO:
-            return _open_the_demo(options)
-        return _open_a_cluster(name, options)
+        return _open(name, options)
     except CockpitError as error:
         print(f"cockpit: {error}", file=sys.stderr)  # noqa: T201 - the one place above all faces
         return 1
 
 
-def _open_a_cluster(name: str, options: Options) -> int:
+def _open(name: str, options: Options) -> int:
+    if name == DEMO:
+        return _open_the_demo(options)
     from cockpit.tui.opening import run_cockpit
 
-    return run_cockpit(lambda: _session_on(name), os.environ, _look(options))
+    return run_cockpit(lambda: _session_on(name), os.environ, _look(options), lambda other: _open(other, options))
 
 
 async def _session_on(name: str) -> Session:
@@ -113,7 +124,16 @@ async def _session_on(name: str) -> Session:
     except KeyError:
         user = str(os.geteuid())
     backend = live(name)
-    return Session(backend=backend, now=SystemClock().now, user=user, read_jobs=read_jobs, close=backend.close)
+    return Session(
+        backend=backend,
+        now=SystemClock().now,
+        user=user,
+        read_jobs=read_jobs,
+        close=backend.close,
+        filters=saved_filters(name),
+        clusters=CLUSTERS,
+        cluster=_settled(name),
+    )
 
 
 def _open_the_demo(options: Options) -> int:
@@ -124,7 +144,12 @@ def _open_the_demo(options: Options) -> int:
     leave_tidily()
     _, chosen = parse(options.demo or [DEMO])
     fixture, seed, speed = chosen.fixture, chosen.seed, chosen.speed
-    return run_cockpit(lambda: _demo_session(fixture, seed, speed=speed), os.environ, _look(options))
+    return run_cockpit(
+        lambda: _demo_session(fixture, seed, speed=speed),
+        os.environ,
+        _look(options),
+        lambda other: _open(other, options),
+    )
 
 
 def _look(options: Options) -> Look:
@@ -150,6 +175,8 @@ async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = 
         user=demo.person,
         read_jobs=read_jobs,
         close=demo.close,
+        clusters=CLUSTERS,
+        cluster=DEMO,
         pace=demo.pace,
         elapse=asyncio.sleep if going else demo.elapse,
     )
@@ -204,6 +231,16 @@ def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
     return read(source, text, folder, defaults=defaults)
 
 
+def saved_filters(cluster: str | None) -> SavedFilters:
+    """Those of the cluster of this name; a demo keeps none."""
+    from cockpit.config.filters import FILE, SavedFilters
+
+    name = _cluster_name(cluster)
+    if name == DEMO:
+        return SavedFilters()
+    return SavedFilters(_own_places().config / FILE, _settled(name))
+
+
 def findings() -> Sequence[Finding]:
     """What `cockpit doctor` finds."""
     from cockpit.runtime.doctor import findings as look
@@ -241,6 +278,11 @@ def _cluster_name(cluster: str | None) -> str:
         known = f"{OWN!r}, {SYSTEM!r} and {DEMO!r}"
         raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
     return name
+
+
+def _settled(name: str) -> str:
+    """The one that an empty name means just now."""
+    return name or (SYSTEM if _system_runs() else OWN)
 
 
 def _default_cluster() -> str:

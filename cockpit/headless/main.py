@@ -62,6 +62,7 @@ def _told(argv: Sequence[str], services: Services, streams: Streams) -> int:
 def _act(argv: Sequence[str], services: Services, streams: Streams) -> int:
     verb, args = parse(argv)
     args.cluster = _cluster(args.cluster, vars(args))
+    args.saved_filters = services.saved(args.cluster)
     return int(drive(_run(verb, Call(args, services, streams))))
 
 

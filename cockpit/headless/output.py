@@ -94,7 +94,7 @@ def row_filter(table: Table, args: Namespace) -> Filter:
     """The filter that was asked for. Raises `FilterError`."""
     from cockpit.present.filters import compile_filter
 
-    return compile_filter(args.filter or "", table)
+    return compile_filter(args.filter or "", table, saved=args.saved_filters)
 
 
 def _write_grid(

@@ -11,6 +11,7 @@ from cockpit.headless.streams import Streams
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import EngineStatus
 from cockpit.present.columns import Context
+from cockpit.present.saved import Saved, none_saved
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +71,8 @@ class Services(NamedTuple):
     """Source name, text, and the absolute folder where its relative paths begin. Raises `SpecErrors`."""
     play: Callable[[Script, Path], None]
     """Run the cockpit by this script; its screenshots go into the folder. Raises `Unmet` where the screen is not so."""
+    saved: Callable[[str | None], Saved] = lambda _: none_saved
+    """The filters that were saved for the cluster of that name; it is asked for only when one is wanted."""
 
 
 class Call:

@@ -10,7 +10,8 @@ TRACK_ROLE = "free"
 
 
 def bar(part: float, columns: int, role: str) -> Line:
-    """So many columns for a part between 0 and 1. What is above nothing shows at least a sliver."""
-    least = 1 / (8 * columns) if part > 0 else 0.0
-    filled = units.bar(max(part, least), columns).rstrip()
+    """So many columns for a part between 0 and 1. Only nothing is empty, and only the whole is full."""
+    least = 1 / (2 * columns)
+    shown = min(max(part, least), 1 - least) if 0 < part < 1 else part
+    filled = units.bar(shown, columns).rstrip()
     return Span(filled, role), Span(TRACK * (columns - len(filled)), TRACK_ROLE)

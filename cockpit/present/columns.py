@@ -48,6 +48,9 @@ RIGHT_ALIGNED: Final = frozenset(
 )
 
 
+FRACTIONS: Final = frozenset({Kind.FRACTION, Kind.MEMORY_FRACTION})
+
+
 class Fraction(msgspec.Struct, frozen=True):
     used: int | float
     total: int | float
@@ -78,6 +81,8 @@ class Column(msgspec.Struct, frozen=True):
     """Text of a row's cell where it says more than its own fact; must be harmless."""
     words_from: tuple[str, ...] = ()
     """The attributes that `words` reads: rows that are equal in them have equal words."""
+    ticks: Callable[[Any], bool] | None = None
+    """Of which rows the cell changes with every moment. None: of none; that a moment is of today is no change."""
     record_json: Callable[[Any], Any] | None = None
     """JSON of a record that is not its own JSON."""
     schema: dict[str, Any] | None = None

@@ -3,22 +3,24 @@
 Terms stand beside each other and all must hold. `key:value` is equality (a comma separates alternatives, `none` is a
 cell without a fact, `me` is the asker), `~` contains, `> >= < <=` compare numbers, durations, memory and moments, `!`
 before a term negates it, quotes keep spaces together. A bare word is searched in every column. Case does not matter.
+`@name` is a filter that was saved under that name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import ge, gt, le, lt
 from typing import Any, Final, TypeVar
 
 from cockpit.errors import CockpitError
 from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.masks import Mask, any_of, containing, fact_is, negated
+from cockpit.present.masks import Mask, all_of, any_of, containing, fact_is, negated
 from cockpit.present.nearest import nearest
 from cockpit.present.operands import Operand, read_operand
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED, Saved, none_saved
 from cockpit.present.searching import SearchMemory, anywhere
 from cockpit.present.states import STATE_ALIASES
 
@@ -54,12 +56,45 @@ class Filter:
         return left
 
 
-def compile_filter(text: str, table: Table, memory: SearchMemory | None = None) -> Filter:
-    """The filter that the text asks for. `memory` makes bare words quick for who searches again and again.
+def compile_filter(text: str, table: Table, memory: SearchMemory | None = None, saved: Saved = none_saved) -> Filter:
+    """The filter that the text asks for. `memory` makes bare words quick for who searches again and again; `saved` is
+    asked only where the text names a saved filter.
 
     Raises `FilterError`.
     """
-    return Filter([_term(found, table, memory) for found in _split(text)])
+    return Filter(list(_terms(text, table, memory, saved, ())))
+
+
+def _terms(
+    text: str, table: Table, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
+) -> Iterator[Mask]:
+    """`inside`: the saved filters that this text belongs to."""
+    for found in _split(text):
+        if found["key"] is None and found["value"].startswith(SAVED):
+            name = found["value"].removeprefix(SAVED)
+            terms = list(_terms(_saved_text(name, table, saved, inside), table, memory, saved, (*inside, name)))
+            yield negated(all_of(terms)) if found["not"] is not None else all_of(terms)
+        else:
+            yield _term(found, table, memory)
+
+
+def _saved_text(name: str, table: Table, saved: Saved, inside: tuple[str, ...]) -> str:
+    known = saved(table.name)
+    if name in inside:
+        raise FilterError(f"filter: @{safe(name)} contains itself")
+    if name not in known:
+        names = ", ".join(f"{SAVED}{each}" for each in sorted(known))
+        raise FilterError(
+            f"filter: no filter of {table.name} is saved as @{safe(name)}; "
+            + (f"there are {safe(names)}" if names else f'a word in quotes is searched: "@{safe(name)}"')
+        )
+    return known[name]
+
+
+def quoted(text: str) -> str:
+    """As a value of a term, whatever is in it."""
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f'"{escaped}"'
 
 
 def _split(text: str) -> list[re.Match[str]]:
@@ -107,7 +142,7 @@ def _equal(column: Column, table: Table, value: str) -> Mask:
     if column.kind in {Kind.TEXT, Kind.WORDS}:
         return _same_word(column, value)
     operand = _operand(column, value)
-    return fact_is(column, lambda fact, _: operand.number(fact) == operand.wanted)
+    return lambda rows, context: [number == operand.wanted for number in operand.numbers(column.facts(rows, context))]
 
 
 def _same_word(column: Column, value: str) -> Mask:
@@ -126,7 +161,7 @@ def _compared(column: Column, op: str, value: str) -> Mask:
     compare, wanted = _COMPARISONS[op], operand.wanted
 
     def holds(rows: Sequence[Any], context: Context) -> list[bool]:
-        numbers = map(operand.number, column.facts(rows, context))
+        numbers = operand.numbers(column.facts(rows, context))
         return [number is not None and compare(number, wanted) for number in numbers]
 
     return holds

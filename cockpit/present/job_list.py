@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import islice
-from operator import attrgetter, gt
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cockpit.present.filters import compile_filter
 from cockpit.present.ordered import Ordered
+from cockpit.present.saved import Saved, none_saved
 from cockpit.present.searching import SearchMemory
 from cockpit.present.sorting import key_parts, sorted_places
 from cockpit.present.tables.jobs import JOBS
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Column, Context
 
 _id: Final = attrgetter("id")
-_ONE_WORD: Final = re.compile(r'[^\s!:=<>~"]+')
+_ONE_WORD: Final = re.compile(r'[^\s!:=<>~"@][^\s!:=<>~"]*')
 
-PREPARED_AT_ONCE: Final = 5_000
+PREPARED_AT_ONCE: Final = 1_000
 
 
 class Changes(NamedTuple):
@@ -44,11 +44,12 @@ class JobList:
     A row is as it was as long as `row` gives the same object. Rows without another order stand in that of submission.
     """
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
         self._judged = context
         self._rows: dict[JobId, JobRow] = {}
         self._counts: Counter[str] = Counter()
+        self._saved = saved
         self._memory = SearchMemory(JOBS)
         self._text = ""
         self._filter = compile_filter("", JOBS)
@@ -119,7 +120,7 @@ class JobList:
 
     def filter_by(self, text: str) -> None:
         """Show what matches. Raises `FilterError`, and then nothing has changed."""
-        self._filter = compile_filter(text, JOBS, self._memory)
+        self._filter = compile_filter(text, JOBS, self._memory, self._saved)
         longer = _ONE_WORD.fullmatch(self._text) is not None and _ONE_WORD.fullmatch(text) is not None
         narrower = longer and text.startswith(self._text)
         self._text = text
@@ -129,7 +130,7 @@ class JobList:
         """Read what the first word would have to wait for, in pieces of a few milliseconds."""
         rows = list(self._rows.values())
         for start in range(0, len(rows), PREPARED_AT_ONCE):
-            self._memory.texts(rows[start : start + PREPARED_AT_ONCE])
+            self._memory.texts(rows[start : start + PREPARED_AT_ONCE], self._context())
             yield
 
     def show_mine(self, mine: bool) -> None:
@@ -162,10 +163,11 @@ class JobList:
         self._judged = lambda: context
         passing = self._passing(rows)
         ids = list(map(_id, passing))
-        if any(map(gt, ids, islice(ids, 1, None))):
+        submitted = sorted(ids)
+        if ids != submitted:
             passing.sort(key=_id)
-            ids.sort()
-        self._order = [ids[place] for place in sorted_places(passing, self._sorting(), context)]
+        keys = self._sorting()
+        self._order = [submitted[place] for place in sorted_places(passing, keys, context)] if keys else submitted
         self._ordered = self._places = None
 
     def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cockpit.present import job_page
 from cockpit.present.answer import Around, verdict
 from cockpit.present.events import event_sentence, exit_sentence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobDetail
     from cockpit.present.columns import Context
 
-TABS = ("why", "logs", "spec", "replicas", "events")
+TABS = ("why", "logs", "spec", "replicas", "events", "record")
 INDENT = "  "
 
 
@@ -40,7 +42,7 @@ def head_line(detail: JobDetail, around: Around) -> Line:
 
 def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
     """The lines of a tab other than the logs, which are followed."""
-    makers = {"why": _why, "spec": _spec, "replicas": _replicas, "events": _events}
+    makers = {"why": _why, "spec": _spec, "replicas": _replicas, "events": _events, "record": _record}
     return list(makers[tab](detail, around))
 
 
@@ -63,6 +65,17 @@ def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
 
     for text in spec_as_yaml(detail.job.spec).rstrip("\n").split("\n"):
         yield _yaml_line(safe(text))
+
+
+def _record(detail: JobDetail, _: Around) -> Iterator[Line]:
+    """What the engine keeps of the job, as it keeps it."""
+    text = msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode()
+    for each in text.split("\n"):
+        name, colon, value = each.partition(": ")
+        if colon and name.endswith('"'):
+            yield line(Span(INDENT + safe(name), ACCENT), Span(colon, MUTED), safe(value))
+        else:
+            yield line(Span(INDENT + safe(each)))
 
 
 def _yaml_line(text: str) -> Line:

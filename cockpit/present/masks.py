@@ -6,7 +6,7 @@ Cells repeat, so each distinct fact is looked at once; a column whose cells cann
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from operator import attrgetter, not_, or_
+from operator import and_, attrgetter, not_, or_
 from typing import Any, Final
 
 from cockpit.present.columns import Column, Context, Kind, fact_text
@@ -18,11 +18,15 @@ Mask = Callable[[Sequence[Any], Context], list[bool]]
 SAMPLE: Final = 256
 """Values from which it is told whether a column repeats itself."""
 
-_FIGURES: Final = frozenset("0123456789.-–+e")
+MOST_DAYS: Final = 3
+"""Digits of a duration's days, where its longest figure stands: nothing runs for 27 years."""
+
+_FIGURES: Final = frozenset("0123456789.-–")
+_FLOAT: Final = _FIGURES | set("e+")
 _ALPHABETS: Final = {
     Kind.INTEGER: _FIGURES,
-    Kind.NUMBER: _FIGURES,
-    Kind.FRACTION: _FIGURES | {"/"},
+    Kind.NUMBER: _FLOAT,
+    Kind.FRACTION: _FLOAT | {"/"},
     Kind.SECONDS: _FIGURES | {":"},
     Kind.MOMENT: _FIGURES | set(": "),
     Kind.MIB: _FIGURES | set("kmgt"),
@@ -55,6 +59,19 @@ def any_of(masks: Iterable[Mask]) -> Mask:
     return either
 
 
+def all_of(masks: Iterable[Mask]) -> Mask:
+    """Rows that pass every one."""
+    every = list(masks)
+
+    def each(rows: Sequence[Any], context: Context) -> list[bool]:
+        found = [True] * len(rows)
+        for mask in every:
+            found = list(map(and_, found, mask(rows, context)))
+        return found
+
+    return each
+
+
 def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
     """Rows whose fact in this column passes."""
     return lambda rows, context: _by_value(column.facts(rows, context), lambda fact: test(fact, context))
@@ -63,8 +80,7 @@ def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
 def containing(column: Column, word: str) -> Mask:
     """Rows in whose cell of this column the word stands, in whatever case."""
     wanted = word.casefold()
-    alphabet = _ALPHABETS.get(column.kind)
-    if column.words is None and alphabet is not None and not alphabet.issuperset(wanted):
+    if not can_hold(column, wanted):
         return lambda rows, _: none(rows)
     if column.words is not None:
         return lambda rows, context: _shown(column, wanted, rows, context)
@@ -73,9 +89,20 @@ def containing(column: Column, word: str) -> Mask:
         facts = column.facts(rows, context)
         if column.kind is Kind.TEXT and _hardly_repeats(facts):
             return _in_texts(wanted, facts)
-        return _by_value(facts, lambda fact: wanted in _searched(column, fact, context))
+        if column.kind is Kind.SECONDS and _hardly_repeats(facts):
+            return [wanted in fact_text(Kind.SECONDS, fact, context) for fact in facts]
+        return _by_value(facts, lambda fact: wanted in searched(column, fact, context))
 
     return found
+
+
+def can_hold(column: Column, wanted: str) -> bool:
+    """Whether cells of this column are written in such characters at all."""
+    alphabet = _ALPHABETS.get(column.kind)
+    if column.words is not None or alphabet is None:
+        return True
+    too_long = column.kind is Kind.SECONDS and wanted.isdigit() and len(wanted) > MOST_DAYS
+    return alphabet.issuperset(wanted) and not too_long
 
 
 def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
@@ -101,10 +128,11 @@ def _keys(rows: Sequence[Any], fields: Sequence[str]) -> list[Any]:
     return list(zip(first, *others, strict=True)) if others else first
 
 
-def _searched(column: Column, fact: object, context: Context) -> str:
-    """What is searched in: the cell as shown, and the fact where the cell shows less."""
+def searched(column: Column, fact: object, context: Context) -> str:
+    """What is searched in: the cell as shown, and of a text also what was written out to be harmless."""
     shown = fact_text(column.kind, fact, context)
-    return shown.casefold() if fact is None or shown == fact else f"{shown}\n{fact}".casefold()
+    said = f"{shown}\n{fact}" if isinstance(fact, str) and fact != shown else shown
+    return said.casefold()
 
 
 def _hardly_repeats(values: list[Any]) -> bool:

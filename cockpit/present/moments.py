@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
 
 from cockpit.model.ids import Millis
 
+QUARTER: Final = 15
+"""Minutes: no zone's hour begins between two quarters of another's, and a month has few of them."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _SECOND: Final = [f"{second:02}." for second in range(60)]
@@ -27,12 +29,19 @@ def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
 
     `zone` None: this machine's.
     """
-    return _clock(moment // 60_000, now // 60_000, zone)
+    quarter, minute = divmod(moment // 60_000, QUARTER)
+    before, first = _clock_of_quarter(quarter, now // 60_000 // QUARTER, zone)
+    return f"{before}{first + minute:02}"
 
 
 def brief_clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
     """`09:14` on the same day as now, `10-05` in the same year, else `2025`: five columns at most."""
     return _brief_clock(moment // 60_000, now // 60_000, zone)
+
+
+def day(now: Millis, zone: tzinfo | None) -> date:
+    """Today: as long as it lasts, `clock` says the same of a moment."""
+    return _local(now // 60_000, zone).date()
 
 
 def parse_moment(text: str) -> Millis | None:
@@ -48,12 +57,15 @@ def _iso_minute(minutes: int) -> str:
     return f"{EPOCH + timedelta(minutes=minutes):%Y-%m-%dT%H:%M:}"
 
 
-@lru_cache(maxsize=4096)
-def _clock(minutes: int, now_minutes: int, zone: tzinfo | None) -> str:
-    local, today = _local(minutes, zone), _local(now_minutes, zone)
+@lru_cache(maxsize=16_384)
+def _clock_of_quarter(quarter: int, now_quarter: int, zone: tzinfo | None) -> tuple[str, int]:
+    """What stands before the minute, and the quarter's first minute."""
+    local, today = _local(quarter * QUARTER, zone), _local(now_quarter * QUARTER, zone)
     if local.date() == today.date():
-        return f"{local:%H:%M}"
-    return f"{local:%m-%d %H:%M}" if local.year == today.year else f"{local:%Y-%m-%d %H:%M}"
+        before = f"{local:%H:}"
+    else:
+        before = f"{local:%m-%d %H:}" if local.year == today.year else f"{local:%Y-%m-%d %H:}"
+    return before, local.minute
 
 
 @lru_cache(maxsize=4096)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from cockpit.model.quantity import parse_duration, parse_memory
-from cockpit.present.columns import Fraction, Kind
+from cockpit.present.columns import FRACTIONS, Kind
 from cockpit.present.moments import parse_moment
 
 
@@ -16,12 +16,12 @@ class Operand(msgspec.Struct, frozen=True):
     """The wanted number, in the unit of the column's facts."""
 
     wanted: float
+    of_totals: bool = False
+    """The column's facts are fractions."""
 
-    def number(self, fact: object) -> float | None:
-        """A fact as the number that is compared: of a fraction the total. None: nothing to compare."""
-        if isinstance(fact, Fraction):
-            return fact.total
-        return fact if isinstance(fact, int | float) else None
+    def numbers(self, facts: list[Any]) -> list[float | None]:
+        """What is compared of each fact: of a fraction the total. None: nothing to compare."""
+        return [None if fact is None else fact.total for fact in facts] if self.of_totals else facts
 
 
 def read_operand(kind: Kind, text: str) -> Operand | str:
@@ -30,7 +30,7 @@ def read_operand(kind: Kind, text: str) -> Operand | str:
         return "a word after : or ~"
     read, wants = _READERS[kind]
     number = read(text)
-    return Operand(number) if isinstance(number, int | float) else wants
+    return Operand(number, kind in FRACTIONS) if isinstance(number, int | float) else wants
 
 
 def _number(text: str) -> float | None:

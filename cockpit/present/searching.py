@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from datetime import date, tzinfo
 from operator import attrgetter
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.masks import Mask, any_of, containing
+from cockpit.present.columns import NOTHING, Column, Context, Kind, Table, fact_text
+from cockpit.present.masks import Mask, any_of, can_hold, containing, searched
+from cockpit.present.moments import day
 from cockpit.present.safe import safe
 
 _BETWEEN: Final = "\n"
 """Between two cells: no word that is typed has it."""
+_ids: Final = attrgetter("id")
 
 
 class SearchMemory:
-    """The lasting text of each row of a table, by its id: the columns of plain text, in which time changes nothing.
+    """One text of each row of a table, by its id: every cell that stays as it is while the row does.
 
-    Whoever holds the rows forgets those that change.
+    Cells that change with every moment are left out, and the dash of empty ones: plain ASCII takes half the room. What
+    is remembered holds for a day, since moments are told otherwise on the next one. Whoever holds the rows forgets
+    those that change.
     """
 
     def __init__(self, table: Table) -> None:
-        self.columns = [column for column in table.columns if _is_lasting(column)]
-        self._get: Callable[[Any], tuple[str, ...]] = attrgetter(*(column.field for column in self.columns))
+        self.ticking = [column for column in table.columns if column.ticks is not None]
+        self._plain = [column for column in table.columns if _is_plain(column)]
+        self._get: Callable[[Any], tuple[str, ...]] = attrgetter(*(column.field for column in self._plain))
+        self._further = [column for column in table.columns if column not in self._plain]
         self._texts: dict[Any, str] = {}
+        self._day: tuple[date, tzinfo | None] | None = None
 
     def forget(self, row_id: object) -> None:
         """The row has changed or gone."""
@@ -32,39 +40,86 @@ class SearchMemory:
     def clear(self) -> None:
         self._texts.clear()
 
-    def texts(self, rows: Sequence[Any]) -> list[str]:
+    def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
         """Folded to one case, one a row."""
-        ids = list(map(attrgetter("id"), rows))
+        today = day(context.now, context.zone), context.zone
+        if self._day != today:
+            self._texts.clear()
+            self._day = today
+        ids = list(map(_ids, rows))
         texts = list(map(self._texts.get, ids))
         if None not in texts:
             return texts  # type: ignore[return-value] # just looked
         missing = [row for row, text in zip(rows, texts, strict=True) if text is None]
-        self._texts |= {row.id: _searched(cells) for row, cells in zip(missing, map(self._get, missing), strict=True)}
+        self._texts.update(zip(map(_ids, missing), self._made(missing, context), strict=True))
         return list(map(self._texts.__getitem__, ids))
+
+    def _made(self, rows: Sequence[Any], context: Context) -> Iterator[str]:
+        further = [_lasting_cells(column, rows, context) for column in self._further]
+        cells = zip(map(_plain_cells, map(self._get, rows)), *further, strict=True)
+        return map(str.casefold, map(_BETWEEN.join, cells))
 
 
 def anywhere(table: Table, word: str, memory: SearchMemory | None = None) -> Mask:
     """Rows with the word in any of the table's columns."""
-    if memory is None or _BETWEEN in word:
+    if memory is None or _BETWEEN in word or NOTHING in word:
         return any_of([containing(column, word) for column in table.columns])
-    elsewhere = any_of([containing(column, word) for column in table.columns if column not in memory.columns])
     wanted = word.casefold()
+    others = [_where_it_ticks(column, word) for column in memory.ticking if can_hold(column, wanted)]
 
     def found(rows: Sequence[Any], context: Context) -> list[bool]:
-        lasting = [wanted in text for text in memory.texts(rows)]
-        further = iter(elsewhere([row for row, there in zip(rows, lasting, strict=True) if not there], context))
-        return [there or next(further) for there in lasting]
+        passing = [wanted in text for text in memory.texts(rows, context)]
+        for mask in others:
+            left = [row for row, there in zip(rows, passing, strict=True) if not there]
+            more = iter(mask(left, context))
+            passing = [there or next(more) for there in passing]
+        return passing
 
     return found
 
 
-def _is_lasting(column: Column) -> bool:
+def _where_it_ticks(column: Column, word: str) -> Mask:
+    """The word in those cells that are not remembered."""
+    ticks, holds = column.ticks, containing(column, word)
+    assert ticks is not None
+
+    def found(rows: Sequence[Any], context: Context) -> list[bool]:
+        ticking = list(map(ticks, rows))
+        if not any(ticking):
+            return ticking
+        more = iter(holds([row for row, does in zip(rows, ticking, strict=True) if does], context))
+        return [does and next(more) for does in ticking]
+
+    return found
+
+
+def _is_plain(column: Column) -> bool:
+    """Text that hardly repeats: searched as it is."""
     return column.kind is Kind.TEXT and bool(column.field) and column.words is None and not column.nullable
 
 
-def _searched(cells: tuple[str, ...]) -> str:
+def _plain_cells(cells: tuple[str, ...]) -> str:
     """The cells as they are and, where that differs, as they are shown."""
     text = _BETWEEN.join(cells)
-    if not text.isascii() or not text.replace(_BETWEEN, "").isprintable():
-        text = _BETWEEN.join((text, *map(safe, cells)))
-    return text.casefold()
+    if text.isascii() and text.replace(_BETWEEN, "").isprintable():
+        return text
+    return _BETWEEN.join((text, *map(safe, cells)))
+
+
+def _lasting_cells(column: Column, rows: Sequence[Any], context: Context) -> Sequence[str]:
+    if column.ticks is not None:
+        ticks = column.ticks
+        return ["" if ticks(row) else _cell(column, row, context) for row in rows]
+    if column.words is not None:
+        return [_cell(column, row, context) for row in rows]
+    facts = column.facts(rows, context)
+    if column.kind is Kind.MOMENT:
+        return ["" if fact is None else fact_text(Kind.MOMENT, fact, context) for fact in facts]
+    known: dict[Hashable, str] = {fact: searched(column, fact, context) for fact in set(facts)}
+    known[None] = ""
+    return [known[fact] for fact in facts]
+
+
+def _cell(column: Column, row: object, context: Context) -> str:
+    (text,) = column.texts((row,), context)
+    return "" if text == NOTHING else text

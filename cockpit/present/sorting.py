@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
-from cockpit.present.columns import Column, Context, Fraction, Kind
+from cockpit.present.columns import FRACTIONS, Column, Context, Fraction, Kind
 
 Row = TypeVar("Row")
 SortKey = tuple[Column, bool]
@@ -14,7 +14,6 @@ SAMPLE: Final = 256
 """Values from which it is told whether a column repeats itself."""
 
 _PLAIN: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.SECONDS, Kind.MIB, Kind.MOMENT})
-_FRACTIONS: Final = frozenset({Kind.FRACTION, Kind.MEMORY_FRACTION})
 _MIRRORED: Final = bytes(range(255, -1, -1))
 _LAST: Final = b"\xff"
 
@@ -57,7 +56,7 @@ def comparables(column: Column, facts: Sequence[Any]) -> list[Any]:
         return list(facts)
     if column.kind is Kind.TEXT:
         return [None if fact is None else fact.casefold() for fact in facts]
-    if column.kind in _FRACTIONS:
+    if column.kind in FRACTIONS:
         return [fact.used if isinstance(fact, Fraction) else fact for fact in facts]
     return [None if fact is None else str(fact).casefold() for fact in facts]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cockpit.present.width import cut, width
+from cockpit.present.width import clusters, cut, width
 
 TEXT = "text"
 MUTED = "muted"
@@ -52,6 +52,24 @@ def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
     if not blanks.text:
         return spans
     return (blanks, *spans) if right else (*spans, blanks)
+
+
+def wrapped(spans: Line, columns: int) -> list[Line]:
+    """As many lines as it needs, each at most so many columns."""
+    if columns < 2 or line_width(spans) <= columns:
+        return [spans]
+    lines: list[list[Span]] = [[]]
+    left = columns
+    for text, role in spans:
+        kept = ""
+        for cluster, size in clusters(text):
+            if size > left:
+                lines[-1].append(Span(kept, role))
+                lines.append([])
+                kept, left = "", columns
+            kept, left = kept + cluster, left - size
+        lines[-1].append(Span(kept, role))
+    return [tuple(each) for each in lines]
 
 
 def _cut(spans: Line, columns: int) -> Line:

@@ -11,18 +11,26 @@ MINUTE: Final = 60
 HOUR: Final = 3600
 DAY: Final = 86_400
 
-BAR_STEPS: Final = " ▏▎▍▌▋▊▉▇"
+_SECONDS_LEFT: Final = [f":{seconds:02}" for seconds in range(60)]
+
+FULL, HALF = "━", "╸"
+"""Of one height, and that of the dots after them: a bar ends without a step."""
 
 
-@lru_cache(maxsize=4096)
 def duration(seconds: int) -> str:
     """`0:07` minutes and seconds, `3:12:09` hours, `1-02:03:04` days, as Slurm writes elapsed time."""
-    days, rest = divmod(max(seconds, 0), DAY)
-    hours, rest = divmod(rest, HOUR)
-    minutes, left = divmod(rest, MINUTE)
+    minutes, left = divmod(max(seconds, 0), MINUTE)
+    return _minutes(minutes) + _SECONDS_LEFT[left]
+
+
+@lru_cache(maxsize=16_384)
+def _minutes(minutes: int) -> str:
+    """A hundred thousand jobs have run for few different minutes."""
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
     if days:
-        return f"{days}-{hours:02}:{minutes:02}:{left:02}"
-    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+        return f"{days}-{hours:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}" if hours else f"{minutes}"
 
 
 def countdown(seconds: int) -> str:
@@ -76,7 +84,6 @@ def fraction(used: str, total: str) -> str:
 
 
 def bar(part: float, columns: int) -> str:
-    """A bar of so many columns for a part between 0 and 1, in eighths of a column."""
-    eighths = round(min(max(part, 0.0), 1.0) * columns * 8)
-    full, rest = divmod(eighths, 8)
-    return (BAR_STEPS[8] * full + (BAR_STEPS[rest] if rest else "")).ljust(columns)
+    """A bar of so many columns for a part between 0 and 1, in halves of a column."""
+    full, rest = divmod(round(min(max(part, 0.0), 1.0) * columns * 2), 2)
+    return (FULL * full + HALF * rest).ljust(columns)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from cockpit.present.safe import VARIATION_SELECTOR, ZERO_WIDTH_JOINER
+from cockpit.present.safe import VARIATION_SELECTOR, ZERO_WIDTH_JOINER, is_emoji
 
 ELLIPSIS: Final = "…"
 
@@ -83,9 +83,9 @@ def _char_width(char: str) -> int:
 
 
 def _continues(cluster: str, char: str) -> bool:
-    return cluster.endswith(ZERO_WIDTH_JOINER) or (
-        _is_flag_letter(char) and len(cluster) == 1 and _is_flag_letter(cluster)
-    )
+    """A joiner without an emoji before it, as at the start of a text, joins nothing: not even the blank before it."""
+    joins = cluster.endswith(ZERO_WIDTH_JOINER) and is_emoji(cluster[0]) and cluster[0] != VARIATION_SELECTOR
+    return joins or (_is_flag_letter(char) and len(cluster) == 1 and _is_flag_letter(cluster))
 
 
 def _joined(before: tuple[str, int], char: str) -> tuple[str, int]:

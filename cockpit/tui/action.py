@@ -27,6 +27,8 @@ class Situation(NamedTuple):
     read_only: str
     """Why nothing may be changed; empty when it may."""
     demo: bool = False
+    filter: str = ""
+    """What the list is filtered by."""
 
 
 class Action(NamedTuple):
@@ -80,6 +82,14 @@ needs_container = _each(
     lambda row: row.held_until is not None or row.state is JobState.RUNNING,
     "only what runs or is kept can be entered",
 )
+
+
+def needs_filter(situation: Situation) -> str:
+    return "" if situation.filter else "Nothing is filtered; / filters while you type."
+
+
+def no_terminal_to_attach(_: Situation) -> str:
+    return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
 
 
 def only_in_demo(situation: Situation) -> str:

@@ -16,11 +16,13 @@ from cockpit.tui.action import (
     Action,
     Situation,
     needs_container,
+    needs_filter,
     needs_job,
     needs_kept,
     needs_live,
     needs_over,
     needs_queued,
+    no_terminal_to_attach,
     only_in_demo,
     only_outside_demo,
 )
@@ -47,8 +49,15 @@ _LOOKING = (
         LOOK,
         _JOB,
     ),
+    Action("record", "record", ("y",), "All the engine knows of it", deeds.show_record, LOOK, ON_JOBS, needs_job),
+    Action("attempt", "earlier", ("p",), "The log of the try before", deeds.earlier_attempt, LOOK, ON_JOBS, needs_job),
+    Action("wrap", "wrap", ("w",), "Fold long lines, or cut them", deeds.wrap, LOOK, _JOB),
     Action("stream", "other stream", ("o",), "stdout or stderr in the logs", deeds.other_stream, LOOK, _JOB),
     Action("filter", "filter", ("slash",), "Show only what matches", deeds.ask_filter, LOOK, ON_TABLES, in_row=True),
+    Action("filters", "saved", ("F",), "Filters that you saved", deeds.saved_filters, LOOK, ON_TABLES),
+    Action(
+        "save_filter", "keep filter", ("W",), "Save it under a name", deeds.save_filter, LOOK, ON_TABLES, needs_filter
+    ),
     Action("mine", "mine", ("m",), "Your own jobs, or everybody's", deeds.toggle_mine, LOOK, _JOBS, in_row=True),
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
 )
@@ -116,6 +125,17 @@ _ACTING = (
         in_row=True,
     ),
     Action(
+        "attach",
+        "attach",
+        ("a",),
+        "Be the command's terminal",
+        deeds.shell,
+        ACT,
+        ON_JOBS,
+        no_terminal_to_attach,
+        acts=True,
+    ),
+    Action(
         "delete",
         "delete",
         ("X",),
@@ -158,6 +178,7 @@ _ORDERING = (
     Action(
         "sort_previous", "sort left", ("less_than_sign",), "By the previous column", deeds.sort_previous, ORDER, _JOBS
     ),
+    Action("sort", "sort", ("S",), "By a column of your choice", deeds.choose_sort, ORDER, _JOBS),
     Action("sort_reverse", "reverse", ("equals_sign",), "The other way round", deeds.sort_reverse, ORDER, _JOBS),
 )
 _GOING = (
@@ -165,12 +186,14 @@ _GOING = (
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
+    Action("cluster", "cluster", (), "Another cluster", deeds.choose_cluster, GO),
+    Action("refresh", "refresh", ("ctrl+r", "f5"), "Ask again, and draw all anew", deeds.refresh, GO),
+    Action("pause", "pause", ("f6",), "Stand still, or go on", deeds.pause, GO),
     Action("theme", "theme", (), "The next colour theme", deeds.next_theme, GO),
     Action("back", "back", ("escape",), "Back; never quits", deeds.back, GO),
     Action("quit", "quit", ("q", "ctrl+c"), "Leave; jobs go on", deeds.leave, GO),
 )
 _PACING = (
-    Action("pause", "pause", ("f6",), "Stand still, or go on", deeds.pause, DEMO, why_not=only_in_demo),
     Action("faster", "faster", ("right_parenthesis",), "Pass faster", deeds.faster, DEMO, why_not=only_in_demo),
     Action("slower", "slower", ("left_parenthesis",), "Pass slower", deeds.slower, DEMO, why_not=only_in_demo),
 )

@@ -33,6 +33,7 @@ from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.outside import Outside
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
 RETRY_SECONDS = 1.0
+STILL = "paused"
+"""Says that the screen stands still."""
 
 
 class CockpitApp(Face, inherit_bindings=False):
@@ -58,7 +61,7 @@ class CockpitApp(Face, inherit_bindings=False):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         "app.tcss",
-        *(f"screens/{screen}.tcss" for screen in ("main", "job", "confirm", "help")),
+        *(f"screens/{screen}.tcss" for screen in ("main", "job", "confirm", "help", "pick")),
     ]
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -71,9 +74,12 @@ class CockpitApp(Face, inherit_bindings=False):
             self._filters.append(AsciiFilter())
         self.backend = backend
         self.outside = outside
+        self.filters, self.clusters, self.cluster = outside.filters, outside.clusters, outside.cluster
+        self.next_cluster = ""
+        """What is to be opened when this cockpit has closed."""
         self.actions = with_keys(outside.keys)
-        self.job_rows = JobRows(self.context)
-        self.node_rows = NodeRows(self.context, self.chosen_spec)
+        self.job_rows = JobRows(self.context, outside.filters.of)
+        self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
@@ -83,6 +89,7 @@ class CockpitApp(Face, inherit_bindings=False):
         """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
         self._trouble = ""
         self._wanted = asyncio.Event()
+        self._still: Standstill | None = None
         self.main_screen = MainScreen()
         for key in {key for action in self.actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)
@@ -90,7 +97,7 @@ class CockpitApp(Face, inherit_bindings=False):
     # What is known
 
     def now(self) -> Millis:
-        return self.outside.now()
+        return self.outside.now() if self._still is None else self._still.since
 
     def context(self) -> Context:
         """The moment, the zone and the person that words depend on."""
@@ -104,10 +111,10 @@ class CockpitApp(Face, inherit_bindings=False):
         """How this cockpit stands to its cluster."""
         age = 0 if self._heard is None else int(asyncio.get_running_loop().time() - self._heard)
         stale = self._heard is not None and (self._trouble or age > STALE_SECONDS)
-        badge = self.outside.badge()
+        badge = self.outside.badge() or (STILL if self._still is not None else "")
         cluster = self.overview.cluster if self.overview is not None else "…"
         return Standing(
-            cluster=cluster.removesuffix(" · DEMO") if badge else cluster,
+            cluster=cluster.removesuffix(" · DEMO") if self.pace is not None else cluster,
             access="ro" if self.outside.read_only else "rw",
             user=self.outside.user,
             age=f"{age} s old" if stale else "",
@@ -117,7 +124,13 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def situation(self) -> Situation:
         """What actions are judged by."""
-        return Situation(self.view_name, self.chosen_rows(), self.outside.read_only, demo=self.pace is not None)
+        return Situation(
+            self.view_name,
+            self.chosen_rows(),
+            self.outside.read_only,
+            demo=self.pace is not None,
+            filter=self.main_screen.filter_text,
+        )
 
     @property
     def view_name(self) -> str:
@@ -238,7 +251,20 @@ class CockpitApp(Face, inherit_bindings=False):
             first = True
             await asyncio.sleep(RETRY_SECONDS)
 
+    def stand_still_or_go_on(self) -> None:
+        still = self._still
+        self._still = Standstill(self.now()) if still is None else None
+        waiting = still.delta() if still is not None else None
+        if still is not None and waiting is not None:
+            self._take(waiting, first=still.starts_over)
+        self._tick()
+        self.wake()
+
     def _take(self, delta: JobsDelta, *, first: bool) -> None:
+        if self._still is not None:
+            self._still.take(delta, first=first)
+            self._is_fresh()
+            return
         jobs = self.job_rows.list
         changes = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self.loaded = True
@@ -273,6 +299,8 @@ class CockpitApp(Face, inherit_bindings=False):
                 pass
 
     async def _ask(self) -> None:
+        if self._still is not None:
+            return
         self.overview = await self.backend.overview()
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
@@ -307,7 +335,7 @@ class CockpitApp(Face, inherit_bindings=False):
         refusal = action.refusal(self.situation())
         if refusal:
             self.clear_notifications()
-            self.notify(refusal, severity="warning", markup=False)
+            self.notify(refusal, severity="warning")
             return
         try:
             done = action.run(self)
@@ -326,20 +354,23 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def _tell(self, error: CockpitError) -> None:
         if isinstance(error, RequestRefused):
-            self.notify(refusal_text(error.refusal, self.now()), severity="warning", markup=False)
+            self.notify(refusal_text(error.refusal, self.now()), severity="warning")
         else:
-            self.notify(str(error), severity="error", markup=False)
+            self.notify(str(error), severity="error")
 
     def run_command(self, text: str) -> None:
         """What was typed on the command line."""
-        commands.run_command(self, text)
+        try:
+            commands.run_command(self, text)
+        except CockpitError as error:
+            self._tell(error)
 
     def go_to(self, number: int) -> None:
         """Put the cursor on the job of this number."""
         job = JobId(number)
         if self.job_rows.place(job) is None:
             hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
-            self.notify(f"Job {number} {hidden}.", severity="warning", markup=False)
+            self.notify(f"Job {number} {hidden}.", severity="warning")
             return
         self.perform("jobs")
         self.main_screen.jobs.move_to(job)
@@ -347,6 +378,22 @@ class CockpitApp(Face, inherit_bindings=False):
     def turn_tab(self, step: int) -> None:
         if isinstance(self.screen, JobPage):
             self.screen.turn(step)
+
+    def go_to_cluster(self, name: str) -> None:
+        self.next_cluster = name
+        self.exit(0)
+
+    def earlier_attempt(self) -> None:
+        self.open_page("logs")
+        self.call_after_refresh(self._earlier_attempt)
+
+    def _earlier_attempt(self) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.earlier_attempt()
+
+    def wrap(self) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.wrap()
 
     def other_stream(self) -> None:
         if isinstance(self.screen, JobPage):
@@ -373,4 +420,6 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
         """The palette lists the same actions, and the themes."""
-        return offers.palette(self.actions, self.situation(), self.themes, self.perform, self.use_theme)
+        situation = self.situation()
+        saved, use_filter = self.saved_filters(), self.main_screen.filter
+        return offers.palette(self.actions, situation, self.themes, saved, self.perform, self.use_theme, use_filter)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
+from cockpit.present.tables.jobs import JOBS
+from cockpit.present.tables.nodes import NODES
 from cockpit.tui.actions import ACTIONS, called, command_name
 
 if TYPE_CHECKING:
@@ -13,14 +17,15 @@ if TYPE_CHECKING:
 
     from cockpit.tui.face import Face
 
-VI_WORDS = {"q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
+VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 """Short words that people's fingers know; none of them destroys."""
 
 
 def completions(app: Face) -> Sequence[str]:
     """What Tab completes; the shortest of several."""
     names = sorted((command_name(action.id) for action in ACTIONS), key=len)
-    return [*names, *(f"theme {name}" for name in app.themes)]
+    saved = (f"filter {SAVED}{name}" for name in app.saved_filters())
+    return [*names, *(f"theme {name}" for name in app.themes), *(f"ctx {name}" for name in app.clusters), *saved]
 
 
 def run_command(app: Face, text: str) -> None:
@@ -31,12 +36,45 @@ def run_command(app: Face, text: str) -> None:
         _theme(app, rest.strip())
     elif name == "filter" and rest:
         app.main_view.filter(rest.strip())
+    elif name in {"save-filter", "delete-filter"} and rest:
+        (_save_filter if name == "save-filter" else _delete_filter)(app, rest.strip().removeprefix(SAVED))
+    elif name == "ctx" and rest:
+        _cluster(app, rest.strip())
     elif words.isdigit():
         app.go_to(int(words))
     elif (action := called(words)) is not None:
         app.perform(action.id)
     elif words:
         _unknown(app, words, [command_name(each.id) for each in ACTIONS], "action")
+
+
+def _save_filter(app: Face, name: str) -> None:
+    """Whatever is shown now, under this name. A filter that names itself could never be read again."""
+    view, text = app.view_name, app.main_view.filter_text
+    table = {each.name: each for each in (JOBS, NODES)}.get(view)
+    if table is None or not text:
+        app.perform("save_filter")
+        return
+    known = {**app.filters.of(view), name: text}
+    compile_filter(text, table, saved=lambda _: known)
+    app.filters.save(view, name, text)
+    app.notify(f"saved as {SAVED}{name}")
+
+
+def _delete_filter(app: Face, name: str) -> None:
+    known = app.filters.of(app.view_name)
+    if name in known:
+        app.filters.delete(app.view_name, name)
+        app.notify(f"deleted {SAVED}{name}: {safe(known[name])}")
+    else:
+        _unknown(app, name, list(known), "saved filter")
+
+
+def _cluster(app: Face, name: str) -> None:
+    if name in app.clusters:
+        app.go_to_cluster(name)
+    else:
+        _unknown(app, name, list(app.clusters), "cluster")
 
 
 def _theme(app: Face, name: str) -> None:
@@ -49,4 +87,4 @@ def _theme(app: Face, name: str) -> None:
 def _unknown(app: Face, word: str, known: Sequence[str], what: str) -> None:
     hint = nearest(word, known)
     more = f"did you mean {hint}?" if hint else "Tab completes, ? lists them."
-    app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning", markup=False)
+    app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning")

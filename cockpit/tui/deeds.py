@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
 from cockpit.present.entering import entry_lines
+from cockpit.present.saved import SAVED
+from cockpit.present.tables.jobs import JOBS
 from cockpit.present.units import counted
 from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -114,6 +117,21 @@ def open_job(app: Face) -> None:
     app.open_page("why")
 
 
+def show_record(app: Face) -> None:
+    """The job's page at the record that the engine keeps."""
+    app.open_page("record")
+
+
+def earlier_attempt(app: Face) -> None:
+    """The log of the attempt before the one that is shown; from the first back to the last."""
+    app.earlier_attempt()
+
+
+def wrap(app: Face) -> None:
+    """Long lines of the page go on below, or are cut at the edge."""
+    app.wrap()
+
+
 def node_jobs(app: Face) -> None:
     """The jobs on the node under the cursor."""
     app.main_view.show_jobs_of_node()
@@ -142,6 +160,49 @@ def ask_filter(app: Face) -> None:
 def ask_command(app: Face) -> None:
     """The command line."""
     app.main_view.ask_command()
+
+
+def save_filter(app: Face) -> None:
+    """The present filter under a name that is asked for."""
+    app.main_view.ask_filter_name()
+
+
+async def saved_filters(app: Face) -> None:
+    """One of them is applied, or deleted when that is meant."""
+    view = app.view_name
+    saved = app.filters.of(view)
+    if not saved:
+        app.notify(f"No filter of {view} is saved yet: filter them, then save that.")
+        return
+    choices = [Choice(name, name, text) for name, text in sorted(saved.items())]
+    picked = await app.push_screen_wait(
+        Pick(f"Saved filters of {view}", choices, app.role_theme, verb="applies", deletes=True)
+    )
+    if picked is None:
+        return
+    if not picked.delete:
+        app.main_view.filter(f"{SAVED}{picked.id}")
+    elif await app.push_screen_wait(Confirm(f"Delete the filter {picked.id}?", saved[picked.id])):
+        app.filters.delete(view, picked.id)
+
+
+async def choose_sort(app: Face) -> None:
+    """By any column; by the one that leads already: the other way round."""
+    jobs = app.job_rows.list
+    choices = [Choice(column.id, column.title.lower(), column.help) for column in JOBS.columns]
+    picked = await app.push_screen_wait(
+        Pick("Sort by", choices, app.role_theme, verb="sorts, the same again reverses", current=jobs.sort_column)
+    )
+    if picked is not None:
+        app.main_view.sort_by(picked.id)
+
+
+async def choose_cluster(app: Face) -> None:
+    """This cockpit closes, and one on the chosen cluster opens."""
+    choices = [Choice(name, name, about) for name, about in app.clusters.items()]
+    picked = await app.push_screen_wait(Pick("Clusters", choices, app.role_theme, verb="opens", current=app.cluster))
+    if picked is not None:
+        app.go_to_cluster(picked.id)
 
 
 def toggle_mine(app: Face) -> None:
@@ -189,9 +250,17 @@ async def open_demo(app: Face) -> None:
 
 
 def pause(app: Face) -> None:
-    """The demo's time stands still, or goes on."""
+    """The screen stands still, or goes on; in a demo, its time."""
     if app.pace is not None:
         (app.pace.resume if app.pace.paused else app.pace.pause)()
+    else:
+        app.stand_still_or_go_on()
+
+
+async def refresh(app: Face) -> None:
+    """Ask now; the terminal is drawn anew too, in case somebody else wrote on it."""
+    app.repaint()
+    await app.catch_up()
 
 
 def faster(app: Face) -> None:

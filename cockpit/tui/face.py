@@ -8,12 +8,16 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cockpit.errors import CockpitError
+from cockpit.present.safe import safe
 from cockpit.tui.keyboard import KeysInTurn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from textual.notifications import SeverityLevel
+
     from cockpit.backends.base import Backend
+    from cockpit.config.filters import SavedFilters
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail, JobRow, Overview
@@ -44,10 +48,14 @@ class MainView(Protocol):
     def show_view(self, view: str) -> None: ...
     def show_jobs_of_node(self) -> None: ...
     def ask_filter(self) -> None: ...
+    def ask_filter_name(self) -> None: ...
+    @property
+    def filter_text(self) -> str: ...
     def filter(self, text: str) -> None: ...
     def ask_command(self) -> None: ...
     def toggle_mine(self) -> None: ...
     def sort_by_neighbour(self, step: int) -> None: ...
+    def sort_by(self, column: str) -> None: ...
     def reverse_sort(self) -> None: ...
     def step_back(self) -> None: ...
 
@@ -70,16 +78,41 @@ class Face(KeysInTurn):
 
     backend: Backend
     themes: Mapping[str, RoleTheme]
+    filters: SavedFilters
+    clusters: Mapping[str, str]
+    """What can be opened, by name, with a word about each."""
+    cluster: str
+    """Which of them this is."""
     job_rows: JobRows
     node_rows: NodeRows
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As Textual's, but words from outside, of which refusals and errors are full, are only words."""
+        harmless = "\n".join(map(safe, message.split("\n")))
+        super().notify(harmless, title=safe(title), severity=severity, timeout=timeout, markup=markup)
+
     def check_terminal(self) -> None:
         """Raises `CockpitError` where there is no terminal to hand over: in a browser, or played by a script."""
         if self.is_headless or self.is_web:
             raise CockpitError("There is no terminal here that could be handed over.")
+
+    def saved_filters(self) -> Mapping[str, str]:
+        """Of the list that is shown; a file that cannot be read is complained about when one of them is used."""
+        try:
+            return self.filters.of(self.view_name)
+        except CockpitError:
+            return {}
 
     @property
     @abstractmethod
@@ -165,6 +198,18 @@ class Face(KeysInTurn):
         """Ask the cluster again now: another row or view is looked at."""
 
     @abstractmethod
+    async def catch_up(self) -> None:
+        """Ask for all that is looked at, and show it. Raises `CockpitError`."""
+
+    @abstractmethod
+    def stand_still_or_go_on(self) -> None:
+        """What is shown stays as it is until this is called again."""
+
+    @abstractmethod
+    def go_to_cluster(self, name: str) -> None:
+        """Leave, to open that one."""
+
+    @abstractmethod
     def perform(self, action_id: str) -> None:
         """Do it, or say why not."""
 
@@ -187,6 +232,14 @@ class Face(KeysInTurn):
     @abstractmethod
     def other_stream(self) -> None:
         """The other of a job's two logs."""
+
+    @abstractmethod
+    def earlier_attempt(self) -> None:
+        """Its log, on the job's page."""
+
+    @abstractmethod
+    def wrap(self) -> None:
+        """Whether long lines of a job's page are cut."""
 
     @abstractmethod
     def open_page(self, tab: str) -> None:

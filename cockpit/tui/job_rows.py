@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.present.job_cells import LEAST_ID_COLUMNS, Laid, laid_out
 from cockpit.present.job_list import JobList
+from cockpit.present.saved import none_saved
 from cockpit.tui.widgets.table import TableColumn
 
 if TYPE_CHECKING:
@@ -14,15 +15,16 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.view import JobRow
     from cockpit.present.columns import Context
+    from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
 
 
 class JobRows:
     """`TableRows` over a `JobList`."""
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
-        self.list = JobList(context)
+        self.list = JobList(context, saved)
 
     @property
     def order(self) -> Sequence[JobId]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.present.filters import compile_filter
 from cockpit.present.node_cells import laid_out
+from cockpit.present.saved import none_saved
 from cockpit.present.tables.nodes import NODES
 from cockpit.tui.widgets.table import TableColumn
 
@@ -16,15 +17,19 @@ if TYPE_CHECKING:
     from cockpit.model.spec import NodeSpec
     from cockpit.model.view import NodeRow
     from cockpit.present.columns import Context
+    from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
 
 
 class NodeRows:
     """`TableRows` over the last answer of `backend.nodes()`. `chosen`: the spec that they are judged against."""
 
-    def __init__(self, context: Callable[[], Context], chosen: Callable[[], NodeSpec | None]) -> None:
+    def __init__(
+        self, context: Callable[[], Context], chosen: Callable[[], NodeSpec | None], saved: Saved = none_saved
+    ) -> None:
         self._context = context
         self._chosen = chosen
+        self._saved = saved
         self._rows: dict[NodeName, NodeRow] = {}
         self._order: list[NodeName] = []
         self._filter = compile_filter("", NODES)
@@ -39,7 +44,7 @@ class NodeRows:
 
     def filter_by(self, text: str) -> None:
         """Show what matches. Raises `FilterError`, and then nothing has changed."""
-        self._filter = compile_filter(text, NODES)
+        self._filter = compile_filter(text, NODES, saved=self._saved)
         self._arrange()
 
     @property

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
+from textual.markup import escape
 
 from cockpit.present.frame import Key
+from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.tui.actions import command_name
 from cockpit.tui.face import HelpEntry
 from cockpit.tui.keys import key_name
@@ -43,15 +46,19 @@ def palette(
     actions: Sequence[Action],
     situation: Situation,
     themes: Mapping[str, RoleTheme],
+    saved: Mapping[str, str],
     perform: Callable[[str], None],
     use_theme: Callable[[str], None],
+    use_filter: Callable[[str], None],
 ) -> Iterator[SystemCommand]:
     """Every action with its key, and why it cannot be done; every theme."""
     for action in actions:
         key = f"{key_name(action.keys[0])} · " if action.keys else ""
         refusal = action.refusal(situation)
-        about = f"not now: {refusal}" if refusal else action.help
+        about = escape(f"not now: {refusal}" if refusal else action.help)
         name = command_name(action.id).replace("-", " ")
         yield SystemCommand(name, f"{key}{about}", lambda action=action: perform(action.id))
+    for name, text in sorted(saved.items()):
+        yield SystemCommand(f"filter {SAVED}{name}", escape(safe(text)), lambda name=name: use_filter(f"{SAVED}{name}"))
     for name, theme in sorted(themes.items()):
-        yield SystemCommand(f"theme {name}", theme.title, lambda name=name: use_theme(name))
+        yield SystemCommand(f"theme {name}", escape(safe(theme.title)), lambda name=name: use_theme(name))

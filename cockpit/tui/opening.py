@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cockpit.config.filters import SavedFilters
 from cockpit.config.loading import load_settings
 from cockpit.errors import SpecErrors
 from cockpit.present.nearest import nearest
@@ -38,6 +39,11 @@ class Session:
     user: str
     read_jobs: Callable[[str, str, str], list[JobSpec]]
     close: Callable[[], Awaitable[None]]
+    filters: SavedFilters = field(default_factory=SavedFilters)
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """What can be opened instead, by name, with a word about each."""
+    cluster: str = ""
+    """Its name among them."""
     pace: Pace | None = None
     """Of a demo."""
     elapse: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -54,20 +60,27 @@ class Look:
 
 
 def run_cockpit(
-    open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: Look | None = None
+    open_session: Callable[[], Awaitable[Session]],
+    env: Mapping[str, str],
+    look: Look | None = None,
+    go_on: Callable[[str], int] | None = None,
 ) -> int:
-    """Until the person leaves; the exit code."""
+    """Until the person leaves; the exit code. `go_on` opens the cluster that the person wants to see next."""
     gc.set_threshold(*SELDOM)
-    return asyncio.run(_run(open_session, env, look))
+    code, next_cluster = asyncio.run(_run(open_session, env, look))
+    return go_on(next_cluster) if next_cluster and go_on is not None else code
 
 
-async def _run(open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: Look | None) -> int:
+async def _run(
+    open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: Look | None
+) -> tuple[int, str]:
     session = await open_session()
     try:
-        code = await app_for(session, env, look).run_async()
+        app = app_for(session, env, look)
+        code = await app.run_async()
     finally:
         await session.close()
-    return code or 0
+    return code or 0, app.next_cluster
 
 
 def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) -> CockpitApp:
@@ -84,6 +97,9 @@ def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) 
         theme=_theme(settings.theme, env, known),
         themes=known,
         keys=settings.keys,
+        filters=session.filters,
+        clusters=session.clusters,
+        cluster=session.cluster,
         read_only=READ_ONLY if settings.read_only else "",
         badge=lambda: _badge(session.pace),
         pace=session.pace,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cockpit.config.filters import SavedFilters
 from cockpit.tui import theme as themes
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class Outside:
     """All there are, by name."""
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Keys that a person chose, by action, as people write them."""
+    filters: SavedFilters = field(default_factory=SavedFilters)
+    """The person's own for this cluster."""
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """What can be opened instead, by name, with a word about each."""
+    cluster: str = ""
     read_only: str = ""
     """Why nothing may be changed; empty when it may."""
     badge: Callable[[], str] = lambda: ""

@@ -160,6 +160,11 @@ class TightPainting(App[int]):
         """The terminal may have wrapped or cut what stood there."""
         self._shown.forget()
 
+    def repaint(self) -> None:
+        """Draw everything anew: somebody else may have written on the terminal."""
+        self._shown.forget()
+        self.screen.refresh(layout=True)
+
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Textual's way to the terminal: every frame passes here."""
         update: Any = renderable

@@ -86,6 +86,7 @@ class Desk:
         self.read_jobs: Callable[[str, str, str], list[JobSpec]] = self._read_jobs
         self.played: list[tuple[Script, Path]] = []
         self.unmet = ""
+        self.saved: dict[str, dict[str, str]] = {}
         self.clock = [NOW]
 
     def __call__(self, *argv: str, stdin: bytes = b"", terminal: bool = False, columns: int = 120) -> Done:
@@ -98,7 +99,14 @@ class Desk:
             zone=UTC,
             columns=columns,
         )
-        services = Services(self._connect, lambda: self.engine, lambda: self.findings, self._spec_reader, self._play)
+        services = Services(
+            self._connect,
+            lambda: self.engine,
+            lambda: self.findings,
+            self._spec_reader,
+            self._play,
+            lambda _: lambda table: self.saved.get(table, {}),
+        )
         code = run(argv, services, streams)
         return Done(code, out.getvalue(), err.getvalue().decode())
 

@@ -152,3 +152,12 @@ def test_the_whole_history_is_asked_for_only_when_asked(desk: Desk) -> None:
 def test_ten_thousand_rows_are_all_written(desk: Desk) -> None:
     desk.backend.job_rows = [job_row(number) for number in range(1, 10_001)]
     assert len(json.loads(desk("jobs", "-o", "json").out)["rows"]) == 10_000
+
+
+@pytest.mark.req("UI-22")
+def test_a_saved_filter_is_applied_by_its_name(desk: Desk) -> None:
+    desk.saved = {"jobs": {"anns": "user:ann"}}
+    done = desk("jobs", "--filter", "@anns state:running", "--columns", "id", "-o", "csv", "--no-header")
+    assert done.lines == ["4711", "4699"]
+    assert "there are @anns" in desk("jobs", "--filter", "@bobs").err
+    assert "no filter of nodes is saved as @anns" in desk("nodes", "--filter", "@anns").err

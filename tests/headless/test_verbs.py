@@ -268,7 +268,7 @@ def test_the_cluster_at_a_glance(desk: Desk) -> None:
     lines = desk().lines
     assert lines[0] == "lab: 2 nodes, 128 CPUs, 1T, 16 × A100."
     assert lines[1] == "◌ 2 queued   ● 2 running   ✗ 1 error   1 kept for a look inside"
-    assert lines[4].split() == ["cards", "▇", "1.5/16"]
+    assert lines[4].split() == ["cards", "━", "1.5/16"]
 
 
 def test_a_first_run_says_what_to_do_next(desk: Desk) -> None:

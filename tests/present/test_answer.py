@@ -34,7 +34,7 @@ def test_a_waiting_job_says_the_blocking_rule_and_its_latest_start_first() -> No
     assert sentence.endswith("no later than 13:40")
     assert more == "  n07 has 3 free, n12 has 2 free."
     assert queue == "  place 3 in the queue   ahead of it: 4722 (ann, 4 CPUs), 4718 (-)"
-    assert priority.startswith("  priority 17 450   fair share ▇▇")
+    assert priority.startswith("  priority 17 450   fair share ━━")
     assert asks == "  asks for 1 node, 4 CPUs, 16G, 4 A100 for 8 h at most"
     assert waits == "  waits since 09:00, for 3 h"
     assert runs == "  runs python train.py"
@@ -62,7 +62,7 @@ def test_a_running_job_says_how_far_it_is() -> None:
     sentence, progress, asks, started, _ = told(job_row(4711, name="llama-sft"))
     assert sentence.startswith("4711 llama-sft  runs on n07.")
     assert sentence.endswith("ends by 18:00")
-    assert progress == "  2 h ▇▇▇▇▇▇▇▌······················ of 8 h, 6 h left"
+    assert progress == "  2 h ━━━━━━━╸······················ of 8 h, 6 h left"
     assert asks.startswith("  asks for 1 node, 4 CPUs, 16G, 1 A100")
     assert started == "  started 10:00 after a wait of 1 h"
 

@@ -54,4 +54,4 @@ def test_nothing_changes_its_width_and_all_is_ascii(text: str) -> None:
 @pytest.mark.parametrize("eighths", range(17))
 def test_bars_stay_bars(eighths: int) -> None:
     shown = ascii_text(bar(eighths / 16, 2))
-    assert set(shown) <= set("#>. ")
+    assert set(shown) <= set("=- ")

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.errors import CockpitError
 from cockpit.present.columns import Context
-from cockpit.present.filters import compile_filter
+from cockpit.present.filters import compile_filter, quoted
 from cockpit.present.sorting import sorted_rows
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.jobs import JOBS
@@ -112,3 +112,43 @@ def test_sorting_by_several_columns_keeps_cells_without_a_fact_last() -> None:
     assert [row.id for row in down] == [2, 3, 4, 1]
     both = sorted_rows(rows, [(column["user"], True), (column["name"], False)], CONTEXT)
     assert [row.id for row in both] == [4, 1, 2, 3]
+
+
+KEPT = {"big": "cards>=4", "mine": "user:me", "mine-big": "@mine @big", "round": "@and-round", "and-round": "x @round"}
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("@big", [4711, 4720]),
+        ("@mine-big", [4720]),
+        ("!@mine-big", [4711, 4715, 4722, 4699]),
+        ("@mine state:failed", [4715]),
+        ('"@big"', []),
+    ],
+)
+@pytest.mark.req("UI-22")
+def test_a_saved_filter_is_a_term(text: str, ids: list[int]) -> None:
+    matches = compile_filter(text, JOBS, saved=lambda table: KEPT if table == "jobs" else {})
+    assert [row.id for row in five_jobs() if matches(row, CONTEXT)] == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("@bgi", "there are @and-round, @big, @mine"),
+        ("@round", "@round contains itself"),
+        ("@", "no filter of jobs is saved as @;"),
+    ],
+)
+def test_a_filter_that_was_not_saved_is_named(text: str, says: str) -> None:
+    with pytest.raises(CockpitError) as wrong:
+        compile_filter(text, JOBS, saved=lambda _: KEPT)
+    assert says in str(wrong.value)
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\", "two words", "x,y", "é @x", '\\"'])
+def test_any_text_can_be_a_quoted_value(name: str) -> None:
+    matches = compile_filter(f"name~{quoted(name)}", JOBS)
+    assert matches(job_row(1, name=f"<{name}>"), CONTEXT)
+    assert not matches(job_row(1, name="other"), CONTEXT)

@@ -86,7 +86,7 @@ def test_a_job_that_is_being_ended_says_so_instead() -> None:
 def test_time_limit_and_bar_stand_below_their_titles() -> None:
     title = next(column.title for column in COLUMNS if column.id == "elapsed_seconds")
     running = text("elapsed_seconds", job_row(1))
-    assert running == " 2:00 ▇▇······ /  8:00"
+    assert running == " 2:00 ━━······ /  8:00"
     waiting = text("elapsed_seconds", queued_row(1))
     ended = text("elapsed_seconds", failed_row(1))
     assert {len(each) for each in (title, running, waiting, ended)} == {22}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.view import JobRow
 from cockpit.present.columns import Context
@@ -156,3 +156,30 @@ def test_removed_rows_are_not_remembered() -> None:
     assert list(jobs.order) == []
     jobs.replace_all([job_row(1, name="old")])
     assert list(jobs.order) == [1]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    word=st.sampled_from(
+        ["1", "12", "0:0", "10-05", "a", "e", "held", "–", "running", "G", "16384", "wait", "\x1b", "ß"]
+    ),
+)
+@settings(max_examples=80, deadline=None)
+@pytest.mark.req("PF-17", "UI-22")
+def test_a_remembered_row_is_found_by_every_word_of_its_cells_and_no_other(seed: int, word: str) -> None:
+    random = Random(seed)
+    moments = [NOW]
+    rows = [replace(random_row(random, job), held_until=random.choice([None, NOW + HOUR])) for job in range(1, 60)]
+    jobs = JobList(lambda: context_at(moments[-1]))
+    jobs.apply(rows, ())
+    for later in (0, 61_000, 3 * HOUR, 40 * 24 * HOUR):
+        moments.append(NOW + later)
+        jobs.filter_by("")
+        jobs.filter_by(word)
+        cells = zip(*(column.texts(rows, context_at(moments[-1])) for column in JOBS.columns), strict=True)
+        shown = ["\n".join((row.name, *texts)).casefold() for row, texts in zip(rows, cells, strict=True)]
+        assert list(jobs.order) == [row.id for row, text in zip(rows, shown, strict=True) if word.casefold() in text]
+
+
+def context_at(moment: int) -> Context:
+    return Context(now=Millis(moment), zone=UTC, user="bob")

@@ -24,9 +24,9 @@ def cell(name: str, row: NodeRow, chosen: Chosen = None) -> str:
 
 @pytest.mark.req("UI-04", "JT-43")
 def test_every_fraction_has_its_bar_and_the_unit_stands_in_the_title() -> None:
-    assert cell("cpus", node_row()) == "  36/64 ▇▇▇▍··"
-    assert cell("memory", node_row()) == "    24/512 ▎·····"
-    assert cell("cards", node_row()) == " 1.5/8 ▇▏····"
+    assert cell("cpus", node_row()) == "  36/64 ━━━╸··"
+    assert cell("memory", node_row()) == "    24/512 ╸·····"
+    assert cell("cards", node_row()) == " 1.5/8 ━·····"
     assert cell("cards", node_row(cards=())).strip() == "–"
     assert next(column.title for column in COLUMNS if column.id == "memory") == "MEMORY GiB"
 

@@ -15,7 +15,7 @@ SMALL = breakdown(1, parts=(Part(FactorName.AGE, 1.0, 300, 300.0),), total=100, 
 @pytest.mark.req("UI-02")
 def test_a_line_says_the_total_and_its_parts_the_largest_first_with_bars() -> None:
     assert plain(in_a_line(breakdown(1), 120)) == (
-        "  priority 17 450   fair share ▇▇▇▇▇▇▇▇▇▇▇▇▇▌ 11 800   age ▇▇▇▋ 3 120   partition ▇▊ 1 500   others ▇▏ 1 030"
+        "  priority 17 450   fair share ━━━━━━━━━━━━━╸ 11 800   age ━━━╸ 3 120   partition ━╸ 1 500   others ━ 1 030"
     )
 
 
@@ -37,17 +37,17 @@ def test_eighty_columns_keep_the_words_and_leave_the_bars() -> None:
 def test_lines_say_of_what_raw_factor_and_weight_each_part_is() -> None:
     assert list(map(plain, in_lines(breakdown(1), partition=True))) == [
         "  priority 17 450 in gpu",
-        "    fair share  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ 11 800   0.59 × 20 000",
-        "    age         ▇▇▇▇▇▎··············  3 120   0.312 × 10 000",
-        "    partition   ▇▇▌·················  1 500   0.5 × 3 000",
-        "    QOS         ▇▊··················  1 000   0.2 × 5 000",
-        "    size        ▎···················    130   0.065 × 2 000",
+        "    fair share  ━━━━━━━━━━━━━━━━━━━━ 11 800   0.59 × 20 000",
+        "    age         ━━━━━╸··············  3 120   0.312 × 10 000",
+        "    partition   ━━╸·················  1 500   0.5 × 3 000",
+        "    QOS         ━╸··················  1 000   0.2 × 5 000",
+        "    size        ╸···················    130   0.065 × 2 000",
         "    nice        ····················   −100",
     ]
 
 
 def test_a_priority_of_little_says_no_more() -> None:
-    assert plain(in_a_line(SMALL, 100)) == "  priority 100   age ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ 300   nice −200"
+    assert plain(in_a_line(SMALL, 100)) == "  priority 100   age ━━━━━━━━━━━━━━━━━━━━ 300   nice −200"
     bare = Breakdown(JobId(1), "gpu", 1, (Part(FactorName.AGE, 0.0, 300, 0.0),), nice=5)
     assert [plain(each).split() for each in in_lines(bare, partition=False)][1][0] == "nice"
 

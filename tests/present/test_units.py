@@ -6,6 +6,7 @@ import pytest
 
 from cockpit.model.ids import JobId, JobRef, Millis
 from cockpit.present import units
+from cockpit.present.bars import bar as spans_of_bar
 from cockpit.present.moments import clock, iso, parse_moment
 from cockpit.present.references import parse_reference
 from tests.doubles.samples import HOUR, NOW
@@ -41,7 +42,7 @@ def test_cards(milli: int, number: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "shown"), [(0.0, "    "), (0.5, "▇▇  "), (1.0, "▇▇▇▇"), (0.3125, "▇▎  "), (2.0, "▇▇▇▇")]
+    ("part", "shown"), [(0.0, "    "), (0.5, "━━  "), (1.0, "━━━━"), (0.375, "━╸  "), (2.0, "━━━━")]
 )
 def test_bars_count_in_eighths(part: float, shown: str) -> None:
     assert units.bar(part, 4) == shown
@@ -88,3 +89,10 @@ def test_job_references(text: str, reference: JobRef) -> None:
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "１２", "1/", ":1", "1;rm", "1\n"])
 def test_what_is_no_reference(text: str) -> None:
     assert parse_reference(text) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"), [(0.0, "····"), (0.001, "╸···"), (0.5, "━━··"), (0.999, "━━━╸"), (1.0, "━━━━"), (1.5, "━━━━")]
+)
+def test_only_nothing_is_empty_and_only_the_whole_is_full(part: float, shown: str) -> None:
+    assert "".join(span.text for span in spans_of_bar(part, 4, "text")) == shown

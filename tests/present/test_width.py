@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cockpit.present.safe import safe
+from cockpit.present.spans import line, line_width, wrapped
 from cockpit.present.width import cut, pad, width
 
 
@@ -43,9 +44,19 @@ def test_cut_never_splits_what_is_drawn_as_one(text: str, columns: int, shown: s
     assert cut(text, columns) == shown
 
 
+@example("\ufe0f\u200d🇩", 3)  # a joiner with nothing before it
+@example("\u200d👩\u200d🔬", 4)
 @given(st.text(st.sampled_from("ab前é\u0301👩\u200d🔬🇩🇪❤\ufe0f")), st.integers(0, 12))
 def test_cut_and_padded_text_fills_its_column_exactly(text: str, columns: int) -> None:
     shown = cut(safe(text), columns)
     assert width(shown) <= columns
     assert width(pad(shown, columns)) == columns
     assert width(pad(shown, columns, right=True)) == columns
+
+
+@given(st.lists(st.text(st.sampled_from("ab前é\u0301👩\u200d🔬🇩🇪❤\ufe0f"))), st.integers(2, 12))
+def test_a_folded_line_says_the_same_in_as_many_lines_as_it_needs(texts: list[str], columns: int) -> None:
+    given_line = line(*map(safe, texts))
+    lines = wrapped(given_line, columns)
+    assert "".join(span.text for each in lines for span in each) == "".join(span.text for span in given_line)
+    assert all(line_width(each) <= columns for each in lines)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from contextlib import contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.doubles.terminal import Terminal
-from tests.e2e.cockpit_user import CockpitUser, a_new_user
+from tests.doubles.terminal import SECONDS, Terminal
+from tests.e2e.cockpit_user import ROOT, CockpitUser, a_new_user
 from tests.e2e.hostile_jobs import EVIL, a_hostile_job, obeyed
 from tests.hostile import UNSEEN
 
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SETTLED_SECONDS = 0.15
-pytestmark = [pytest.mark.real]
+ALONE_SECONDS = 0.4
+"""After Escape: with what comes soon after it, it would be another key."""
 
 SEQUENCE = re.compile(r"\x1b(?:\]22;default\x07|\[[0-9;:?<=>]*[ !\"$']*[@-~]|[()][0-9A-B]|[=>78Mc]|.)", re.DOTALL)
 DRAWING = re.compile(r"\x1b\[(?:[0-9;:]*m|[0-9;]*[HJK])")
@@ -51,6 +55,7 @@ def tour(terminal: Terminal, job: str) -> None:
     terminal.press("q")
 
 
+@pytest.mark.real
 @pytest.mark.req("TR-05")
 def test_nothing_from_outside_is_obeyed_by_the_terminal(user: CockpitUser) -> None:
     job = a_hostile_job(user)
@@ -59,18 +64,122 @@ def test_nothing_from_outside_is_obeyed_by_the_terminal(user: CockpitUser) -> No
         tour(terminal, job)
         terminal.process.wait(10)
         written = terminal.written_since(0).decode("utf-8", "strict")
+    assert_nothing_is_obeyed(written)
+    assert "\\x1b]0;owned\\x07" in drawn(written)
+    for text in UNSEEN.values():
+        if "\x1b" in text:
+            assert text not in written
+    assert EVIL not in written
+
+
+LAST = (
+    (":4\r", "asks for node"),
+    ("x", "Stop job 4"),
+    ("y", "no \\x1b]52"),
+    ("c", "copied 4"),
+    ("H", "cannot be reached"),
+)
+"""Notices, and a cluster that goes: each key, and what comes of it."""
+COPIED = "\x1b]52;c;NA==\x07"
+"""The id 4, for the clipboard: the one thing that `c` tells the terminal."""
+VIEWS = {
+    "the list of jobs, up and down": ("G", "\x15", "\x15", "\x15", "g", "\x04", "\x04", "jjj"),
+    "a job's page, every tab": (
+        "\r",
+        "]",
+        "g",
+        "\x04",
+        "\x04",
+        "\x04",
+        "]",
+        "G",
+        "]",
+        "]",
+        "]",
+        "\x04",
+        "\x04",
+        "\x04",
+        "w",
+        "\x1b",
+    ),
+    "another's logs, folded and on": ("j", "l", "g", "w", "\x04", "w", "G", "o", "p", "\x1b"),
+    "the nodes": ("2", "G", "\x15", "g", "jjj", "\r", "/", "\x1b"),
+    "questions, help, lists to choose from": ("1", "g", "x", "\x1b", "?", "\x1b", "F", "G", "\x1b", "S", "\x1b"),
+    "the palette and other clusters": ("\x10", "saved", "\x1b", ":ctx\r", "\x1b"),
+    "what was typed and pasted": (
+        "/",
+        "\x1b[200~a\x9b31m\u202eb\x1b[201~",
+        "\x1b",
+        "/\u202e[bold]\u200b\x9b",
+        "\r",
+        "\x1b",
+        ":[red]\u202e\r",
+        "W",
+        "/e\r",
+        "W",
+        "kept\r",
+    ),
+}
+
+
+@pytest.mark.req("TR-05")
+def test_no_view_obeys_a_cluster_every_text_of_which_attacks() -> None:
+    with hostile_cluster() as terminal:
+        for keys in (key for view in VIEWS.values() for key in view):
+            terminal.press(keys)
+            terminal.quiet(ALONE_SECONDS if keys == "\x1b" else SETTLED_SECONDS)
+        written = terminal.written_since(0).decode("utf-8", "strict")
+    assert_nothing_is_obeyed(written)
+    shown = drawn(written)
+    for proof in ("Stop job", "Saved filters", "\\x1b]52;c;", "\\u202e", "训练任务", "[bold]", "{x.__cl"):
+        assert proof in shown, proof
+
+
+@pytest.mark.req("TR-05")
+def test_no_notice_and_no_trouble_is_obeyed() -> None:
+    with hostile_cluster() as terminal:
+        for keys, comes in LAST:
+            press_and_see(terminal, keys, comes)
+        terminal.press("q")
+        terminal.process.wait(SECONDS)
+        written = terminal.written_since(0).decode("utf-8", "strict")
+    assert written.count(COPIED) == 1
+    assert_nothing_is_obeyed(written.replace(COPIED, ""))
+
+
+@contextmanager
+def hostile_cluster() -> Iterator[Terminal]:
+    """Its list is there."""
+    command = [sys.executable, "-m", "tests.doubles.hostile_cluster"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with Terminal(command, env, cwd=str(ROOT), columns=200, lines=60) as terminal:
+        terminal.until(lambda screen: "running" in screen)
+        yield terminal
+
+
+def press_and_see(terminal: Terminal, keys: str, text: str) -> None:
+    """Without drawing all that came before anew, which takes seconds. Returns when the question can be answered."""
+    began = perf_counter()
+    terminal.press(keys)
+    while text not in drawn(terminal.written_since(began).decode("utf-8", "replace")):
+        assert perf_counter() - began < SECONDS, f"{keys} never brought {text}"
+        terminal.quiet(0.05)
+    terminal.quiet(ALONE_SECONDS)
+
+
+def assert_nothing_is_obeyed(written: str) -> None:
+    """All that the terminal got is text, places, colours of the theme, and the modes of a Textual app."""
     sequences = SEQUENCE.findall(written)
     foreign = {each for each in sequences if not DRAWING.fullmatch(each) and not MODES.fullmatch(each)}
     assert foreign == set()
     colours = {part for each in sequences if each.endswith("m") for part in colours_of(each)}
     assert {part for part in colours if not TRUE_COLOUR.fullmatch(part)} == set()
-    drawn = SEQUENCE.sub("", written)
-    assert obeyed(drawn, spared="\r\n") == set()
-    assert "\\x1b]0;owned\\x07" in drawn
-    for text in UNSEEN.values():
-        if "\x1b" in text:
-            assert text not in written
-    assert EVIL not in written
+    assert obeyed(drawn(written), spared="\r\n") == set()
+
+
+def drawn(written: str) -> str:
+    """What is left when every sequence is taken away."""
+    return SEQUENCE.sub("", written)
 
 
 def colours_of(sequence: str) -> list[str]:

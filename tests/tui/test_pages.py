@@ -15,7 +15,8 @@ async def test_every_tab_of_a_jobs_page_and_back_to_the_same_row() -> None:
         cockpit = lab.cockpit
         await cockpit.press("j").stands_on("broken").press("Enter").sees("2 broken", "exit 3", "look inside")
         await cockpit.press("]").sees("stdout").press("]").sees("command", "bash -c").press("]").sees("n01")
-        await cockpit.press("]").sees("submitted", "alice").press("]").sees("look inside").press("[").sees("submitted")
+        await cockpit.press("]").sees("submitted", "alice").press("]").sees('"id": 2,')
+        await cockpit.press("]").sees("look inside").press("[").sees('"id": 2,')
         await cockpit.press("Esc").stands_on("broken")
 
 

@@ -9,6 +9,7 @@ from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS as TABLE
 
 
@@ -31,9 +32,12 @@ async def run(call: Call) -> int:
 
 
 async def asker(call: Call) -> str:
-    """Who `user:me` is, as the engine says or else this system; asked only where a filter needs it, for a directory
-    service may be slow."""
-    if not re.search(r"\bme\b", call.args.filter or "", re.IGNORECASE):
+    """Who `user:me` is, as the engine says or else this system; asked only where a filter, or one that was saved, needs
+    it, for a directory service may be slow."""
+    text = call.args.filter or ""
+    if SAVED in text:
+        text = " ".join((text, *call.args.saved_filters(TABLE.name).values()))
+    if not re.search(r"\bme\b", text, re.IGNORECASE):
         return ""
     if known := (await call.backend.status()).asker:
         return known

@@ -44,6 +44,18 @@ def wait_seconds(row: JobRow, context: Context) -> int:
     return _seconds(row.submitted_at, row.started_at or row.ended_at or context.now)
 
 
+def is_running(row: JobRow) -> bool:
+    return row.started_at is not None and row.ended_at is None
+
+
+def is_waiting(row: JobRow) -> bool:
+    return row.started_at is None and row.ended_at is None
+
+
+def is_kept(row: JobRow) -> bool:
+    return row.held_until is not None
+
+
 def cards(row: JobRow, _: Context) -> int | float:
     return units.cards(row.card_milli)
 
@@ -97,6 +109,7 @@ JOBS: Final = Table(
             field="state",
             words=state_text,
             words_from=("state", "held_until", "ending"),
+            ticks=is_kept,
             schema={"enum": [str(state) for state in JobState]},
         ),
         Column("nodes", "NODES", Kind.INTEGER, "Nodes it asks for", field="nodes", spare=True),
@@ -107,6 +120,7 @@ JOBS: Final = Table(
             Kind.SECONDS,
             "How long it has run",
             derive=elapsed_seconds,
+            ticks=is_running,
             nullable=True,
             aliases=("elapsed", "time"),
         ),
@@ -192,6 +206,7 @@ JOBS: Final = Table(
             Kind.SECONDS,
             "How long it waited for its start",
             derive=wait_seconds,
+            ticks=is_waiting,
             wide=True,
             aliases=("wait",),
         ),

@@ -34,7 +34,7 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Label(safe(self._question), id="question", markup=False)
-            yield Label(self._consequence, id="consequence", markup=False)
+            yield Label(safe(self._consequence), id="consequence", markup=False)
             with Horizontal():
                 yield Button("No", id="no", compact=True)
                 yield Button("Yes", id="yes", compact=True)

@@ -29,7 +29,7 @@ IN_TABLES = (
 IN_PAGES = (*IN_TABLES[:2], ("g  G", "to the top; to the end, and follow it"))
 ALWAYS = (("Ctrl-p", "find any action by its name"),)
 TITLES = {"jobs": "the list of jobs", "nodes": "the list of nodes", "job": "a job's page"}
-KEYS_ROOM, LABEL_ROOM = 16, 14
+KEYS_ROOM, LABEL_ROOM = 18, 14
 
 
 class Help(ModalScreen[None]):

@@ -14,6 +14,7 @@ from cockpit.model.asking import LogRequest, LogStream
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job_tabs import TABS, head_line, tab_lines
 from cockpit.present.log_lines import LogLines
+from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.tui.widgets.lines import Lines, LineView
 
@@ -49,6 +50,8 @@ class JobPage(Screen[None]):
         self.tab = tab
         self._detail: JobDetail | None = None
         self._stream = LogStream.STDOUT
+        self._attempt: int | None = None
+        """None: the last one."""
         self._log: list[Line] = []
         self._log_end = TAIL_BYTES
         """How far the log has been read."""
@@ -101,10 +104,31 @@ class JobPage(Screen[None]):
         self._stream = LogStream.STDERR if self._stream is LogStream.STDOUT else LogStream.STDOUT
         self.show_tab("logs")
 
+    def earlier_attempt(self) -> None:
+        """The log of the attempt before; before the first comes the last."""
+        self.run_worker(self._show_earlier_attempt(), name="attempt")
+
+    async def _show_earlier_attempt(self) -> None:
+        if self._detail is None:
+            await self._ask()
+        attempt = self._detail.job.attempt if self._detail is not None else None
+        if attempt is None or attempt.number == 1:
+            self.app.notify("There is no earlier attempt: it was started once at most.")
+            return
+        shown = self._attempt or attempt.number
+        self._attempt = shown - 1 if shown > 1 else None
+        self.show_tab("logs")
+
+    def wrap(self) -> None:
+        """Long lines go on below, or are cut at the edge."""
+        self.query_one(LineView).toggle_wrapping()
+
     def _note(self) -> Line:
         keys = self.app.around(self.size.width).keys
         if self.tab == "logs" and "stream" in keys:
-            return line(str(self._stream), Span("   "), Span(keys["stream"], ACCENT), Span(" the other", MUTED))
+            attempt = f"attempt {self._attempt} · " if self._attempt is not None else ""
+            other = Span(keys["stream"], ACCENT), Span(" the other", MUTED)
+            return line(Span(attempt, "warning"), str(self._stream), Span("   "), *other)
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         return line(Span(turns, ACCENT), Span(" turn the tabs", MUTED)) if turns else ()
 
@@ -131,7 +155,7 @@ class JobPage(Screen[None]):
         try:
             self._detail = await self.app.backend.job(self.job)
         except CockpitError as error:
-            self.query_one("#head", Lines).show([line(Span(f" {error}", "warning"))])
+            self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
         else:
             self.draw()
 
@@ -141,9 +165,12 @@ class JobPage(Screen[None]):
         while self.tab == "logs" and await self._log_grows():  # noqa: ASYNC110 - the follower reads by itself
             await asyncio.sleep(LOG_LOOK_SECONDS)
 
+    def _log_request(self, *, wait: bool) -> LogRequest:
+        return LogRequest(job=self.job, attempt=self._attempt, stream=self._stream, offset=self._log_end, wait=wait)
+
     async def _log_grows(self) -> bool:
         """There is more than is shown."""
-        request = LogRequest(job=self.job, stream=self._stream, offset=self._log_end, wait=False)
+        request = self._log_request(wait=False)
         return bool((await self.app.backend.logs(request)).data)
 
     async def _follow_log(self) -> None:
@@ -151,11 +178,11 @@ class JobPage(Screen[None]):
         self._log = [line("")]
         self._show_log([""])
         while True:
-            request = LogRequest(job=self.job, stream=self._stream, offset=self._log_end, wait=True)
+            request = self._log_request(wait=True)
             try:
                 chunk = await self.app.backend.logs(request)
             except CockpitError as error:
-                self.app.notify(str(error), severity="warning", markup=False)
+                self.app.notify(str(error), severity="warning")
                 return
             self._show_log(lines.feed(chunk.data))
             self._log_end = chunk.offset + len(chunk.data)

@@ -9,13 +9,16 @@ from textual import on
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
+from cockpit.errors import CockpitError
 from cockpit.present.answer import answer
-from cockpit.present.filters import FilterError
+from cockpit.present.filters import quoted
 from cockpit.present.first_sight import empty_lines
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.node_answer import node_answer
+from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.tui.widgets.entry import COMMAND, FILTER, Entry
+from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
@@ -37,6 +40,7 @@ HINTS = {
     JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
     NODES: "status:up cards>=4 card_model:A100 name~a0",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
+    NAME: "a name for this filter",
 }
 
 
@@ -81,7 +85,8 @@ class MainScreen(Screen[None]):
         return self.jobs if self.view == JOBS else self.nodes
 
     @property
-    def _filter_text(self) -> str:
+    def filter_text(self) -> str:
+        """What the list that is shown is filtered by."""
         return self._filters[self.view]
 
     def show_view(self, view: str) -> None:
@@ -131,8 +136,8 @@ class MainScreen(Screen[None]):
 
     def _note(self) -> Iterator[Span]:
         """What makes this list other than all rows in their usual order."""
-        if self._filter_text:
-            yield Span(f"/ {self._filter_text}", ACCENT)
+        if self.filter_text:
+            yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         yield from self._jobs_note() if self.view == JOBS else self._nodes_note()
 
     def _jobs_note(self) -> Iterator[Span]:
@@ -145,7 +150,7 @@ class MainScreen(Screen[None]):
     def _nodes_note(self) -> Iterator[Span]:
         if self.app.demand:
             yield Span("   queued jobs ask for  ", MUTED)
-            yield Span("   ".join(f"{model} {cards:g}" for model, cards in self.app.demand.items()))
+            yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in self.app.demand.items()))
 
     def _draw_emptiness(self) -> None:
         nothing = self.view == JOBS and not self.app.job_rows.order
@@ -170,14 +175,22 @@ class MainScreen(Screen[None]):
     def ask_filter(self) -> None:
         """`/`: filters while one types."""
         self._came_from = self.table.cursor_id
-        names = [] if self._filter_text else list(self.app.filter_names(self.view))
-        self._entry.ask(FILTER, self._filter_text, HINTS[self.view], names)
+        names = (
+            []
+            if self.filter_text
+            else [*self.app.filter_names(self.view), *(f"{SAVED}{each}" for each in self.app.saved_filters())]
+        )
+        self._entry.ask(FILTER, self.filter_text, HINTS[self.view], names)
         self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
 
     async def _prepare_search(self) -> None:
         """While the person thinks of a word. Rows that changed meanwhile are read when they are searched."""
         for _ in self.app.job_rows.list.prepare_search():
             await asyncio.sleep(0)
+
+    def ask_filter_name(self) -> None:
+        """Under which the present filter is saved."""
+        self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.saved_filters()))
 
     def ask_command(self) -> None:
         """`:`: an action by its name."""
@@ -199,6 +212,8 @@ class MainScreen(Screen[None]):
         self._close_entry()
         if self._entry.kind == COMMAND:
             self.app.run_command(event.value)
+        elif self._entry.kind == NAME and event.value.strip():
+            self.app.run_command(f"save-filter {event.value.strip()}")
 
     @on(Entry.Left)
     def _left(self, event: Entry.Left) -> None:
@@ -216,7 +231,7 @@ class MainScreen(Screen[None]):
         rows = self.app.job_rows.list if self.view == JOBS else self.app.node_rows
         try:
             rows.filter_by(text)
-        except FilterError as error:
+        except CockpitError as error:
             self._wrong = str(error).removeprefix("filter: ")
         else:
             self._wrong = ""
@@ -237,7 +252,7 @@ class MainScreen(Screen[None]):
         if node is not None:
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
-            self.filter(f'node:"{node.node.name}"')
+            self.filter(f"node:{quoted(node.node.name)}")
 
     def toggle_mine(self) -> None:
         """Only one's own jobs, or everybody's."""
@@ -251,6 +266,12 @@ class MainScreen(Screen[None]):
         ids = [laid.column.id for laid in self.app.shown_columns(self.size.width)]
         place = ids.index(jobs.sort_column) if jobs.sort_column in ids else (-1 if step > 0 else 0)
         jobs.sort_by(ids[(place + step) % len(ids)], descending=False)
+        self._reordered()
+
+    def sort_by(self, column: str) -> None:
+        """By this column; where it leads already, the other way round."""
+        jobs = self.app.job_rows.list
+        jobs.sort_by(column, descending=column == jobs.sort_column and not jobs.descending)
         self._reordered()
 
     def reverse_sort(self) -> None:
@@ -268,7 +289,7 @@ class MainScreen(Screen[None]):
         """Out of the marks, then out of the filter, then out of one's own jobs alone."""
         if self.table.clear_marks():
             return
-        if self._filter_text or self._wrong:
+        if self.filter_text or self._wrong:
             self._unfilter()
         elif self.view == JOBS and self.app.job_rows.list.mine:
             self.toggle_mine()

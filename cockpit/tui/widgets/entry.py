@@ -1,4 +1,4 @@
-"""The entry line at the bottom: a filter or a command. It owns the keyboard until it is left."""
+"""The entry line at the bottom: a filter, a name for one, or a command. It owns the keyboard until it is left."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
+from cockpit.present.safe import safe
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual import events
 
-FILTER, COMMAND = "filter", "command"
+FILTER, COMMAND, NAME = "filter", "command", "name"
 
 
 class Entry(Input):
@@ -42,6 +44,10 @@ class Entry(Input):
         self.display = True
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
+
+    def validate_value(self, value: str) -> str:
+        """What a terminal would obey, from a paste or a node's name, is not shown, so it is not there."""
+        return value if safe(value) == value else "".join(char for char in value if safe(char) == char)
 
     def put_away(self) -> None:
         """Hide it; what was typed stays where it was put."""

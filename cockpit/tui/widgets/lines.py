@@ -11,7 +11,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from cockpit.present.spans import Line, fitted
+from cockpit.present.spans import Line, fitted, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -83,12 +83,25 @@ class LineView(ScrollView, can_focus=True):
     def __init__(self, theme: Callable[[], RoleTheme], *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
         self._theme = theme
+        self._given: Sequence[Line] = ()
         self._lines: list[Line] = []
+        """The same, folded where that is wished."""
+        self._wraps = False
         self.follow = False
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show these instead, at the same place or (following) at the end."""
-        self._lines = list(lines)
+        self._given = list(lines)
+        self._lay_out()
+
+    def toggle_wrapping(self) -> None:
+        """Long lines go on below, or are cut at the edge."""
+        self._wraps = not self._wraps
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        width = self.scrollable_content_region.width
+        self._lines = [part for each in self._given for part in wrapped(each, width)] if self._wraps else [*self._given]
         self.virtual_size = Size(self.size.width, len(self._lines))
         if self.follow:
             self.action_bottom()
@@ -116,7 +129,7 @@ class LineView(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, len(self._lines) - self.size.height), animate=False, force=True)
 
     def on_resize(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._lines))
+        self._lay_out()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Textual tells a scrollbar that is not shown yet nothing; it would be shown at the top."""

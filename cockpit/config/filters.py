@@ -1,0 +1,123 @@
+"""Filters that a person saved under names, for each cluster and each of its lists, in a file that is pleasant to read:
+
+[local.jobs]
+mine-failed = "user:me state:failed"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from cockpit.errors import CockpitError, SpecErrors
+from cockpit.formats.tomltext import parse_toml
+from cockpit.present.safe import safe
+
+FILE: Final = "filters.toml"
+HEAD: Final = """\
+# Filters that were saved in the cockpit, by cluster and list. `--filter @NAME` and `/@NAME` use them.
+# Edit them as you like; comments go when the cockpit saves the next one.
+"""
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+Lists = dict[str, dict[str, str]]
+"""By list (`jobs`), then by name."""
+
+
+class FilterFileError(CockpitError):
+    """A name that cannot be one, or a file that cannot be read or written."""
+
+
+class SavedFilters:
+    """Of one cluster. Without a `path` they last as long as this object: a demo leaves nothing behind.
+
+    The file is read whenever somebody asks, so that two cockpits and an editor see each other's.
+    """
+
+    def __init__(self, path: Path | None = None, cluster: str = "") -> None:
+        self._path = path
+        self._cluster = cluster
+        self._clusters: dict[str, Lists] = {}
+
+    def of(self, table: str) -> dict[str, str]:
+        """Text by name. Raises `FilterFileError`."""
+        return dict(self._read().get(self._cluster, {}).get(table, {}))
+
+    def save(self, table: str, name: str, text: str) -> None:
+        """Keep it, in the place of one of the same name. Raises `FilterFileError`."""
+        if not NAME.fullmatch(name):
+            told = (
+                f"A filter's name has letters, digits, -, _ and dots; {safe(name)} is none."
+                if name
+                else "It needs a name."
+            )
+            raise FilterFileError(told)
+        clusters = self._read()
+        clusters.setdefault(self._cluster, {}).setdefault(table, {})[name] = text
+        self._write(clusters)
+
+    def delete(self, table: str, name: str) -> None:
+        """Forget it, if it is there. Raises `FilterFileError`."""
+        clusters = self._read()
+        if clusters.get(self._cluster, {}).get(table, {}).pop(name, None) is not None:
+            self._write(clusters)
+
+    def _read(self) -> dict[str, Lists]:
+        if self._path is None:
+            return self._clusters
+        try:
+            found = parse_toml(self._path.read_text(encoding="utf-8"), str(self._path))
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except (OSError, UnicodeDecodeError, SpecErrors) as error:
+            raise FilterFileError(f"{self._path} cannot be read: {error}") from None
+        return _checked(found, self._path)
+
+    def _write(self, clusters: dict[str, Lists]) -> None:
+        self._clusters = clusters
+        if self._path is None:
+            return
+        path = self._path.resolve()  # a link to where a person keeps such files stays one
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fresh.write_text(_as_toml(clusters), encoding="utf-8")
+            fresh.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                fresh.unlink()
+            raise FilterFileError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _checked(found: dict[str, object], path: Path) -> dict[str, Lists]:
+    clusters: dict[str, Lists] = {}
+    for cluster, lists in found.items():
+        for table, filters in lists.items() if isinstance(lists, dict) else [("", lists)]:
+            if not isinstance(filters, dict) or not all(isinstance(text, str) for text in filters.values()):
+                raise FilterFileError(f'{path}: wants [cluster.list] and lines such as name = "state:failed"')
+            clusters.setdefault(cluster, {})[table] = filters
+    return clusters
+
+
+def _as_toml(clusters: dict[str, Lists]) -> str:
+    parts = [HEAD]
+    for cluster, lists in sorted(clusters.items()):
+        for table, filters in sorted(lists.items()):
+            if filters:
+                lines = (f"{_key(name)} = {_quoted(text)}\n" for name, text in sorted(filters.items()))
+                parts.append(f"[{_key(cluster)}.{_key(table)}]\n{''.join(lines)}")
+    return "\n".join(parts)
+
+
+def _key(text: str) -> str:
+    return text if BARE_KEY.fullmatch(text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """What JSON writes TOML reads, but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

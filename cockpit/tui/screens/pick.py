@@ -1,0 +1,124 @@
+"""A list to choose one thing from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width
+from cockpit.present.width import widest
+from cockpit.tui.widgets.lines import Lines
+from cockpit.tui.widgets.table import GAP, MARGIN, Table, TableColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.app import ComposeResult
+
+    from cockpit.tui.theme import RoleTheme
+
+MOST_NAME_COLUMNS = 32
+FRAME = 6
+"""Columns and lines of the border, the blanks inside it and the title."""
+
+
+SCROLLBAR = 1
+
+
+class Choice(NamedTuple):
+    id: str
+    name: str
+    about: str = ""
+
+
+class Picked(NamedTuple):
+    id: str
+    delete: bool = False
+    """It is not wanted any more, rather than wanted."""
+
+
+class Pick(ModalScreen[Picked | None]):
+    """None: nothing was chosen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", show=False),
+        Binding("enter", "choose", show=False),
+        Binding("X", "delete", show=False),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[Choice],
+        theme: Callable[[], RoleTheme],
+        *,
+        verb: str,
+        current: str = "",
+        deletes: bool = False,
+    ) -> None:
+        super().__init__()
+        self._title = _title(title, verb, deletes=deletes)
+        self._choices = _Choices(choices)
+        self._theme = theme
+        self._current = current
+        self._deletes = deletes
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Lines(self._theme, ground="background", id="title")
+            yield Table(self._choices, self._theme)
+
+    def on_mount(self) -> None:
+        box, table = self.query_one(Vertical), self.query_one(Table)
+        box.styles.height = len(self._choices.order) + FRAME
+        box.styles.width = max(line_width(self._title), self._choices.columns_wanted) + FRAME + SCROLLBAR
+        self.query_one("#title", Lines).show([self._title])
+        table.order_changed()
+        table.move_to(self._current)
+        table.focus()
+
+    def action_choose(self) -> None:
+        chosen = self.query_one(Table).cursor_id
+        self.dismiss(Picked(str(chosen)) if chosen is not None else None)
+
+    def action_delete(self) -> None:
+        chosen = self.query_one(Table).cursor_id
+        if self._deletes and chosen is not None:
+            self.dismiss(Picked(str(chosen), delete=True))
+
+    @on(Table.Opened)
+    def _opened(self, event: Table.Opened) -> None:
+        event.stop()
+        self.action_choose()
+
+
+def _title(title: str, verb: str, *, deletes: bool) -> Line:
+    delete = (Span("   X", ACCENT), Span(" delete", MUTED)) if deletes else ()
+    return line(Span(title, STRONG), Span("   Enter", ACCENT), Span(f" {verb}", MUTED), *delete)
+
+
+class _Choices:
+    """`TableRows` over them."""
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        self._choices = {choice.id: choice for choice in choices}
+        self.order: Sequence[str] = list(self._choices)
+        names = widest([safe(choice.name) for choice in choices])
+        self._name_columns = min(names, MOST_NAME_COLUMNS)
+        self.columns_wanted = MARGIN + self._name_columns + GAP + widest([safe(choice.about) for choice in choices])
+
+    def place(self, row_id: str) -> int | None:
+        return self.order.index(row_id) if row_id in self._choices else None
+
+    def columns(self, width: int) -> Sequence[TableColumn]:
+        about = max(0, width - self._name_columns - GAP)
+        return [TableColumn("", self._name_columns), TableColumn("", about)]
+
+    def cells(self, row_id: str, width: int) -> Sequence[Line]:  # noqa: ARG002 - the table's
+        choice = self._choices[row_id]
+        return [line(safe(choice.name)), line(Span(safe(choice.about), MUTED))]

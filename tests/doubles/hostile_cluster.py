@@ -1,0 +1,113 @@
+"""The real app in this process's terminal over a cluster every text of which attacks: `python -m
+tests.doubles.hostile_cluster`. No engine would let such names in; a cockpit must bear those of any cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from enum import Enum
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.backends.base import JobsDelta
+from cockpit.config.filters import SavedFilters
+from cockpit.errors import RequestRefused, Unreachable
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.reasons import Held, NoEligibleNode
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.tui.opening import Session, run_cockpit
+from tests.doubles.memory_backend import MemoryBackend
+from tests.doubles.samples import NOW, detail, failed_row, job_row, node_row, overview, queued_row, waiting_detail
+from tests.hostile import HOSTILE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from cockpit.model.view import JobDetail, JobRow, Overview
+
+TEXTS = tuple(HOSTILE.values())
+LONG_LINE = 90_000
+
+
+def with_attacks(value: Any, texts: Iterator[str]) -> Any:
+    """The same, each of its texts the next of these; words of a fixed set stay."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: with_attacks(getattr(value, name), texts) for name in value.__struct_fields__}
+        return replace(value, **fields)
+    if isinstance(value, tuple):
+        return tuple(with_attacks(each, texts) for each in value)
+    return next(texts) if isinstance(value, str) and not isinstance(value, Enum) else value
+
+
+class HostileBackend(MemoryBackend):
+    """Refuses what it is asked to do in words that attack too; once a job was held, it cannot be reached any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.job_rows = list(_job_rows())
+        self.node_rows = [
+            with_attacks(node_row(state_reason="x"), islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))
+        ]
+        self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + b"\x1b[31m" * LONG_LINE
+        self.lost = False
+
+    async def overview(self) -> Overview:
+        if self.lost:
+            raise Unreachable("\x1b[31m\u202e cannot be reached")
+        return replace(overview(), cluster="lab\x1b[31m\u202e")
+
+    async def job(self, job: JobId) -> JobDetail:
+        row = next(row for row in self.job_rows if row.id == job)
+        texts = islice(cycle(TEXTS), job, None)
+        shown = with_attacks(waiting_detail() if row.reason is not None else detail(), texts)
+        return replace(shown, row=row, log_tail="\n".join(islice(texts, 6)))
+
+    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+        yield JobsDelta(tuple(self.job_rows), (), 0)
+        await asyncio.Event().wait()
+
+    def _act(self, *asked: object) -> None:
+        self.lost = asked[0] == "hold"
+        raise RequestRefused(Refusal(RefusalKind.CONFLICT, "no \x1b]52;c;cm0=\x07\u202e[bold]" + "\n".join(TEXTS[:4])))
+
+
+def _job_rows() -> Iterator[JobRow]:
+    """Each text once in the sight of each column, whatever is cut off."""
+    for number, text in enumerate(TEXTS, 1):
+        other = TEXTS[number % len(TEXTS)]
+        names = {"name": text, "user": other, "command": text, "project": other, "output": text, "algorithm": other}
+        reason = NoEligibleNode(pins=(NodeName(text),), pool=other) if number % 2 else Held(text, NOW)
+        yield job_row(3 * number, **names, placed_on=(NodeName(text), NodeName(other)))
+        yield queued_row(3 * number + 1, **names, reason=reason, card_models=(text,))
+        yield failed_row(3 * number + 2, **names, end_cause="lost", lost=text, placed_on=(NodeName(other),))
+
+
+def main() -> int:
+    filters = SavedFilters()
+    for number, text in enumerate(TEXTS):
+        filters.save("jobs", f"saved-{number}", text)
+
+    async def close() -> None:
+        pass
+
+    async def session() -> Session:
+        return Session(
+            backend=HostileBackend(),
+            now=lambda: NOW,
+            user="ann\x1b[31m\u202e",
+            read_jobs=lambda *_: [],
+            close=close,
+            filters=filters,
+            clusters={"local": "\x1b[31m\u202e", "[red]\x1b": "[/]"},
+        )
+
+    return run_cockpit(session, os.environ)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
