@@ -24,12 +24,14 @@ from cockpit.present.width import clusters
 HUES = 8
 GAP = 2
 """Between columns; cards stand one column apart."""
-LEAST_CELL, MOST_CELL = 3, 18
+LEAST_CELL, MOST_CELL = 3, 24
 NODE_COLUMNS, MODEL_COLUMNS, GIVEN_COLUMNS, STRANDED_COLUMNS = 10, 8, 7, 8
 MODEL_NEED, STRANDED_NEED = 100, 90
 BAR, BOUNDARY, EDGE = "━", "┿", "│"
 SHAPES = {CardState.FREE: "·", CardState.STRANDED: "░", CardState.OUT: "╌"}
 ROLES = {CardState.FREE: "free", CardState.STRANDED: "stranded", CardState.OUT: "drained"}
+FIGURES = frozenset({"GIVEN", "STRANDED"})
+"""Columns whose figures stand at the right edge."""
 PICKED = "picked"
 """The role of the part under the cursor."""
 
@@ -129,8 +131,10 @@ class _Look(NamedTuple):
     picked: tuple[int, int] | None
 
     def role(self, part: CardRow) -> str:
-        if part.key == self.picked:
-            return PICKED
+        return PICKED if part.key == self.picked else self.plain(part)
+
+    def plain(self, part: CardRow) -> str:
+        """Wherever the cursor is."""
         if self.lit is not None and part.key not in self.lit:
             return "free"
         if part.job is None:
@@ -169,7 +173,7 @@ def _holder(part: CardRow) -> tuple[object, ...]:
 
 def _bar(run: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
     """The job's name, then a bar to the end of its last card; the edges of cards are seen where the name is over."""
-    roles = [role for part in run for role in (*[look.role(part)] * cell, look.hue(part))][:-1]
+    roles = [role for part in run for role in (*[look.role(part)] * cell, look.plain(part))][:-1]
     return _painted(_named(run[0]), BOUNDARY.join([BAR * cell] * len(run)), roles)
 
 

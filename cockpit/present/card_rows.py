@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
@@ -46,8 +45,10 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[int, int]:
-        """Where on its node it is."""
-        return self.card.index, -1 if self.slot is None else self.slot
+        """Where on its node it is; of a card that is shared freely, what is left comes after its slices."""
+        if self.slot is not None:
+            return self.card.index, self.slot
+        return self.card.index, -1 if self.whole else WHOLE_CARD
 
     @property
     def whole(self) -> bool:
@@ -73,18 +74,16 @@ def _free_state(row: NodeRow, card: Card, usable: set[int]) -> CardState:
     return CardState.FREE if card.index in usable else CardState.STRANDED
 
 
-def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> Iterator[CardRow]:
+def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[CardRow]:
     uses = [use for use in row.slices if use.card == card.index]
-    for use in uses:
-        yield _used(row.node, card, use, load)
     left = free_milli(row, card)
+    slots: list[int | None] = [None] if left else []
     if left and card.slices and (uses or card.slice_uuids):
         taken = {use.slot for use in uses}
-        for slot in range(card.slices):
-            if slot not in taken:
-                yield CardRow(node=row.node, card=card, slot=slot, milli=slot_milli(card), state=free, load=load)
-    elif left:
-        yield CardRow(node=row.node, card=card, milli=left, state=free, load=load)
+        slots, left = [slot for slot in range(card.slices) if slot not in taken], slot_milli(card)
+    parts = [_used(row.node, card, use, load) for use in uses]
+    parts += [CardRow(node=row.node, card=card, slot=slot, milli=left, state=free, load=load) for slot in slots]
+    return sorted(parts, key=lambda part: part.key)
 
 
 def _used(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:

@@ -20,11 +20,13 @@ from cockpit.present.job_cells import Laid
 from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
+from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
-from cockpit.tui.actions import JOB, JOBS, NODES, Situation
+from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, Situation
 from cockpit.tui.ascii import AsciiFilter
+from cockpit.tui.card_rows import CardRows
 from cockpit.tui.face import Face, HelpEntry
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.job_rows import JobRows
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec, NodeSpec
-    from cockpit.model.view import JobDetail, JobRow, Overview
+    from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -80,6 +82,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self.actions = with_keys(outside.keys)
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
+        self.card_rows = CardRows(self.context, outside.filters.of)
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
@@ -134,7 +137,7 @@ class CockpitApp(Face, inherit_bindings=False):
 
     @property
     def view_name(self) -> str:
-        """`jobs`, `nodes`, or `job` for a job's page."""
+        """`jobs`, `nodes`, `cards`, or `job` for a job's page."""
         page = isinstance(self.screen, JobPage) if self.screen_stack else False
         return JOB if page else self.main_screen.view
 
@@ -143,7 +146,7 @@ class CockpitApp(Face, inherit_bindings=False):
         if isinstance(self.screen, JobPage):
             ids: Iterable[Any] = [self.screen.job]
         else:
-            ids = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
+            ids = self.main_screen.chosen_jobs()
         return [row for job in ids if (row := self.job_rows.row(job)) is not None]
 
     def job_under_cursor(self) -> JobRow | None:
@@ -201,7 +204,8 @@ class CockpitApp(Face, inherit_bindings=False):
         return commands.completions(self)
 
     def filter_names(self, view: str) -> Sequence[str]:
-        return [f"{name}:" for name in (job_table if view == JOBS else node_table).names()]
+        tables = {JOBS: job_table, NODES: node_table, CARDS: card_table}
+        return [f"{name}:" for name in tables[view].names()]
 
     # Keeping it fresh
 
@@ -305,14 +309,21 @@ class CockpitApp(Face, inherit_bindings=False):
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
-            changed, moved = self.node_rows.take(await self.backend.nodes())
-            if moved:
-                self.main_screen.nodes.order_changed()
-            self.main_screen.nodes.rows_changed(changed)
+            self._take_nodes(await self.backend.nodes())
         row = self.job_under_cursor()
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
+
+    def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
+        screen = self.main_screen
+        taken = [(screen.nodes, self.node_rows.take(nodes))]
+        if screen.view == CARDS:
+            taken.append((screen.cards, self.card_rows.take(nodes, self.job_rows.list.rows())))
+        for table, (changed, moved) in taken:
+            if moved:
+                table.order_changed()
+            table.rows_changed(changed)
 
     def _is_fresh(self) -> None:
         self._heard, self._trouble = asyncio.get_running_loop().time(), ""

@@ -15,7 +15,7 @@ from cockpit.present.card_rows import CardRow, card_rows
 from cockpit.present.stranded import requests_in_sight
 from cockpit.present.tables.cards import CARDS as TABLE
 
-Place = tuple[str, int, int]
+Place = tuple[str, int, int | None]
 """Node, card and slot of a row."""
 
 
@@ -62,7 +62,7 @@ async def _watch(call: Call, user: str) -> None:
 
 
 def _place(row: CardRow) -> Place:
-    return (row.node.name, *row.key)
+    return row.node.name, row.card.index, row.slot
 
 
 def _gone(place: Place) -> dict[str, object]:
@@ -72,7 +72,7 @@ def _gone(place: Place) -> dict[str, object]:
         "change": "gone",
         "node": node,
         "card": card + 1,
-        "slice": None if slot < 0 else slot + 1,
+        "slice": None if slot is None else slot + 1,
     }
 
 
