@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cockpit.config.filters import SavedFilters
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
+    from cockpit.config.site import Site
     from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
@@ -72,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engine=Engines,
         findings=findings,
         read_jobs=read_jobs,
+        site=site,
+        use_cluster=use_cluster,
         play=play,
         saved=lambda cluster: lambda table: saved_filters(cluster).of(table),
     )
@@ -229,6 +232,19 @@ def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
         now=SystemClock().now(),
     )
     return read(source, text, folder, defaults=defaults)
+
+
+def site(system: bool) -> Site:
+    """The files of this user's cluster, or of the machine's."""
+    from cockpit.config.places import system_paths
+    from cockpit.config.site import Site
+
+    return Site(system_paths() if system else _own_places())
+
+
+def use_cluster(name: str) -> Path:
+    """Let commands open this cluster from now on."""
+    return site(system=False).use_cluster(_cluster_name(name))
 
 
 def saved_filters(cluster: str | None) -> SavedFilters:

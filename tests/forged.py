@@ -6,7 +6,31 @@ from typing import Any
 
 SPEC = {"name": "forged", "command": "true", "output": "/tmp/forged"}
 
-READING = ("status", "overview", "jobs", "subscribe", "job", "nodes", "holds", "events", "wait", "logs")
+UPKEEP = {
+    "name": "upkeep",
+    "nodes": ["n1"],
+    "start_at": 4_000_000_000_000,
+    "end_at": 4_000_003_600_000,
+    "maintenance": True,
+}
+"""A reservation far ahead; `make_reservation` asks for another of the same time, `end_reservation` for this one."""
+
+READING = (
+    "status",
+    "overview",
+    "jobs",
+    "subscribe",
+    "job",
+    "nodes",
+    "holds",
+    "events",
+    "wait",
+    "logs",
+    "priorities",
+    "rules",
+    "accounts",
+    "reservations",
+)
 """Operations that change nothing; every other one must leave an event."""
 
 _OF_JOB = ("job", "hold", "release", "delete", "end_hold")
@@ -32,9 +56,16 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "cancel": {"job": job, "grace_seconds": 0},
         "extend_hold": {"job": job, "seconds": 60},
         "shell": {"job": job, "command": ["true"]},
+        "rules": {},
+        "accounts": {},
+        "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
+        "set_priority": {"job": job, "priority": "urgent"},
+        "reservations": {},
+        "make_reservation": {"reservation": {**UPKEEP, "name": "forged"}},
+        "end_reservation": {"name": UPKEEP["name"]},
         "stop": {},
     }[operation]
 
 
-ABOUT_A_JOB = ("job", "wait", "logs", "edit", "cancel", "extend_hold", "shell", *_OF_JOB[1:])
+ABOUT_A_JOB = ("job", "wait", "logs", "edit", "cancel", "set_priority", "extend_hold", "shell", *_OF_JOB[1:])
 """With `events` of one job: what must refuse a job that the asker may not see."""

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.view import JobRow
+from cockpit.model.view import AccountsShown, JobRow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec
+    from cockpit.model.spec import JobSpec, PriorityWord
     from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
 
 
@@ -79,15 +81,36 @@ class Backend(Protocol):
         """Every live and held job in order of submission; with `ended` also those in accounting."""
         ...
 
-    async def job(self, job: JobId) -> JobDetail: ...
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        """With `task` that one of the array which `job` names."""
+        ...
 
     async def nodes(self) -> list[NodeRow]: ...
 
     async def holds(self) -> list[HoldRow]: ...
 
+    async def rules(self) -> Cluster:
+        """The cluster's rules as they are in force."""
+        ...
+
+    async def accounts(self) -> AccountsShown:
+        """Accounts, users and QOS, parents before what is below them."""
+        ...
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        """At once; refused with one line per error."""
+
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         """The queue in its order; with `weights` as it would be, beside the order that it has."""
         ...
+
+    async def reservations(self) -> list[Reservation]:
+        """The first to begin first."""
+        ...
+
+    async def make_reservation(self, reservation: Reservation) -> None: ...
+
+    async def end_reservation(self, name: str) -> None: ...
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         """Oldest first; `after` < 0: the last `limit`."""
@@ -101,19 +124,24 @@ class Backend(Protocol):
         """All or none, durable when this returns. Refused with one line per error, each led by its path."""
         ...
 
-    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        """Stop: ask to end, kill after the grace period (None: the job's own)."""
+    async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
+        """Stop: ask to end, kill after the grace period (None: the job's own). Here and in what follows an array's id
+        means all its tasks, unless `task` names one."""
         ...
 
-    async def hold(self, job: JobId) -> None: ...
+    async def hold(self, job: JobId, *, task: int | None = None) -> None: ...
 
-    async def release(self, job: JobId) -> None: ...
+    async def release(self, job: JobId, *, task: int | None = None) -> None: ...
+
+    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+        """Of a queued job; a number only by administrators."""
+        ...
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         """Let a queued job ask for something else; it keeps its id and its place."""
         ...
 
-    async def delete(self, job: JobId) -> None:
+    async def delete(self, job: JobId, *, task: int | None = None) -> None:
         """Take an ended job off the lists; what is kept of it goes, its record in accounting stays."""
         ...
 

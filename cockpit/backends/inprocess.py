@@ -24,12 +24,23 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+    from cockpit.model.spec import JobSpec, PriorityWord
+    from cockpit.model.view import (
+        AccountsShown,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        JobRow,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.feed import Subscription
     from cockpit.runtime.host import Host
@@ -56,8 +67,8 @@ class InProcessBackend:
         pages = reading.jobs(self._engine, self._asked, messages.JobsArgs(ended))
         return [row async for page in pages for row in rows_of(_decoded(page, JobsPage))]
 
-    async def job(self, job: JobId) -> JobDetail:
-        return await reading.job(self._engine, self._asked, messages.JobArgs(job))
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        return await reading.job(self._engine, self._asked, messages.JobArgs(job, task))
 
     async def nodes(self) -> list[NodeRow]:
         return await reading.nodes(self._engine, self._asked, _NOTHING)
@@ -65,9 +76,27 @@ class InProcessBackend:
     async def holds(self) -> list[HoldRow]:
         return await reading.holds(self._engine, self._asked, _NOTHING)
 
+    async def rules(self) -> Cluster:
+        return await reading.rules(self._engine, self._asked, _NOTHING)
+
+    async def accounts(self) -> AccountsShown:
+        return await reading.accounts(self._engine, self._asked, _NOTHING)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        await acting.change_accounts(self._engine, self._asked, messages.ChangeAccountsArgs(change))
+
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
         return whole_list([page async for page in pages])
+
+    async def reservations(self) -> list[Reservation]:
+        return await reading.reservations(self._engine, self._asked, _NOTHING)
+
+    async def make_reservation(self, reservation: Reservation) -> None:
+        await acting.make_reservation(self._engine, self._asked, messages.ReservationArgs(reservation))
+
+    async def end_reservation(self, name: str) -> None:
+        await acting.end_reservation(self._engine, self._asked, messages.NameArgs(name))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
@@ -111,20 +140,23 @@ class InProcessBackend:
         encoded = await acting.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
         return list(_ids(_decoded(encoded, messages.Submitted).ids))
 
-    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        await acting.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds))
+    async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
+        await acting.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds, task))
 
-    async def hold(self, job: JobId) -> None:
-        await acting.hold(self._engine, self._asked, messages.JobArgs(job))
+    async def hold(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.hold(self._engine, self._asked, messages.JobArgs(job, task))
 
-    async def release(self, job: JobId) -> None:
-        await acting.release(self._engine, self._asked, messages.JobArgs(job))
+    async def release(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.release(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+        await acting.set_priority(self._engine, self._asked, messages.SetPriorityArgs(job, priority, task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         await acting.edit(self._engine, self._asked, messages.EditArgs(job, spec))
 
-    async def delete(self, job: JobId) -> None:
-        await acting.delete(self._engine, self._asked, messages.JobArgs(job))
+    async def delete(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.delete(self._engine, self._asked, messages.JobArgs(job, task))
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         return await reading.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))

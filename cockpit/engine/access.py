@@ -48,6 +48,11 @@ def refuse_unseen(actor: Actor, job: Job | None, job_id: int) -> Refusal | None:
     return None
 
 
+def refuse_others(actor: Actor, deed: str) -> Refusal | None:
+    """What only an administrator may do: `make reservations`."""
+    return None if actor.admin else Refusal(RefusalKind.DENIED, f"Only an administrator may {deed}; ask one.")
+
+
 def shown_reason(actor: Actor, reason: Reason | None, jobs: Mapping[JobId, Job]) -> Reason | None:
     """A reason without the job that it names, where the actor may not see that."""
     if actor.admin or not isinstance(reason, WouldDelay | BehindHead) or _sees(actor, reason.ahead, jobs):

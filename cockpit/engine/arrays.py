@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
+from cockpit.model.refusal import Refusal
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventBody
 
 
 def size(spec: JobSpec) -> int:
@@ -81,6 +83,19 @@ def addressed(machine: Machine, job: JobId, index: int | None) -> list[Job]:
         return [machine.state.jobs[each] for each in tasks]
     alone = machine.state.jobs.get(job)
     return [alone] if alone is not None else []
+
+
+def on_each(jobs: Sequence[Job], decision: Callable[[Job], list[EventBody] | Refusal]) -> list[EventBody] | Refusal:
+    """The same act on every job. Of an array, the tasks that it does not fit are left alone, unless it fits none."""
+    decided: list[EventBody] = []
+    refusals: list[Refusal] = []
+    for job in jobs:
+        outcome = decision(job)
+        if isinstance(outcome, Refusal):
+            refusals.append(outcome)
+        else:
+            decided += outcome
+    return refusals[0] if refusals and len(refusals) == len(jobs) else decided
 
 
 def _index(job: Job) -> int:

@@ -32,11 +32,16 @@ _EXAMPLES = """\
 
 def cluster_text(file: ClusterFile) -> str:
     """The whole file; `FILE.read` reads it back as equal."""
-    values = _values(file)
-    parts = [*_comment(_HEADER), "", *_scalars(values), *_tables(values)]
+    parts = [*_comment(_HEADER), "", rules_text(file)]
     if not (file.accounts or file.qos or file.users):
         parts.append(_EXAMPLES)
     return "\n".join(parts)
+
+
+def rules_text(file: ClusterFile) -> str:
+    """What the file says, with its comments."""
+    values = _values(file)
+    return "\n".join([*_scalars(values), *_tables(values)])
 
 
 def completed_text(text: str, site: ClusterFile, file: ClusterFile) -> str:

@@ -8,12 +8,9 @@ from enum import Enum
 
 from cockpit.model.cluster import Tres
 from cockpit.model.quantity import parse_memory
+from cockpit.model.ruletexts import LARGEST_AMOUNT, tres_name_error
 from cockpit.model.text import visible
 
-TRES_PATTERN = r"^(cpu|mem|node|billing|gres/gpu(:[a-z0-9][a-z0-9._-]{0,62})?)$"
-LARGEST = 1e15
-
-_TRES = re.compile(TRES_PATTERN)
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?(e-?[0-9]{1,2})?")
 _PER_UNIT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([kmgtp])", re.IGNORECASE)
 _MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
@@ -35,14 +32,6 @@ def tres_name(text: str) -> str:
     return text.strip().lower()
 
 
-def tres_name_error(name: str) -> str | None:
-    """What is wrong with a resource's name; None when it is one that cockpit counts."""
-    if len(name) <= 80 and _TRES.fullmatch(name):
-        return None
-    known = "cpu, mem, node, billing, gres/gpu and gres/gpu:MODEL"
-    return f'"{visible(name)}" is no resource that is counted here; there are {known}'
-
-
 def tres_number(name: str, value: object, meaning: Meaning) -> float | str:
     """The number of one resource; a str is the error. -1 stands where a limit is taken away."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -50,8 +39,8 @@ def tres_number(name: str, value: object, meaning: Meaning) -> float | str:
     number = float(value) if isinstance(value, int | float) else _of_text(name, value.strip(), meaning)
     if number is None:
         return f'"{visible(str(value))}" is no number'
-    if not math.isfinite(number) or not (0 <= number <= LARGEST or number == -1):
-        return f"{visible(str(value))} is not between 0 and {LARGEST:g}"
+    if not math.isfinite(number) or not (0 <= number <= LARGEST_AMOUNT or number == -1):
+        return f"{visible(str(value))} is not between 0 and {LARGEST_AMOUNT:g}"
     return number
 
 

@@ -17,7 +17,7 @@ from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 
-MINUS_VALUED: Final = frozenset({"--sort", "--filter"})
+MINUS_VALUED: Final = frozenset({"--sort", "--filter", "--qos"})
 """Options whose value may begin with a minus."""
 
 STDOUT = 1
@@ -131,8 +131,6 @@ def reference(text: str) -> JobRef:
     found = parse_reference(text)
     if found is None:
         raise ArgumentTypeError(f"{safe(text)} is not a job id such as 4711")
-    if found.task is not None:
-        raise ArgumentTypeError(f"{safe(text)}: job {found.job} has no tasks; its id is {found.job}")
     return found
 
 

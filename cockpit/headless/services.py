@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cockpit.backends.base import Backend
 from cockpit.headless.streams import Streams
+from cockpit.model.ids import JobId, JobRef
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import EngineStatus
 from cockpit.present.columns import Context
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.headless.play_script import Script
+    from cockpit.model.node import Node
 
 
 class EngineControl(Protocol):
@@ -59,6 +61,25 @@ class Finding(Protocol):
         ...
 
 
+class Site(Protocol):
+    """Where a cluster's cluster.toml is. Methods raise `CockpitError`."""
+
+    @property
+    def cluster_file(self) -> Path: ...
+
+    def machine(self) -> Node:
+        """This machine as a node."""
+        ...
+
+    def cluster_text(self) -> str | None:
+        """cluster.toml as it stands; None where there is none."""
+        ...
+
+    def write_cluster(self, text: str) -> Path | None:
+        """Write it whole or not at all; gives where the one before is kept, if there was one."""
+        ...
+
+
 class Services(NamedTuple):
     """How commands reach the world. Each is called at most once or not at all, so that its imports can wait."""
 
@@ -69,6 +90,10 @@ class Services(NamedTuple):
     """What `doctor` finds."""
     read_jobs: Callable[[str, str, str], list[JobSpec]]
     """Source name, text, and the absolute folder where its relative paths begin. Raises `SpecErrors`."""
+    site: Callable[[bool], Site]
+    """The files of this user's embedded cluster, or (True) of the machine's."""
+    use_cluster: Callable[[str], Path]
+    """Let commands open the cluster of that name from now on; gives the file that says so."""
     play: Callable[[Script, Path], None]
     """Run the cockpit by this script; its screenshots go into the folder. Raises `Unmet` where the screen is not so."""
     saved: Callable[[str | None], Saved] = lambda _: none_saved
@@ -88,6 +113,10 @@ class Call:
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
         return self._backend
+
+    async def job_id(self, ref: JobRef) -> JobId:
+        """Of the job that a person names, or of the task."""
+        return ref.job if ref.task is None else (await self.backend.job(ref.job, task=ref.task)).job.id
 
     def context(self, **more: object) -> Context:
         """What words depend on, as of now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis, NodeName
@@ -53,6 +54,13 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Its memory limit ended it."""
     lost: str = ""
     """Why it is unknown how its command ended: a sentence."""
+    partitions: tuple[str, ...] = ()
+    """Where it runs, or ran; while it is queued, where it may."""
+    account: str = ""
+    qos: str = ""
+    priority: int | None = None
+    """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
+    array: ArrayTask | None = None
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -164,6 +172,25 @@ class Overview(msgspec.Struct, frozen=True):
     used_memory_mib: int
     card_milli: int
     used_card_milli: int
+
+
+class AccountRow(msgspec.Struct, frozen=True):
+    """An account, or a user in one, with what it holds."""
+
+    association: Association
+    depth: int
+    """0: root."""
+    used: float
+    """Billing-seconds times usage factor, decayed: sshare's RawUsage."""
+    queued: int
+    running: int
+
+
+class AccountsShown(msgspec.Struct, frozen=True):
+    """The tree as the asker may see it, parents before what is below them."""
+
+    rows: tuple[AccountRow, ...]
+    qos: tuple[Qos, ...]
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

@@ -12,6 +12,11 @@ REFERENCE = re.compile(
 )
 
 
+def job_text(ref: JobRef) -> str:
+    """The job or task, as a person types it: `123`, `123_4`."""
+    return str(ref.job) if ref.task is None else f"{ref.job}_{ref.task}"
+
+
 def parse_reference(text: str) -> JobRef | None:
     """None when it is not one."""
     found = REFERENCE.fullmatch(text)

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import msgspec
 
+from cockpit.model.accountchange import AccountChange
+from cockpit.model.cluster import Reservation
 from cockpit.model.priority import WeightChanges
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import JobSpec, PriorityWord
 
 LONGEST_WAIT_SECONDS = 1e9
 
 
 class NoArgs(msgspec.Struct, frozen=True):
-    """For `status`, `overview`, `nodes`, `holds`."""
+    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`."""
 
 
 class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,10 +28,13 @@ class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """Others to try out: the order that they would give, beside the present one."""
 
 
-class JobArgs(msgspec.Struct, frozen=True):
-    """For `job`, `hold`, `release`, `delete`, `end_hold`."""
+class JobArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """For `job`, `hold`, `release`, `delete`, `end_hold`. An array's id means all its tasks to `hold`, `release` and
+    `delete`."""
 
     job: int
+    task: int | None = None
+    """The index of a task in the array of `job`."""
 
 
 class EditArgs(msgspec.Struct, frozen=True):
@@ -55,7 +60,27 @@ class SubmitArgs(msgspec.Struct, frozen=True):
 
 class CancelArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     job: int
+    """A job, or an array with all its tasks."""
     grace_seconds: int | None = None
+    task: int | None = None
+
+
+class SetPriorityArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    job: int
+    """A job, or an array with all its tasks."""
+    priority: PriorityWord | int
+    """A number only by an administrator."""
+    task: int | None = None
+
+
+class ReservationArgs(msgspec.Struct, frozen=True):
+    reservation: Reservation
+
+
+class NameArgs(msgspec.Struct, frozen=True):
+    """For `end_reservation`."""
+
+    name: str
 
 
 class ExtendArgs(msgspec.Struct, frozen=True):
@@ -71,6 +96,10 @@ class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: bool = False
     """Stop every job first."""
+
+
+class ChangeAccountsArgs(msgspec.Struct, frozen=True):
+    change: AccountChange
 
 
 class Submitted(msgspec.Struct, frozen=True):

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import decide
+from cockpit.engine import decide, reservations
 from cockpit.engine.access import refuse_unseen
+from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
+from cockpit.engine.arrays import addressed, on_each
 from cockpit.engine.submit import edit as edit_job
 from cockpit.engine.submit import submit
+from cockpit.engine.urgency import set_priority as decide_priority
 from cockpit.errors import RequestRefused
 from cockpit.model import events
 from cockpit.model.ids import JobId
@@ -62,18 +65,18 @@ async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
 
 
 async def cancel(engine: Engine, asked: Asked, args: messages.CancelArgs) -> bytes:
-    """Stop a job."""
-    return await _act_on(engine, asked, args.job, lambda found, now: decide.cancel(found, now, args.grace_seconds))
+    """Stop a job, a task, or an array."""
+    return await _act_on(engine, asked, args, lambda found, now: decide.cancel(found, now, args.grace_seconds))
 
 
 async def hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
     """Keep a queued job from starting."""
-    return await _act_on(engine, asked, args.job, lambda found, _: decide.hold(found, asked.actor.name))
+    return await _act_on(engine, asked, args, lambda found, _: decide.hold(found, asked.actor.name))
 
 
 async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
     """Let a held job start."""
-    return await _act_on(engine, asked, args.job, lambda found, _: decide.release(found))
+    return await _act_on(engine, asked, args, lambda found, _: decide.release(found))
 
 
 async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
@@ -92,19 +95,53 @@ async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
 
 async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
     """Take an ended job off the lists."""
-    return await _act_on(engine, asked, args.job, lambda found, _: decide.delete(found))
+    return await _act_on(engine, asked, args, lambda found, _: decide.delete(found))
 
 
 async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -> bytes:
     """Keep a failed container longer; answers with the new end."""
-    return await _act_on(
+    return await _act_on_one(
         engine, asked, args.job, lambda found, now: decide.extend_hold(found, now, args.seconds), _held_until
     )
 
 
 async def end_hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
     """Remove a kept container."""
-    return await _act_on(engine, asked, args.job, lambda found, _: decide.end_hold(found))
+    return await _act_on_one(engine, asked, args.job, lambda found, _: decide.end_hold(found))
+
+
+async def set_priority(engine: Engine, asked: Asked, args: messages.SetPriorityArgs) -> bytes:
+    """Make queued jobs more or less urgent."""
+
+    def decision(machine: Machine, _now: Millis) -> decide.Decision:
+        found = addressed(machine, JobId(args.job), args.task)
+        return (
+            decide_priority(machine, found, args.priority, asked.actor)
+            if found
+            else decide.only_in_accounting(args.job)
+        )
+
+    await asked_job(engine, asked.actor, args.job, args.task)
+    return await _act(engine, asked, decision)
+
+
+async def make_reservation(engine: Engine, asked: Asked, args: messages.ReservationArgs) -> bytes:
+    """Keep nodes for somebody over a span of time. Administrators only."""
+    return await _act(
+        engine,
+        asked,
+        lambda machine, now: reservations.make_reservation(machine, args.reservation, asked.actor, now),
+    )
+
+
+async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
+    """Give the nodes back. Administrators only."""
+    return await _act(engine, asked, lambda machine, _: reservations.end_reservation(machine, args.name, asked.actor))
+
+
+async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:
+    """Change accounts, users or QOS at once; who may, is decided with the change."""
+    return await _act(engine, asked, lambda machine, _: decide_accounts(machine.state, asked.actor, args.change))
 
 
 async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
@@ -159,6 +196,22 @@ async def _act(
 
 
 async def _act_on(
+    engine: Engine,
+    asked: Asked,
+    args: messages.JobArgs | messages.CancelArgs,
+    decision: Callable[[Job, Millis], decide.Decision],
+) -> bytes:
+    """On the job, the task, or every task of the array that is asked for."""
+
+    def decide_on(machine: Machine, now: Millis) -> decide.Decision:
+        found = addressed(machine, JobId(args.job), args.task)
+        return on_each(found, lambda job: decision(job, now)) if found else decide.only_in_accounting(args.job)
+
+    await asked_job(engine, asked.actor, args.job, args.task)
+    return await _act(engine, asked, decide_on)
+
+
+async def _act_on_one(
     engine: Engine,
     asked: Asked,
     job_id: int,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import Actor, refuse_unseen
+from cockpit.engine.arrays import task
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -25,13 +26,34 @@ class Asked(msgspec.Struct, frozen=True):
     request: str = ""
 
 
-async def asked_job(engine: Engine, actor: Actor, job_id: int) -> Job:
-    """The job, live or ended. Raises `RequestRefused` where the actor sees none of that id."""
-    found = engine.host.machine.state.jobs.get(JobId(job_id)) or await engine.host.ended_job(JobId(job_id))
+async def asked_job(engine: Engine, actor: Actor, job_id: int, index: int | None = None) -> Job:
+    """The job, or with `index` the task of its array, live or ended. Raises `RequestRefused` where the actor sees none
+    of that id."""
+    found = await _found(engine, JobId(job_id))
+    if index is not None and found is not None:
+        return await _asked_task(engine, actor, found, index)
     refused = refuse_unseen(actor, found, job_id)
     if found is None or refused is not None:
         raise RequestRefused(refused or Refusal(RefusalKind.NOT_FOUND, f"There is no job {job_id}."))
     return found
+
+
+async def _asked_task(engine: Engine, actor: Actor, named: Job, index: int) -> Job:
+    refused = refuse_unseen(actor, named, named.id)
+    array = named.array
+    if refused is None and array is not None:
+        live = task(engine.host.machine, array.array, index)
+        for each in range(array.array, array.array + array.count) if live is None else ():
+            ended = await engine.host.ended_job(JobId(each))
+            live = ended if ended is not None and ended.array is not None and ended.array.index == index else live
+        if live is not None:
+            return live
+    has = f"array {array.array} has no task {index}" if array is not None else f"job {named.id} is no array"
+    raise RequestRefused(refused or Refusal(RefusalKind.NOT_FOUND, f"There is no job {named.id}_{index}: {has}."))
+
+
+async def _found(engine: Engine, job: JobId) -> Job | None:
+    return engine.host.machine.state.jobs.get(job) or await engine.host.ended_job(job)
 
 
 async def moved(engine: Engine, known: Job) -> None:

@@ -25,6 +25,7 @@ OPERATIONS: dict[str, Operation] = {
     "nodes": (messages.NoArgs, reading.nodes),
     "holds": (messages.NoArgs, reading.holds),
     "priorities": (messages.PrioritiesArgs, priorities),
+    "reservations": (messages.NoArgs, reading.reservations),
     "events": (messages.EventsArgs, reading.list_events),
     "wait": (messages.WaitArgs, reading.wait),
     "logs": (asking.LogRequest, reading.logs),
@@ -34,8 +35,14 @@ OPERATIONS: dict[str, Operation] = {
     "release": (messages.JobArgs, acting.release),
     "edit": (messages.EditArgs, acting.edit),
     "delete": (messages.JobArgs, acting.delete),
+    "set_priority": (messages.SetPriorityArgs, acting.set_priority),
+    "make_reservation": (messages.ReservationArgs, acting.make_reservation),
+    "end_reservation": (messages.NameArgs, acting.end_reservation),
     "extend_hold": (messages.ExtendArgs, acting.extend_hold),
     "end_hold": (messages.JobArgs, acting.end_hold),
+    "rules": (messages.NoArgs, reading.rules),
+    "accounts": (messages.NoArgs, reading.accounts),
+    "change_accounts": (messages.ChangeAccountsArgs, acting.change_accounts),
     "stop": (messages.StopArgs, acting.stop),
 }
 """`shell` is the connection's own: its answer carries file descriptors."""

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import Actor, may_see, shown_explanation
+from cockpit.engine.accountviews import accounts_shown
 from cockpit.engine.ranking import breakdowns
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
 from cockpit.errors import RequestRefused
 from cockpit.model import asking
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
@@ -96,19 +98,20 @@ async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) 
 
 async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail:
     """Everything about one job, live or ended."""
-    found = await asked_job(engine, asked.actor, args.job)
+    found = await asked_job(engine, asked.actor, args.job, args.task)
     host = engine.host
     explanation = None
     if host.plan is not None and found.id in host.machine.queue:
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
         explanation = explanation and shown_explanation(asked.actor, explanation, host.machine.state.jobs)
+    priority = breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else ()
     return JobDetail(
-        row=job_row(found, explanation.reason if explanation is not None else None),
+        row=engine.feed.row(asked.actor, found),
         job=found,
         explanation=explanation,
         events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
         log_tail=_tail(engine, found),
-        priority=breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else (),
+        priority=priority,
     )
 
 
@@ -117,10 +120,25 @@ async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[No
     return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found))
 
 
+async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:
+    """The cluster's rules as they are in force."""
+    return engine.host.machine.state.cluster
+
+
+async def accounts(engine: Engine, asked: Asked, _args: messages.NoArgs) -> AccountsShown:
+    """The tree of accounts with what each part of it uses."""
+    return accounts_shown(engine.host.machine.state, asked.actor)
+
+
 async def holds(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[HoldRow]:
     """Kept containers, soonest to end first."""
     kept = [each for each in engine.host.machine.state.jobs.values() if each.kept and may_see(asked.actor, each)]
     return [hold_row(each) for each in sorted(kept, key=lambda each: (each.held_until or 0, each.id))]
+
+
+async def reservations(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> list[Reservation]:
+    """Everybody sees them, the first to begin first: they say why nodes stay free."""
+    return sorted(engine.host.machine.state.reservations.values(), key=lambda each: (each.start_at, each.name))
 
 
 async def list_events(engine: Engine, asked: Asked, args: messages.EventsArgs) -> AsyncIterator[list[msgspec.Raw]]:

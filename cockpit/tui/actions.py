@@ -17,6 +17,7 @@ from cockpit.tui.action import (
     OVER_A_JOB,
     Action,
     Situation,
+    needs_array,
     needs_container,
     needs_filter,
     needs_job,
@@ -81,6 +82,7 @@ _LOOKING = (
         frozenset({CARDS}),
         in_row=True,
     ),
+    Action("fold", "fold", ("z",), "An array's tasks, or one row", deeds.fold, LOOK, _JOBS, needs_array),
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
 )
 _ACTING = (
@@ -133,6 +135,17 @@ _ACTING = (
         needs_queued,
         acts=True,
         in_row=True,
+    ),
+    Action(
+        "priority",
+        "priority",
+        ("P",),
+        "Make queued jobs more or less urgent",
+        deeds.set_priority,
+        ACT,
+        ON_JOBS,
+        needs_queued,
+        acts=True,
     ),
     Action(
         "shell",

@@ -14,7 +14,10 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.errors import RequestRefused
+from cockpit.model.accountchange import AddAccount, AddUser, AssociationChange, RemoveAccount
+from cockpit.model.accounts import Association
 from cockpit.model.asking import LogRequest, ShellRequest
+from cockpit.model.cluster import Cluster
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.priority import WeightChanges
@@ -151,6 +154,18 @@ class BackendContract:
         assert overview.used_cpus == sum(row.used_cpus for row in nodes)
         assert overview.held == len(await backend.holds())
         assert (await backend.status()).running
+
+    async def test_accounts_are_changed_and_told(self, backend: Backend) -> None:
+        assert isinstance(await backend.rules(), Cluster)
+        await backend.change_accounts(AddAccount("Vision", AssociationChange(shares=60)))
+        await backend.change_accounts(AddUser("zoe", "vision"))
+        rows = [row.association for row in (await backend.accounts()).rows]
+        assert Association(account="vision", parent="root", shares=60) in rows
+        assert Association(account="vision", user="zoe", default=True) in rows
+        kind, message = await refused(backend.change_accounts(AddAccount("vision")))
+        assert (kind, "vision" in message) == (RefusalKind.CONFLICT, True)
+        await backend.change_accounts(RemoveAccount("vision"))
+        assert "zoe" not in {row.association.user for row in (await backend.accounts()).rows}
 
     async def test_watching_tells_everything_and_then_what_changes(self, backend: Backend) -> None:
         (job,) = await backend.submit([held("watched")])

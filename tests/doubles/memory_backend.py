@@ -6,15 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
+from cockpit.model.accountchange import AccountChange
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
-from cockpit.model.cluster import PriorityKind, Weights
+from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.spec import JobSpec, PriorityWord
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 
 
 class MemoryBackend:
@@ -25,6 +26,9 @@ class MemoryBackend:
         self.details: dict[int, JobDetail] = {}
         self.node_rows: list[NodeRow] = []
         self.hold_rows: list[HoldRow] = []
+        self.cluster = Cluster()
+        self.tree = AccountsShown((), ())
+        self.reserved: list[Reservation] = []
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
         self.log = b""
@@ -48,7 +52,7 @@ class MemoryBackend:
         self.asked.append(("jobs", ended))
         return self.job_rows
 
-    async def job(self, job: JobId) -> JobDetail:
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         if job not in self.details:
             raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"there is no job {job}; see cockpit jobs"))
         return self.details[job]
@@ -59,9 +63,27 @@ class MemoryBackend:
     async def holds(self) -> list[HoldRow]:
         return self.hold_rows
 
+    async def rules(self) -> Cluster:
+        return self.cluster
+
+    async def accounts(self) -> AccountsShown:
+        return self.tree
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._act("change_accounts", change)
+
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         self.asked.append(("priorities", weights))
         return self.tried if weights is not None and self.tried is not None else self.order
+
+    async def reservations(self) -> list[Reservation]:
+        return self.reserved
+
+    async def make_reservation(self, reservation: Reservation) -> None:
+        self._act("make_reservation", reservation)
+
+    async def end_reservation(self, name: str) -> None:
+        self._act("end_reservation", name)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         self.asked.append(("events", job, after, limit))
@@ -75,20 +97,23 @@ class MemoryBackend:
         self._act("submit", *specs)
         return [JobId(100 + index) for index in range(len(specs))]
 
-    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        self._act("cancel", job, grace_seconds)
+    async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
+        self._act("cancel", job, *_task(task), grace_seconds)
 
-    async def hold(self, job: JobId) -> None:
-        self._act("hold", job)
+    async def hold(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("hold", job, *_task(task))
 
-    async def release(self, job: JobId) -> None:
-        self._act("release", job)
+    async def release(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("release", job, *_task(task))
+
+    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+        self._act("set_priority", job, priority, *_task(task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         self._act("edit", job, spec)
 
-    async def delete(self, job: JobId) -> None:
-        self._act("delete", job)
+    async def delete(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("delete", job, *_task(task))
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         self.asked.append(("wait", job, timeout_seconds))
@@ -119,3 +144,7 @@ class MemoryBackend:
         self.asked.append(asked)
         if self.refusal is not None:
             raise RequestRefused(self.refusal)
+
+
+def _task(task: int | None) -> tuple[int, ...]:
+    return () if task is None else (task,)

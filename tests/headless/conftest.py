@@ -14,7 +14,8 @@ from cockpit.headless.main import run
 from cockpit.headless.play_script import Script, Unmet
 from cockpit.headless.services import Services
 from cockpit.headless.streams import Streams
-from cockpit.model.ids import Millis
+from cockpit.model.ids import Millis, NodeName
+from cockpit.model.node import Node
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import EngineStatus
 from tests.doubles.memory_backend import MemoryBackend
@@ -75,6 +76,25 @@ class EngineDouble:
         return self.status()
 
 
+class SiteDouble:
+    """A cluster.toml that is only remembered."""
+
+    cluster_file = Path("/c/cluster.toml")
+
+    def __init__(self) -> None:
+        self.text: str | None = None
+
+    def machine(self) -> Node:
+        return Node(name=NodeName("box"), cpus=8, memory_mib=16_384)
+
+    def cluster_text(self) -> str | None:
+        return self.text
+
+    def write_cluster(self, text: str) -> Path | None:
+        before, self.text = self.text, text
+        return Path("/c/cluster.toml.before") if before is not None else None
+
+
 class Desk:
     """Runs commands against one cluster."""
 
@@ -88,6 +108,8 @@ class Desk:
         self.unmet = ""
         self.saved: dict[str, dict[str, str]] = {}
         self.clock = [NOW]
+        self.site = SiteDouble()
+        self.used: list[str] = []
 
     def __call__(self, *argv: str, stdin: bytes = b"", terminal: bool = False, columns: int = 120) -> Done:
         out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
@@ -100,12 +122,14 @@ class Desk:
             columns=columns,
         )
         services = Services(
-            self._connect,
-            lambda: self.engine,
-            lambda: self.findings,
-            self._spec_reader,
-            self._play,
-            lambda _: lambda table: self.saved.get(table, {}),
+            connect=self._connect,
+            engine=lambda: self.engine,
+            findings=lambda: self.findings,
+            read_jobs=self._spec_reader,
+            site=self._site,
+            use_cluster=self._use,
+            play=self._play,
+            saved=lambda _: lambda table: self.saved.get(table, {}),
         )
         code = run(argv, services, streams)
         return Done(code, out.getvalue(), err.getvalue().decode())
@@ -113,6 +137,14 @@ class Desk:
     def _connect(self, cluster: str | None) -> MemoryBackend:
         self.connected.append(cluster)
         return self.backend
+
+    def _site(self, system: bool) -> SiteDouble:
+        assert not system
+        return self.site
+
+    def _use(self, name: str) -> Path:
+        self.used.append(name)
+        return Path("/c/config.toml")
 
     def _spec_reader(self, source: str, text: str, folder: str) -> list[JobSpec]:
         return self.read_jobs(source, text, folder)

@@ -16,9 +16,12 @@ COMMANDS = {
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
     "holds": ("holds",),
+    "reservations": ("reservations",),
     "events": ("events",),
     "engine": ("engine",),
     "doctor": ("doctor",),
+    "accounts": ("accounts",),
+    "accounts-qos": ("accounts", "qos"),
 }
 
 CHECKS: dict[str, Callable[[Any], bool]] = {

@@ -37,7 +37,7 @@ class Backend(MemoryBackend):
         return ProcessSession(request, {command!r})
 
 streams = Streams.of_process(lambda: 0)
-code = run(["shell", "7"] + sys.argv[1:], Services(lambda _: Backend(), None, None, None, None), streams)
+code = run(["shell", "7"] + sys.argv[1:], Services(lambda _: Backend(), *[None] * 6), streams)
 sys.exit(code)
 """
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from cockpit.engine.views import job_row
 from cockpit.model import asking, events, view
-from cockpit.model.cluster import PriorityKind, Weights
+from cockpit.model.accounts import Association, Qos
+from cockpit.model.cluster import Cluster, Partition, PriorityKind, Reservation, Weights
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica
 from cockpit.model.node import Allocation, CardSlice
@@ -141,13 +142,35 @@ ANSWERS: dict[str, Any] = {
     "priorities": _PRIORITIES,
     "nodes": [_NODE],
     "holds": [_HOLD],
+    "reservations": [
+        Reservation(name="upkeep", nodes=(NodeName("n1"),), start_at=NOON, end_at=NOON + HOUR, maintenance=True)
+    ],
     "events": next(iter(pieces([_RECORD]))),
     "wait": _JOB,
     "logs": asking.LogChunk(b"\x00\xff line\n", 4, ended=True),
     "submit": messages.Submitted((12, 13)),
+    "rules": Cluster(partitions=(Partition(name="a4", pools=("a4",), billing_weights={"cpu": 1.0}),), mutable=False),
+    "accounts": view.AccountsShown(
+        (view.AccountRow(Association(account="vision", user="ann"), depth=2, used=1.5, queued=1, running=0),),
+        (Qos(name="high", priority=100),),
+    ),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
     "shell": messages.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
-    **dict.fromkeys(("edit", "cancel", "hold", "release", "delete", "end_hold", "stop")),
+    **dict.fromkeys(
+        (
+            "edit",
+            "cancel",
+            "hold",
+            "release",
+            "delete",
+            "end_hold",
+            "set_priority",
+            "make_reservation",
+            "end_reservation",
+            "stop",
+            "change_accounts",
+        )
+    ),
 }
 """What each operation answers, by its name; what follows a dash is one of several messages."""
 

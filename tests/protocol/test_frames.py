@@ -13,9 +13,10 @@ import pytest
 
 from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.frames import (
     MAJOR,
@@ -52,6 +53,9 @@ ANSWERS: dict[str, Any] = {
     "priorities": Priorities,
     "nodes": list[NodeRow],
     "holds": list[HoldRow],
+    "rules": Cluster,
+    "accounts": AccountsShown,
+    "reservations": list[Reservation],
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,

@@ -15,7 +15,7 @@ from cockpit.model.job import ExitStatus
 from cockpit.runtime.clock import SystemClock
 from cockpit.runtime.connection import SHELL
 from cockpit.runtime.operations import OPERATIONS
-from tests.forged import READING, SPEC, arguments_for
+from tests.forged import READING, SPEC, UPKEEP, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 
 if TYPE_CHECKING:
@@ -31,9 +31,13 @@ LEAVES = {
     "hold": "job_held",
     "release": "job_released",
     "delete": "job_deleted",
+    "set_priority": "job_edited",
+    "make_reservation": "reservation_made",
+    "end_reservation": "reservation_ended",
     "extend_hold": "hold_extended",
     "end_hold": "hold_ended",
     "shell": "shell_opened",
+    "change_accounts": "accounts_changed",
     "stop": "engine_stop_asked",
 }
 
@@ -59,6 +63,8 @@ class Stage:
             self._engine.call(lambda: self._engine.engine.host.replica_ended(self._replica(), ExitStatus(code=3)))
             self._until(self.first, "error")
             return self.first
+        if operation == "end_reservation":
+            assert self._client.ask("make_reservation", {"reservation": UPKEEP}).no is None
         job = self._submit(operation, hold=operation == "release", specs=[{"cpus": 8}])
         if operation == "delete":
             assert self._client.ask("cancel", {"job": job}).no is None

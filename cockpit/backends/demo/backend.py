@@ -161,9 +161,10 @@ class DemoBackend(InProcessBackend):
     async def nodes(self) -> list[NodeRow]:
         return [measured(row, self._now()) for row in await super().nodes()]
 
-    async def job(self, job: JobId) -> JobDetail:
-        await self._bring_up(job)
-        return await super().job(job)
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        found = (await super().job(job, task=task)).job
+        self._logs.bring_up(found)
+        return await super().job(found.id)
 
     async def logs(self, request: LogRequest) -> LogChunk:
         while True:

@@ -15,13 +15,24 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+    from cockpit.model.spec import JobSpec, PriorityWord
+    from cockpit.model.view import (
+        AccountsShown,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        JobRow,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
 
 T = TypeVar("T")
 
@@ -55,8 +66,8 @@ class BlockingDemo:
     async def jobs(self, *, ended: bool = False) -> list[JobRow]:
         return self._run(self._backend.jobs(ended=ended))
 
-    async def job(self, job: JobId) -> JobDetail:
-        return self._run(self._backend.job(job))
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        return self._run(self._backend.job(job, task=task))
 
     async def nodes(self) -> list[NodeRow]:
         return self._run(self._backend.nodes())
@@ -64,8 +75,26 @@ class BlockingDemo:
     async def holds(self) -> list[HoldRow]:
         return self._run(self._backend.holds())
 
+    async def rules(self) -> Cluster:
+        return self._run(self._backend.rules())
+
+    async def accounts(self) -> AccountsShown:
+        return self._run(self._backend.accounts())
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._run(self._backend.change_accounts(change))
+
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         return self._run(self._backend.priorities(weights))
+
+    async def reservations(self) -> list[Reservation]:
+        return self._run(self._backend.reservations())
+
+    async def make_reservation(self, reservation: Reservation) -> None:
+        self._run(self._backend.make_reservation(reservation))
+
+    async def end_reservation(self, name: str) -> None:
+        self._run(self._backend.end_reservation(name))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))
@@ -78,20 +107,23 @@ class BlockingDemo:
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         return self._run(self._backend.submit(specs))
 
-    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        self._run(self._backend.cancel(job, grace_seconds=grace_seconds))
+    async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
+        self._run(self._backend.cancel(job, task=task, grace_seconds=grace_seconds))
 
-    async def hold(self, job: JobId) -> None:
-        self._run(self._backend.hold(job))
+    async def hold(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.hold(job, task=task))
 
-    async def release(self, job: JobId) -> None:
-        self._run(self._backend.release(job))
+    async def release(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.release(job, task=task))
+
+    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+        self._run(self._backend.set_priority(job, priority, task=task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         self._run(self._backend.edit(job, spec))
 
-    async def delete(self, job: JobId) -> None:
-        self._run(self._backend.delete(job))
+    async def delete(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.delete(job, task=task))
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         return self._run(self._backend.wait(job, timeout_seconds=timeout_seconds))

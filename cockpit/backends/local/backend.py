@@ -10,10 +10,11 @@ import msgspec
 from cockpit.backends.base import JobsDelta
 from cockpit.backends.local.channel import ConnectionLost
 from cockpit.model import asking
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.backends.local.channel import Channel
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec
+    from cockpit.model.spec import JobSpec, PriorityWord
 
 T = TypeVar("T")
 
@@ -50,8 +52,8 @@ class LocalBackend:
         pages = self._open().stream("jobs", messages.JobsArgs(ended))
         return [row for page in pages for row in rows_of(msgspec.msgpack.decode(page, type=JobsPage))]
 
-    async def job(self, job: JobId) -> JobDetail:
-        return self._ask("job", messages.JobArgs(job), JobDetail)
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        return self._ask("job", messages.JobArgs(job, task), JobDetail)
 
     async def nodes(self) -> list[NodeRow]:
         return self._ask("nodes", _NOTHING, list[NodeRow])
@@ -59,9 +61,27 @@ class LocalBackend:
     async def holds(self) -> list[HoldRow]:
         return self._ask("holds", _NOTHING, list[HoldRow])
 
+    async def rules(self) -> Cluster:
+        return self._ask("rules", _NOTHING, Cluster)
+
+    async def accounts(self) -> AccountsShown:
+        return self._ask("accounts", _NOTHING, AccountsShown)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
+
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))
         return whole_list(msgspec.msgpack.decode(page, type=Priorities) for page in pages)
+
+    async def reservations(self) -> list[Reservation]:
+        return self._ask("reservations", _NOTHING, list[Reservation])
+
+    async def make_reservation(self, reservation: Reservation) -> None:
+        self._act("make_reservation", messages.ReservationArgs(reservation), _DONE)
+
+    async def end_reservation(self, name: str) -> None:
+        self._act("end_reservation", messages.NameArgs(name), _DONE)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
@@ -79,20 +99,23 @@ class LocalBackend:
         answer = self._act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)
         return [JobId(job) for job in answer.ids]
 
-    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        self._act("cancel", messages.CancelArgs(job, grace_seconds), _DONE)
+    async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
+        self._act("cancel", messages.CancelArgs(job, grace_seconds, task), _DONE)
 
-    async def hold(self, job: JobId) -> None:
-        self._act("hold", messages.JobArgs(job), _DONE)
+    async def hold(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("hold", messages.JobArgs(job, task), _DONE)
 
-    async def release(self, job: JobId) -> None:
-        self._act("release", messages.JobArgs(job), _DONE)
+    async def release(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("release", messages.JobArgs(job, task), _DONE)
+
+    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+        self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         self._act("edit", messages.EditArgs(job, spec), _DONE)
 
-    async def delete(self, job: JobId) -> None:
-        self._act("delete", messages.JobArgs(job), _DONE)
+    async def delete(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("delete", messages.JobArgs(job, task), _DONE)
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         args = messages.WaitArgs(job, timeout_seconds)

@@ -20,10 +20,11 @@ from cockpit.backends.local.threads import beside
 from cockpit.backends.local.watching import LiveRows
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model import asking
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, Update, rows_of, whole_list
 
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Connection, ShellSession
     from cockpit.backends.local.keeping import Dialler
+    from cockpit.model.accountchange import AccountChange
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec
+    from cockpit.model.spec import JobSpec, PriorityWord
 
 T = TypeVar("T")
 
@@ -89,14 +91,32 @@ class LiveBackend:
                 rows += rows_of(_decode_page(encoded))
         return rows
 
-    async def job(self, job: JobId) -> JobDetail:
-        return await self._read("job", messages.JobArgs(job), JobDetail)
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        return await self._read("job", messages.JobArgs(job, task), JobDetail)
 
     async def nodes(self) -> list[NodeRow]:
         return await self._read("nodes", _NOTHING, list[NodeRow])
 
     async def holds(self) -> list[HoldRow]:
         return await self._read("holds", _NOTHING, list[HoldRow])
+
+    async def rules(self) -> Cluster:
+        return await self._read("rules", _NOTHING, Cluster)
+
+    async def accounts(self) -> AccountsShown:
+        return await self._read("accounts", _NOTHING, AccountsShown)
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        await self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
+
+    async def reservations(self) -> list[Reservation]:
+        return await self._read("reservations", _NOTHING, list[Reservation])
+
+    async def make_reservation(self, reservation: Reservation) -> None:
+        await self._act("make_reservation", messages.ReservationArgs(reservation), _DONE)
+
+    async def end_reservation(self, name: str) -> None:
+        await self._act("end_reservation", messages.NameArgs(name), _DONE)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         records: list[EventRecord] = []
@@ -127,20 +147,23 @@ class LiveBackend:
         answer = await self._act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)
         return [JobId(job) for job in answer.ids]
 
-    async def cancel(self, job: JobId, *, grace_seconds: int | None = None) -> None:
-        await self._act("cancel", messages.CancelArgs(job, grace_seconds), _DONE)
+    async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
+        await self._act("cancel", messages.CancelArgs(job, grace_seconds, task), _DONE)
 
-    async def hold(self, job: JobId) -> None:
-        await self._act("hold", messages.JobArgs(job), _DONE)
+    async def hold(self, job: JobId, *, task: int | None = None) -> None:
+        await self._act("hold", messages.JobArgs(job, task), _DONE)
 
-    async def release(self, job: JobId) -> None:
-        await self._act("release", messages.JobArgs(job), _DONE)
+    async def release(self, job: JobId, *, task: int | None = None) -> None:
+        await self._act("release", messages.JobArgs(job, task), _DONE)
+
+    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+        await self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         await self._act("edit", messages.EditArgs(job, spec), _DONE)
 
-    async def delete(self, job: JobId) -> None:
-        await self._act("delete", messages.JobArgs(job), _DONE)
+    async def delete(self, job: JobId, *, task: int | None = None) -> None:
+        await self._act("delete", messages.JobArgs(job, task), _DONE)
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         answer = await self._own("wait", messages.WaitArgs(job, timeout_seconds))

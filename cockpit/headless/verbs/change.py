@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from collections.abc import Awaitable, Callable
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Awaitable, Callable, Sequence
 
 from cockpit.errors import RequestRefused
 from cockpit.headless.arguments import Verb, reference
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobRef
+from cockpit.model.spec import PriorityWord
+from cockpit.present.references import job_text
 from cockpit.present.refusals import refusal_text
+from cockpit.present.safe import safe
 from cockpit.present.units import counted
+
+MOST_DIGITS = 12
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="the jobs")
+    parser.add_argument(
+        "jobs",
+        type=reference,
+        nargs="+",
+        metavar="ID",
+        help="jobs, tasks such as 4711_3, or arrays with all their tasks",
+    )
 
 
 def cancel_arguments(parser: ArgumentParser) -> None:
@@ -25,11 +36,10 @@ def cancel_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_cancel(call: Call) -> int:
-    ids = [ref.job for ref in call.args.jobs]
-    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(ids, "Cancel")):
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Cancel")):
         return ExitCode.DECLINED
     grace = 0 if call.args.now else None
-    return await each(call, lambda job: call.backend.cancel(job, grace_seconds=grace), "cancelled")
+    return await each(call, lambda ref: call.backend.cancel(ref.job, task=ref.task, grace_seconds=grace), "cancelled")
 
 
 def delete_arguments(parser: ArgumentParser) -> None:
@@ -39,40 +49,74 @@ def delete_arguments(parser: ArgumentParser) -> None:
 
 async def run_delete(call: Call) -> int:
     """What is kept of them goes; accounting remembers them."""
-    ids = [ref.job for ref in call.args.jobs]
-    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(ids, "Delete")):
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Delete")):
         return ExitCode.DECLINED
-    return await each(call, call.backend.delete, "deleted")
+    return await each(call, lambda ref: call.backend.delete(ref.job, task=ref.task), "deleted")
 
 
 async def run_hold(call: Call) -> int:
-    return await each(call, call.backend.hold, "held")
+    return await each(call, lambda ref: call.backend.hold(ref.job, task=ref.task), "held")
 
 
 async def run_release(call: Call) -> int:
-    return await each(call, call.backend.release, "released")
+    return await each(call, lambda ref: call.backend.release(ref.job, task=ref.task), "released")
 
 
-async def each(call: Call, act: Callable[[JobId], Awaitable[None]], done: str) -> int:
+def priority_arguments(parser: ArgumentParser) -> None:
+    arguments(parser)
+    parser.add_argument(
+        "priority",
+        type=_priority,
+        metavar="PRIORITY",
+        help="normal or urgent; for administrators also very-urgent or a number",
+    )
+
+
+def _priority(text: str) -> PriorityWord | int:
+    if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
+        return int(text)
+    if text in set(PriorityWord):
+        return PriorityWord(text)
+    raise ArgumentTypeError(f"{safe(text)} is no priority; write {', '.join(PriorityWord)} or a number")
+
+
+async def run_set_priority(call: Call) -> int:
+    """A word; a number takes the place of what the cluster computes."""
+    wanted = call.args.priority
+    done = f"priority {wanted} for"
+    return await each(call, lambda ref: call.backend.set_priority(ref.job, wanted, task=ref.task), done)
+
+
+async def each(call: Call, act: Callable[[JobRef], Awaitable[None]], done: str) -> int:
     """Every job is tried; each refusal is told, and the first decides the exit code."""
     code: int = ExitCode.OK
     for ref in call.args.jobs:
         try:
-            await act(ref.job)
+            await act(ref)
         except RequestRefused as refused:
             call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))
             code = code or exit_code_of(refused)
         else:
-            call.streams.line(f"{done} {ref.job}")
+            call.streams.line(f"{done} {job_text(ref)}")
     return code
 
 
-def _question(ids: list[JobId], verb: str) -> str:
-    named = str(ids[0]) if len(ids) == 1 else f"{counted(len(ids), 'job')} ({', '.join(map(str, ids))})"
+def _question(refs: Sequence[JobRef], verb: str) -> str:
+    ids = [job_text(ref) for ref in refs]
+    named = ids[0] if len(ids) == 1 else f"{counted(len(ids), 'job')} ({', '.join(ids)})"
     return f"{verb} {named}?"
 
 
-CANCEL = Verb(cancel_arguments, run_cancel, ("cockpit cancel 4711", "cockpit cancel 4711 4712 --now --yes"))
+CANCEL = Verb(cancel_arguments, run_cancel, ("cockpit cancel 4711", "cockpit cancel 4711_3 4712 --now --yes"))
 HOLD = Verb(arguments, run_hold, ("cockpit hold 4720",))
 RELEASE = Verb(arguments, run_release, ("cockpit release 4720 4721",))
+SET_PRIORITY = Verb(
+    priority_arguments,
+    run_set_priority,
+    (
+        "cockpit set-priority 4720 urgent",
+        "cockpit set-priority 4720 4721_3 normal",
+        "cockpit set-priority 4720 90000",
+    ),
+)
 DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))

@@ -50,6 +50,7 @@ async def run(call: Call) -> int:
     code: int = ExitCode.OK
     try:
         for verb, options in chosen:
+            options.saved_filters = args.saved_filters
             code = code or await verb.run(Call(options, services, call.streams))
     finally:
         await demo.close()

@@ -37,7 +37,7 @@ def clone_arguments(parser: ArgumentParser) -> None:
 
 async def run_edit(call: Call) -> int:
     """Without a file the whole spec in `$EDITOR`. The job keeps its id and its place."""
-    job = call.args.job.job
+    job = await call.job_id(call.args.job)
     spec = (await call.backend.job(job)).job.spec
 
     async def save(new: JobSpec) -> None:
@@ -51,7 +51,7 @@ async def run_edit(call: Call) -> int:
 
 
 async def run_clone(call: Call) -> int:
-    spec = (await call.backend.job(call.args.job.job)).job.spec
+    spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).job.spec
     copy = cloned(spec, {row.name for row in await call.backend.jobs()})
     if call.args.file is not None:
         copy = _changed(call, copy)

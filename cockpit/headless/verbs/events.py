@@ -18,7 +18,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    job = call.args.job.job if call.args.job else None
+    job = await call.job_id(call.args.job) if call.args.job else None
     records = await call.backend.events(job=job, limit=call.args.number)
     write_rows(TABLE, records, call.args, call.context(), call.streams)
     return ExitCode.OK

@@ -9,6 +9,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
 from cockpit.present.moments import clock
+from cockpit.present.references import job_text
 from cockpit.present.tables.holds import HOLDS as TABLE
 
 
@@ -23,7 +24,7 @@ def extend_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_extend(call: Call) -> int:
-    job = call.args.job.job
+    job = await call.job_id(call.args.job)
     until = await call.backend.extend_hold(job, seconds=call.args.by)
     call.streams.line(f"{job} is kept until {clock(until, call.streams.now(), call.streams.zone)}")
     return ExitCode.OK
@@ -35,13 +36,13 @@ def end_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_end(call: Call) -> int:
-    ids = ", ".join(str(ref.job) for ref in call.args.jobs)
+    ids = ", ".join(map(job_text, call.args.jobs))
     asked = call.streams.answers and not call.args.yes
     if asked and not call.streams.confirmed(f"Remove the kept containers of {ids} and what is in them?"):
         return ExitCode.DECLINED
     for ref in call.args.jobs:
-        await call.backend.end_hold(ref.job)
-        call.streams.line(f"removed the kept containers of {ref.job}")
+        await call.backend.end_hold(await call.job_id(ref))
+        call.streams.line(f"removed the kept containers of {job_text(ref)}")
     return ExitCode.OK
 
 

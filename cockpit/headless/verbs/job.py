@@ -16,7 +16,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    detail = await call.backend.job(call.args.job.job)
+    detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
     if call.args.output == Form.TABLE and not call.args.columns:
         from cockpit.present.job_page import job_page
 

@@ -31,7 +31,7 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     args, ref = call.args, call.args.job
     request = LogRequest(
-        job=ref.job,
+        job=await call.job_id(ref),
         rank=args.replica if args.replica is not None else ref.rank or 0,
         attempt=args.attempt if args.attempt is not None else ref.attempt,
         stream=LogStream.STDERR if args.stderr else LogStream.STDOUT,

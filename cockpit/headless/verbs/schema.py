@@ -25,7 +25,7 @@ def names() -> dict[str, str]:
 
 def command(table: str) -> str:
     """The verb that writes a table."""
-    return table.removesuffix("-details")
+    return table.removesuffix("-details").replace("-", " ")
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -24,8 +24,9 @@ async def run(call: Call) -> int:
     streams, ref = call.streams, call.args.job
     terminal = streams.stdin.isatty() and streams.stdout.isatty()
     size = os.get_terminal_size(streams.stdout.fileno()) if terminal else os.terminal_size((80, 24))
+    job = await call.job_id(ref)
     request = ShellRequest(
-        job=ref.job,
+        job=job,
         rank=call.args.replica if call.args.replica is not None else ref.rank or 0,
         command=call.args.command_words,
         terminal=terminal,
@@ -33,7 +34,7 @@ async def run(call: Call) -> int:
         columns=size.columns,
         term=os.environ.get("TERM") or "dumb",
     )
-    detail = await call.backend.job(ref.job) if terminal and not request.command else None
+    detail = await call.backend.job(job) if terminal and not request.command else None
     session = await call.backend.open_shell(request)
     if detail is not None:
         streams.say("\n".join(entry_lines(detail, request.rank, session.notice, call.context())))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
 
 from cockpit.headless.arguments import Verb, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
 from cockpit.present.safe import safe
 
@@ -28,7 +30,7 @@ def timeout(text: str) -> float:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="the jobs")
+    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="jobs, tasks such as 4711_3, or arrays")
     parser.add_argument(
         "--timeout",
         type=timeout,
@@ -40,15 +42,25 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     """The first exit code that is not 0, in the order of the jobs; a kept container does not keep it waiting."""
     until = None if call.args.timeout is None else call.streams.now() + call.args.timeout * 1000
+    left = [(await call.job_id(ref), ref.task is None) for ref in reversed(call.args.jobs)]
     codes = []
-    for ref in call.args.jobs:
-        left = None if until is None else max(until - call.streams.now(), 0) / 1000
-        job = await call.backend.wait(ref.job, timeout_seconds=left)
+    while left:
+        job_id, whole = left.pop()
+        seconds_left = None if until is None else max(until - call.streams.now(), 0) / 1000
+        job = await call.backend.wait(job_id, timeout_seconds=seconds_left)
         if job is None:
-            call.streams.hint(f"{ref.job} has not ended yet")
+            call.streams.hint(f"{job_id} has not ended yet")
             return ExitCode.TIMED_OUT
         codes.append(exit_code(job))
+        left += [(each, False) for each in reversed(_other_tasks(job))] if whole else []
     return next((code for code in codes if code), ExitCode.OK)
+
+
+def _other_tasks(job: Job) -> Sequence[JobId]:
+    """Of an array, which is named by its first task."""
+    if job.array is None or job.array.array != job.id:
+        return ()
+    return [JobId(each) for each in range(job.id + 1, job.id + job.array.count)]
 
 
 def exit_code(job: Job) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.present.columns import Table
+from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.engine import ENGINE
 from cockpit.present.tables.events import EVENTS
@@ -14,7 +15,9 @@ from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.reservations import RESERVATIONS
 
 TABLES: Final[dict[str, Table]] = {
-    table.name: table for table in (JOBS, JOB, PRIORITY, NODES, CARDS, HOLDS, EVENTS, ENGINE, FINDINGS)
+    table.name: table
+    for table in (JOBS, JOB, PRIORITY, NODES, CARDS, HOLDS, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS)
 }

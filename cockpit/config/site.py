@@ -1,0 +1,84 @@
+"""The files of one site that commands write: cluster.toml, and the choice of a cluster in config.toml."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cockpit.errors import CockpitError
+from cockpit.formats.tomltext import parse_toml, toml_text
+
+if TYPE_CHECKING:
+    from cockpit.config.places import EnginePaths
+    from cockpit.model.node import Node
+
+_CLUSTER_LINE = re.compile(r"^[ \t]*cluster[ \t]*=.*$", re.MULTILINE)
+_FIRST_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
+
+class Site:
+    """The files of one engine's places."""
+
+    def __init__(self, places: EnginePaths) -> None:
+        self._places = places
+
+    @property
+    def cluster_file(self) -> Path:
+        return self._places.cluster_file
+
+    def machine(self) -> Node:
+        """This machine as a node."""
+        from cockpit.runtime.machine import probe_machine
+
+        return probe_machine()
+
+    def cluster_text(self) -> str | None:
+        """cluster.toml as it stands; None where there is none."""
+        return _text(self.cluster_file)
+
+    def write_cluster(self, text: str) -> Path | None:
+        """Write cluster.toml whole or not at all; gives where the one before is kept, if there was one."""
+        before = self.cluster_text()
+        kept = self.cluster_file.with_name(f"{self.cluster_file.name}.before") if before is not None else None
+        if kept is not None and before is not None:
+            _write(kept, before)
+        _write(self.cluster_file, text)
+        return kept
+
+    def use_cluster(self, name: str) -> Path:
+        """Let commands open this cluster from now on; everything else in config.toml stays as it is."""
+        file = self._places.config / "config.toml"
+        text = _text(file) or ""
+        parse_toml(text, str(file))
+        _write(file, with_cluster(text, name))
+        return file
+
+
+def with_cluster(text: str, name: str) -> str:
+    """config.toml with another `cluster`, which stands before the first table."""
+    line = f"cluster = {toml_text(name)}"
+    table = _FIRST_TABLE.search(text)
+    top, rest = (text[: table.start()], text[table.start() :]) if table else (text, "")
+    if _CLUSTER_LINE.search(top):
+        return _CLUSTER_LINE.sub(lambda _: line, top, count=1) + rest
+    return f"{line}\n{text}"
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CockpitError(f"{file}: cannot be read: {error}") from None
+
+
+def _write(file: Path, text: str) -> None:
+    half = file.with_name(f"{file.name}.half")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        half.write_text(text, encoding="utf-8")
+        half.replace(file)
+    except OSError as error:
+        raise CockpitError(f"{file}: cannot be written: {error}") from None

@@ -1,0 +1,110 @@
+"""`cockpit reservations`: nodes kept for somebody, or for maintenance; `create` and `end` for administrators."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+
+from cockpit.headless.arguments import UsageError, Verb, seconds
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import Millis, NodeName
+from cockpit.model.quantity import parse_duration
+from cockpit.present.moments import clock, parse_moment
+from cockpit.present.safe import safe
+from cockpit.present.tables.reservations import RESERVATIONS as TABLE
+
+NOW = "now"
+
+
+async def run_list(call: Call) -> int:
+    write_rows(TABLE, await call.backend.reservations(), call.args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+def create_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="what jobs name as their reservation")
+    parser.add_argument("--nodes", type=names, required=True, metavar="N1,N2", help="the nodes to keep")
+    parser.add_argument(
+        "--start",
+        type=moment,
+        default=NOW,
+        metavar="WHEN",
+        help="such as 2026-10-05T09:00, now or now+2h; now by default",
+    )
+    parser.add_argument("--end", type=moment, metavar="WHEN", help="when they serve everybody again")
+    parser.add_argument("--duration", type=seconds, metavar="TIME", help="instead of --end: for how long, such as 4h")
+    parser.add_argument("--users", type=names, default=(), metavar="U1,U2", help="whose jobs may run in it")
+    parser.add_argument("--accounts", type=names, default=(), metavar="A1,A2", help="accounts whose jobs may")
+    parser.add_argument("--maintenance", action="store_true", help="nobody's jobs run in it")
+
+
+async def run_create(call: Call) -> int:
+    args = call.args
+    if (args.end is None) == (args.duration is None):
+        raise UsageError("say until when: --end 2026-10-05T12:00, or --duration 4h")
+    start = _resolved(args.start, call.streams.now())
+    end = Millis(start + 1000 * args.duration) if args.end is None else _resolved(args.end, call.streams.now())
+    wanted = Reservation(
+        name=args.name,
+        nodes=tuple(map(NodeName, args.nodes)),
+        start_at=start,
+        end_at=end,
+        users=args.users,
+        accounts=args.accounts,
+        maintenance=args.maintenance,
+    )
+    await call.backend.make_reservation(wanted)
+    now, zone = call.streams.now(), call.streams.zone
+    call.streams.line(f"reserved {safe(args.name)} from {clock(start, now, zone)} to {clock(end, now, zone)}")
+    return ExitCode.OK
+
+
+def end_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", metavar="NAME", help="the reservations")
+
+
+async def run_end(call: Call) -> int:
+    for name in call.args.names:
+        await call.backend.end_reservation(name)
+        call.streams.line(f"ended {safe(name)}")
+    return ExitCode.OK
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Separated by commas."""
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def moment(text: str) -> Millis | str:
+    """A moment, or `now+SECONDS`."""
+    if text == NOW:
+        return text
+    if text.startswith(f"{NOW}+"):
+        found = parse_duration(text.removeprefix(f"{NOW}+"))
+        if isinstance(found, int):
+            return f"{NOW}+{found}"
+    elif (at := parse_moment(text)) is not None:
+        return at
+    raise ArgumentTypeError(f"{safe(text)} is no moment; write 2026-10-05T09:00, now or now+2h")
+
+
+def _resolved(when: Millis | str, now: Millis) -> Millis:
+    if isinstance(when, int):
+        return when
+    return Millis(now + 1000 * int(when.removeprefix(NOW) or 0))
+
+
+RESERVATIONS = Verb(
+    add_output_options, run_list, ("cockpit reservations", "cockpit reservations --filter 'state:active' -o json")
+)
+CREATE = Verb(
+    create_arguments,
+    run_create,
+    (
+        "cockpit reservations create course --nodes n01,n02 --start 2026-10-05T09:00 --duration 4h --users ann,bob",
+        "cockpit reservations create upkeep --nodes n07 --start now+2h --duration 1h --maintenance",
+    ),
+)
+END = Verb(end_arguments, run_end, ("cockpit reservations end course",))

@@ -1,0 +1,108 @@
+"""The columns of the tree of accounts, and of the QOS; limits by sacctmgr's names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.formats.sacctmgr import limit_words, qos_words, shares_text
+from cockpit.model.accounts import Qos
+from cockpit.model.view import AccountRow
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.safe import safe
+
+INDENT: Final = "  "
+
+
+def shares(row: AccountRow, _: Context) -> str:
+    return shares_text(row.association)
+
+
+def limits(row: AccountRow, _: Context) -> tuple[str, ...]:
+    return limit_words(row.association.limits)
+
+
+def used(row: AccountRow, _: Context) -> int:
+    """sshare's RawUsage is whole too."""
+    return round(row.used)
+
+
+def tree_name(row: AccountRow, _: Context) -> str:
+    """The account, set in as deep as it stands; a user's one deeper than the account, as in sshare."""
+    return f"{INDENT * row.depth}{safe(row.association.account)}"
+
+
+def qos_settings(row: Qos, _: Context) -> tuple[str, ...]:
+    return qos_words(row)
+
+
+ACCOUNTS: Final = Table(
+    name="accounts",
+    help="Accounts and their users as a tree, with shares, limits and what they use",
+    empty="No accounts. One is added by: cockpit accounts add vision --shares 60",
+    columns=(
+        Column("account", "ACCOUNT", Kind.TEXT, "The account", field="association.account", words=tree_name),
+        Column("user", "USER", Kind.TEXT, "The user; empty: the account itself", field="association.user"),
+        Column(
+            "partition",
+            "PARTITION",
+            Kind.TEXT,
+            "Only there; empty: everywhere",
+            field="association.partition",
+            spare=True,
+        ),
+        Column("shares", "SHARES", Kind.TEXT, "Fairshare beside its siblings'; parent: the account's", derive=shares),
+        Column("used", "USED", Kind.INTEGER, "Decayed billing-seconds, sshare's RawUsage", derive=used),
+        Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", field="running"),
+        Column("queued", "QUEUED", Kind.INTEGER, "Jobs that wait", field="queued"),
+        Column(
+            "qos", "QOS", Kind.WORDS, "QOS that may be used; none: those of the account above", field="association.qos"
+        ),
+        Column("limits", "LIMITS", Kind.WORDS, "Bounds by sacctmgr's names", derive=limits),
+        Column(
+            "default_qos",
+            "DEFAULT QOS",
+            Kind.TEXT,
+            "Of a job that names none",
+            field="association.default_qos",
+            wide=True,
+        ),
+        Column(
+            "default",
+            "DEFAULT",
+            Kind.TEXT,
+            "Whether it is the user's default account",
+            derive=lambda row, _: row.association.default,
+            words=lambda row, _: "yes" if row.association.default else "–",
+            schema={"type": "boolean"},
+            wide=True,
+        ),
+        Column("parent", "PARENT", Kind.TEXT, "The account above", field="association.parent", wide=True),
+        Column(
+            "priority",
+            "PRIORITY",
+            Kind.INTEGER,
+            "Its own, for the factor assoc",
+            field="association.priority",
+            wide=True,
+        ),
+        Column(
+            "coordinators",
+            "COORDINATORS",
+            Kind.WORDS,
+            "Users who administer what is below it",
+            field="association.coordinators",
+            wide=True,
+        ),
+    ),
+)
+
+QOS: Final = Table(
+    name="accounts-qos",
+    help="QOS with their priorities and limits",
+    empty="No QOS.",
+    columns=(
+        Column("name", "NAME", Kind.TEXT, "The QOS", field="name"),
+        Column("priority", "PRIORITY", Kind.INTEGER, "For the factor qos", field="priority"),
+        Column("settings", "SETTINGS", Kind.WORDS, "By sacctmgr's names", derive=qos_settings),
+    ),
+)

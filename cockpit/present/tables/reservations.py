@@ -1,0 +1,50 @@
+"""The columns of the list of reservations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.model.cluster import Reservation
+from cockpit.present.columns import Column, Context, Kind, Table
+
+
+def state(row: Reservation, context: Context) -> str:
+    return "active" if row.start_at <= context.now < row.end_at else "inactive"
+
+
+RESERVATIONS: Final = Table(
+    name="reservations",
+    help="Nodes that are kept for somebody or for maintenance",
+    empty="No reservations: every node serves everybody.",
+    columns=(
+        Column("name", "NAME", Kind.TEXT, "What jobs name as their reservation", field="name"),
+        Column(
+            "state",
+            "STATE",
+            Kind.TEXT,
+            "Whether the nodes are kept now",
+            derive=state,
+            schema={"enum": ["active", "inactive"]},
+        ),
+        Column("start_at", "START", Kind.MOMENT, "When they begin to be kept", field="start_at", aliases=("start",)),
+        Column("end_at", "END", Kind.MOMENT, "When they serve everybody again", field="end_at", aliases=("end",)),
+        Column("nodes", "NODES", Kind.WORDS, "The nodes", field="nodes", aliases=("node",)),
+        Column("users", "USERS", Kind.WORDS, "Whose jobs may run in it", field="users", aliases=("user",)),
+        Column(
+            "accounts",
+            "ACCOUNTS",
+            Kind.WORDS,
+            "Accounts whose jobs may run in it",
+            field="accounts",
+            aliases=("account",),
+        ),
+        Column(
+            "maintenance",
+            "MAINTENANCE",
+            Kind.TEXT,
+            "Nobody's jobs run in it",
+            derive=lambda row, _: "yes" if row.maintenance else "no",
+            schema={"enum": ["yes", "no"]},
+        ),
+    ),
+)

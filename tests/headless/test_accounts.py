@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.model import accountchange as change
+from cockpit.model.accounts import Association, Limits, Qos
+from cockpit.model.view import AccountRow, AccountsShown
+from tests.headless.conftest import Desk
+
+SETTINGS = change.AssociationChange
+
+
+def tree() -> AccountsShown:
+    def row(association: Association, depth: int) -> AccountRow:
+        return AccountRow(association, depth, used=12.7, queued=1, running=2)
+
+    return AccountsShown(
+        (
+            row(Association(account="root"), 0),
+            row(Association(account="vision", parent="root", shares=60, limits=Limits(max_jobs=4)), 1),
+            row(Association(account="vision", user="alice", shares=None, qos=("normal", "high")), 2),
+        ),
+        (Qos(name="normal"), Qos(name="high", priority=100, limits=Limits(grp_jobs=3))),
+    )
+
+
+@pytest.fixture
+def desk() -> Desk:
+    somebody = Desk()
+    somebody.backend.tree = tree()
+    return somebody
+
+
+@pytest.mark.req("SC-16")
+def test_accounts_as_a_tree(desk: Desk) -> None:
+    title, root, vision, alice = desk("accounts", "--columns", "account,user,shares,used,limits,qos").lines
+    assert title.split() == ["ACCOUNT", "USER", "SHARES", "USED", "LIMITS", "QOS"]
+    assert root.startswith("root ")
+    assert vision.startswith("  vision ")
+    assert "MaxJobs=4" in vision
+    assert alice.startswith("    vision  alice  parent")
+    assert alice.endswith("normal, high")
+
+
+def test_accounts_for_programs(desk: Desk) -> None:
+    rows = json.loads(desk("accounts", "-o", "json", "--filter", "user:alice").out)["rows"]
+    assert [(row["account"], row["user"], row["shares"], row["used"]) for row in rows] == [
+        ("vision", "alice", "parent", 13)
+    ]
+    assert "100  GrpJobs=3" in desk("accounts", "qos").lines[2]
+
+
+@pytest.mark.req("SC-16")
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (
+            "add vision --parent research --shares 60 GrpTRES=cpu=4",
+            change.AddAccount(
+                "vision", SETTINGS(parent="research", shares=60, limits=change.LimitsChange(grp_tres={"cpu": 4.0}))
+            ),
+        ),
+        ("modify vision MaxJobs=-1", change.ModifyAccount("vision", SETTINGS(limits=change.LimitsChange(max_jobs=-1)))),
+        ("remove vision", change.RemoveAccount("vision")),
+        ("add-user alice --account vision --partition a4", change.AddUser("alice", "vision", "a4")),
+        (
+            "add-user alice --account vision --shares parent --default-qos high --qos normal,high --default",
+            change.AddUser(
+                "alice",
+                "vision",
+                change=SETTINGS(shares="parent", default_qos="high", qos=("normal", "high"), default=True),
+            ),
+        ),
+        ("modify-user alice --qos -high", change.ModifyUser("alice", SETTINGS(qos=("-high",)))),
+        (
+            "modify-user alice --account vision --priority 5",
+            change.ModifyUser("alice", SETTINGS(priority=5), "vision"),
+        ),
+        ("remove-user alice --account vision", change.RemoveUser("alice", "vision")),
+        (
+            "add-qos high --priority 100 MaxTRESPerUser=gres/gpu=8",
+            change.AddQos("high", change.QosChange(priority=100, max_tres_per_user={"gres/gpu": 8.0})),
+        ),
+        ("modify-qos high UsageFactor=2", change.ModifyQos("high", change.QosChange(usage_factor=2.0))),
+        ("remove-qos high", change.RemoveQos("high")),
+        ("add-coordinator vision carol dave", change.AddCoordinators("vision", ("carol", "dave"))),
+        ("remove-coordinator vision carol", change.RemoveCoordinators("vision", ("carol",))),
+    ],
+)
+def test_each_verb_asks_for_one_change(desk: Desk, words: str, asked: change.AccountChange) -> None:
+    done = desk("accounts", *words.split())
+    assert (done.code, done.err) == (ExitCode.OK, "")
+    assert desk.backend.asked == [("change_accounts", asked)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("modify vision", ExitCode.USAGE, "say what is to change"),
+        ("add-user alice", ExitCode.USAGE, "--account"),
+        ("modify vision MaxJobs=x Colour=2", ExitCode.INVALID, "Colour=2: is no setting here"),
+        ("add-coordinator vision", ExitCode.USAGE, "USER"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_asked(desk: Desk, words: str, code: ExitCode, message: str) -> None:
+    done = desk("accounts", *words.split())
+    assert done.code == code
+    assert message in done.err
+    assert desk.backend.asked == []

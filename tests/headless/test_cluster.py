@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cockpit.config.places import EnginePaths
+from cockpit.config.site import Site, with_cluster
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.cluster import Cluster, Partition
+from cockpit.resources import fixture
+from tests.headless.conftest import Desk
+
+EXAMPLE = fixture("slurmspec/training-cluster.json").read_bytes()
+
+
+@pytest.mark.req("SC-15")
+def test_init_from_a_slurm_spec(desk: Desk) -> None:
+    done = desk("cluster", "init", "--from", "-", stdin=EXAMPLE)
+    assert done.code == ExitCode.OK
+    assert done.lines[:2] == ["wrote /c/cluster.toml", "partitions: a4"]
+    assert "next: cockpit engine restart" in done.lines
+    assert desk.site.text is not None
+    assert tomllib.loads(desk.site.text)["mutable"] is False
+
+
+def test_init_overwrites_nothing_unasked(desk: Desk) -> None:
+    desk.site.text = before = 'login_node_pool = "x"\n'
+    done = desk("cluster", "init")
+    assert (done.code, desk.site.text) == (ExitCode.CONFLICT, before)
+    assert "/c/cluster.toml has rules already" in done.err
+    desk.site.text = "[priority]\n"
+    assert "the one before is /c/cluster.toml.before" in desk("cluster", "init", "--force").lines[0]
+    assert "[[partitions]]" in desk.site.text
+
+
+def test_init_completes_what_is_there(desk: Desk) -> None:
+    desk.site.text = '# ours\n[node_pools]\na4 = ["box"]\nlogin = []\n'
+    assert desk("cluster", "init", "--from", "-", stdin=EXAMPLE).code == ExitCode.OK
+    assert '# ours\n[node_pools]\na4 = ["box"]' in desk.site.text
+
+
+def test_init_tells_all_errors_and_warnings(desk: Desk) -> None:
+    done = desk("cluster", "init", "--from", "-", stdin=EXAMPLE.replace(b"SUSPEND,GANG", b"SUSPEND"))
+    assert (done.code, desk.site.text) == (ExitCode.INVALID, None)
+    assert "orchestratorSpec.slurmSpec.scheduling.preempt_mode: SUSPEND needs GANG" in done.err
+    done = desk("cluster", "init", "--from", "-", stdin=EXAMPLE.replace(b'"accounting": {', b'"accounting": {"x": 1,'))
+    assert done.code == ExitCode.OK
+    assert "warning: orchestratorSpec.slurmSpec.accounting.x: is not known here" in done.err
+
+
+def test_init_from_no_file(desk: Desk) -> None:
+    done = desk("cluster", "init", "--from", "/nowhere/spec.json")
+    assert (done.code, "/nowhere/spec.json: cannot be read" in done.err) == (ExitCode.NOT_FOUND, True)
+
+
+@pytest.mark.req("SC-15")
+def test_the_rules_in_force_are_shown_as_a_file_and_for_programs(desk: Desk) -> None:
+    desk.backend.cluster = Cluster(partitions=(Partition(name="gpu"),), urgent_jobs=2)
+    shown = tomllib.loads(desk("cluster", "show").out.decode())
+    assert (shown["urgent_jobs"], shown["partitions"]) == (2, [{"name": "gpu"}])
+    document = json.loads(desk("cluster", "-o", "json").out)
+    assert document["cluster"]["partitions"][0]["name"] == "gpu"
+
+
+@pytest.mark.req("SC-15")
+def test_export_to_the_output_and_to_a_file_with_scripts(desk: Desk, tmp_path: Path) -> None:
+    desk.backend.cluster = Cluster(prolog_scripts=("#!/bin/bash\necho one",))
+    done = desk("cluster", "export", "--slurm-conf")
+    assert b"\nPartitionName=all " in done.out
+    assert "to fill in: Prolog, Epilog" in done.err
+    done = desk("cluster", "export", "--slurm-conf", str(tmp_path / "etc/slurm.conf"))
+    text = (tmp_path / "etc/slurm.conf").read_text()
+    assert f"Prolog={tmp_path}/etc/prolog.d/*.sh" in text
+    script = tmp_path / "etc/prolog.d/00.sh"
+    assert (script.read_text(), script.stat().st_mode & 0o777) == ("#!/bin/bash\necho one", 0o755)
+    assert "Prolog, Epilog" not in done.err
+
+
+def test_use_names_the_file_that_says_so(desk: Desk) -> None:
+    assert "/c/config.toml" in desk("cluster", "use", "system").lines[0]
+    assert desk.used == ["system"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", 'cluster = "system"\n'),
+        ("# mine\ncluster = 'x'  # old\n", '# mine\ncluster = "system"\n'),
+        ('[keys]\ncluster = "c"\n', 'cluster = "system"\n[keys]\ncluster = "c"\n'),
+        ('theme = "dark"\n', 'cluster = "system"\ntheme = "dark"\n'),
+    ],
+)
+def test_the_choice_leaves_everything_else_as_it_is(before: str, after: str) -> None:
+    assert with_cluster(before, "system") == after
+
+
+def test_files_are_written_whole_and_the_one_before_is_kept(tmp_path: Path) -> None:
+    site = Site(EnginePaths(tmp_path / "s", tmp_path / "state", tmp_path / "config"))
+    assert site.cluster_text() is None
+    assert site.write_cluster("a = 1\n") is None
+    kept = site.write_cluster("a = 2\n")
+    assert kept is not None
+    assert (kept.read_text(), site.cluster_text()) == ("a = 1\n", "a = 2\n")
+    assert sorted(path.name for path in site.cluster_file.parent.iterdir()) == ["cluster.toml", "cluster.toml.before"]

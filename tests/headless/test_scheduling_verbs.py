@@ -1,0 +1,99 @@
+"""Tasks and arrays by name, priorities, and reservations on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import ArrayTask, JobState
+from cockpit.model.spec import PriorityWord
+from tests.doubles.samples import NOW
+from tests.headless.conftest import Desk
+
+HOUR = 3_600_000
+
+
+@pytest.mark.req("SC-10")
+@pytest.mark.parametrize(
+    ("argv", "asked", "said"),
+    [
+        (["cancel", "4715_3"], ("cancel", 4715, 3, None), "cancelled 4715_3"),
+        (["hold", "4715_3"], ("hold", 4715, 3), "held 4715_3"),
+        (["release", "4715"], ("release", 4715), "released 4715"),
+        (["delete", "4715_3"], ("delete", 4715, 3), "deleted 4715_3"),
+        (["set-priority", "4715_3", "urgent"], ("set_priority", 4715, PriorityWord.URGENT, 3), "for 4715_3"),
+    ],
+)
+def test_a_task_or_an_array_is_acted_on(desk: Desk, argv: list[str], asked: tuple[Any, ...], said: str) -> None:
+    done = desk(*argv)
+    assert done.code == ExitCode.OK
+    assert desk.backend.asked == [asked]
+    assert said in done.lines[0]
+
+
+@pytest.mark.req("SC-10")
+def test_waiting_for_an_array_is_waiting_for_all_its_tasks(desk: Desk) -> None:
+    job = desk.backend.details[4715].job
+    ended = {
+        each: msgspec.structs.replace(
+            job, id=JobId(each), state=JobState.SUCCEEDED, exit=None, array=ArrayTask(JobId(7), each - 7, count=3)
+        )
+        for each in (7, 8, 9)
+    }
+    desk.backend.ended = {**ended, 9: msgspec.structs.replace(ended[9], state=JobState.STOPPED)}
+    assert desk("wait", "7").code == 255
+    assert [asked[1] for asked in desk.backend.asked] == [7, 8, 9]
+    desk.backend.asked.clear()
+    assert desk("wait", "8").code == 0
+    assert [asked[1] for asked in desk.backend.asked] == [8]
+
+
+@pytest.mark.req("JT-34")
+def test_a_priority_is_a_word_or_a_number(desk: Desk) -> None:
+    assert desk("set-priority", "1", "2", "90000").lines == ["priority 90000 for 1", "priority 90000 for 2"]
+    assert desk.backend.asked == [("set_priority", 1, 90_000), ("set_priority", 2, 90_000)]
+    wrong = desk("set-priority", "1", "high")
+    assert wrong.code == ExitCode.USAGE
+    assert "normal, urgent, very-urgent or a number" in wrong.err
+
+
+@pytest.mark.req("SC-10")
+def test_reservations_are_listed_made_and_ended(desk: Desk) -> None:
+    desk.backend.reserved = [
+        Reservation(name="course", nodes=(NodeName("n1"),), start_at=NOW - HOUR, end_at=NOW + HOUR, users=("ann",))
+    ]
+    (row,) = json.loads(desk("reservations", "-o", "json").out)["rows"]
+    assert (row["name"], row["state"], row["users"], row["maintenance"]) == ("course", "active", ["ann"], "no")
+    created = ["reservations", "create", "upkeep", "--nodes", "n1,n2", "--start", "now+2h", "--duration", "1h"]
+    assert desk(*created, "--maintenance").code == ExitCode.OK
+    (_, made) = desk.backend.asked[-1]
+    assert made == Reservation(
+        name="upkeep",
+        nodes=(NodeName("n1"), NodeName("n2")),
+        start_at=Millis(NOW + 2 * HOUR),
+        end_at=Millis(NOW + 3 * HOUR),
+        maintenance=True,
+    )
+    assert desk("reservations", "end", "course").lines == ["ended course"]
+    assert desk.backend.asked[-1] == ("end_reservation", "course")
+
+
+@pytest.mark.req("SC-10")
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--start", "soon", "--duration", "1h"],
+        [],
+        ["--end", "2030-01-01", "--duration", "1h"],
+    ],
+)
+def test_a_reservation_needs_a_span(desk: Desk, argv: list[str]) -> None:
+    done = desk("reservations", "create", "upkeep", "--nodes", "n1", *argv)
+    assert done.code == ExitCode.USAGE
+    assert not desk.backend.asked
