@@ -19,7 +19,7 @@ from cockpit.present.node_answer import node_answer
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.tui.widgets.card_map import CardMap
+from cockpit.tui.card_map import CardMap
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
