@@ -63,7 +63,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
         now=snapshot.now,
         starts=tuple(round_.starts),
         refusals=round_.refusals(),
-        reservations=tuple(round_.line.reservations),
+        line=round_.line,
         next_at=round_.next_at(),
         priorities=priorities,
         index=index,
