@@ -176,7 +176,7 @@ class _Round:
         end = Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
         self._index.apply(((job.id, found.placement),), {job.id: end})
         self._close(self._gates.started(job, shape.partition, amounts))
-        self.line.started(job, found.placement)
+        self.line.started(self._index, job, found.placement)
 
 
 def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent | None:

@@ -45,7 +45,7 @@ class InOrder:
         assert self.head is not None
         return BehindHead(self.head)
 
-    def started(self, _job: Job, _placement: Placement) -> None:
+    def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """The job starts there."""
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -69,7 +69,7 @@ class Easy(InOrder):
             return other
         return WouldDelay(guard.head, guard.reserved_at)
 
-    def started(self, job: Job, placement: Placement) -> None:
+    def started(self, _index: Index, job: Job, placement: Placement) -> None:
         if self.guard is not None:
             self.guard.start(job.id, self.end(job), placement)
 
