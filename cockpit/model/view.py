@@ -54,6 +54,13 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Its memory limit ended it."""
     lost: str = ""
     """Why it is unknown how its command ended: a sentence."""
+    partitions: tuple[str, ...] = ()
+    """Where it runs, or ran; while it is queued, where it may."""
+    account: str = ""
+    qos: str = ""
+    priority: int | None = None
+    """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
+    array: ArrayTask | None = None
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -70,6 +77,14 @@ class SliceUse(msgspec.Struct, frozen=True):
     """Kept by a failed job's container (`debug_hold: {cards: keep}`)."""
 
 
+class CardLoad(msgspec.Struct, frozen=True):
+    """How busy a card is, as its driver measures it: another thing than who it is given to."""
+
+    card: int
+    """From 0."""
+    percent: int
+
+
 class NodeRow(msgspec.Struct, frozen=True):
     """A node with what is used of it."""
 
@@ -81,6 +96,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Cards that are not free for a job that wants whole ones."""
     slices: tuple[SliceUse, ...]
     jobs: tuple[JobId, ...]
+    loads: tuple[CardLoad, ...] = ()
+    """Of the cards that somebody measures; of the others nothing is known."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobRow
     from cockpit.tui.face import Face
 
-JOBS, NODES, JOB = "jobs", "nodes", "job"
-ANYWHERE = frozenset({JOBS, NODES, JOB})
+JOBS, NODES, CARDS, JOB = "jobs", "nodes", "cards", "job"
+ANYWHERE = frozenset({JOBS, NODES, CARDS, JOB})
 ON_JOBS = frozenset({JOBS, JOB})
-ON_TABLES = frozenset({JOBS, NODES})
+OVER_A_JOB = frozenset({JOBS, CARDS, JOB})
+"""Views with a job under the cursor: on a card, whose it is."""
+ON_TABLES = frozenset({JOBS, NODES, CARDS})
 
 
 class Situation(NamedTuple):
@@ -82,6 +84,11 @@ needs_container = _each(
     lambda row: row.held_until is not None or row.state is JobState.RUNNING,
     "only what runs or is kept can be entered",
 )
+
+
+def needs_array(situation: Situation) -> str:
+    some = [row for row in situation.chosen if row.array is not None]
+    return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
 
 
 def needs_filter(situation: Situation) -> str:

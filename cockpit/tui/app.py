@@ -20,11 +20,13 @@ from cockpit.present.job_cells import Laid
 from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
+from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
-from cockpit.tui.actions import JOB, JOBS, NODES, Situation
+from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, Situation
 from cockpit.tui.ascii import AsciiFilter
+from cockpit.tui.card_rows import CardRows
 from cockpit.tui.face import Face, HelpEntry
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.job_rows import JobRows
@@ -35,6 +37,7 @@ from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
+from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec, NodeSpec
-    from cockpit.model.view import JobDetail, JobRow, Overview
+    from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -80,6 +83,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self.actions = with_keys(outside.keys)
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
+        self.card_rows = CardRows(self.context, outside.filters.of)
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
@@ -134,21 +138,24 @@ class CockpitApp(Face, inherit_bindings=False):
 
     @property
     def view_name(self) -> str:
-        """`jobs`, `nodes`, or `job` for a job's page."""
+        """`jobs`, `nodes`, `cards`, or `job` for a job's page."""
         page = isinstance(self.screen, JobPage) if self.screen_stack else False
         return JOB if page else self.main_screen.view
 
     def chosen_rows(self) -> list[JobRow]:
         """The jobs that an action is about."""
         if isinstance(self.screen, JobPage):
-            ids: Iterable[Any] = [self.screen.job]
-        else:
-            ids = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
-        return [row for job in ids if (row := self.job_rows.row(job)) is not None]
+            row = self.job_rows.row(self.screen.job)
+            return [row] if row is not None else []
+        if self.main_screen.view == CARDS:
+            row = self.job_rows.row(JobId(self.main_screen.job_of_card()))
+            return [row] if row is not None else []
+        ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
+        return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
 
     def job_under_cursor(self) -> JobRow | None:
-        job: Any = self.main_screen.jobs.cursor_id
-        return None if job is None else self.job_rows.row(job)
+        row_id: Any = self.main_screen.jobs.cursor_id
+        return None if row_id is None else self.job_rows.folds.speaker(row_id)
 
     def detail_of(self, job: JobId) -> JobDetail | None:
         """The last detail that was asked for, if it is this job's."""
@@ -201,7 +208,8 @@ class CockpitApp(Face, inherit_bindings=False):
         return commands.completions(self)
 
     def filter_names(self, view: str) -> Sequence[str]:
-        return [f"{name}:" for name in (job_table if view == JOBS else node_table).names()]
+        tables = {JOBS: job_table, NODES: node_table, CARDS: card_table}
+        return [f"{name}:" for name in tables[view].names()]
 
     # Keeping it fresh
 
@@ -265,7 +273,8 @@ class CockpitApp(Face, inherit_bindings=False):
             self._still.take(delta, first=first)
             self._is_fresh()
             return
-        jobs = self.job_rows.list
+        jobs = self.job_rows.folds
+        used = jobs.used
         changes = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self.loaded = True
         self._is_fresh()
@@ -273,6 +282,9 @@ class CockpitApp(Face, inherit_bindings=False):
         if changes.order_changed:
             table.order_changed()
         table.rows_changed(changes.changed)
+        if jobs.used != used:  # other columns
+            table.redraw()
+            self.main_screen.query_one(Titles).refresh()
         self.main_screen.draw()
         self.wake()
         if delta.loaded and not self._all_came:
@@ -305,14 +317,21 @@ class CockpitApp(Face, inherit_bindings=False):
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
-            changed, moved = self.node_rows.take(await self.backend.nodes())
-            if moved:
-                self.main_screen.nodes.order_changed()
-            self.main_screen.nodes.rows_changed(changed)
+            self._take_nodes(await self.backend.nodes())
         row = self.job_under_cursor()
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
+
+    def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
+        screen = self.main_screen
+        taken = [(screen.nodes, self.node_rows.take(nodes))]
+        if screen.view == CARDS:
+            taken.append((screen.cards, self.card_rows.take(nodes, self.job_rows.list.rows())))
+        for table, (changed, moved) in taken:
+            if moved:
+                table.order_changed()
+            table.rows_changed(changed)
 
     def _is_fresh(self) -> None:
         self._heard, self._trouble = asyncio.get_running_loop().time(), ""
@@ -329,8 +348,8 @@ class CockpitApp(Face, inherit_bindings=False):
         here = [action for action in meant if self.view_name in action.views]
         self.perform((here or meant)[0].id)
 
-    def perform(self, action_id: str) -> None:
-        """Do it, or say why not."""
+    def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
+        """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
         action = next(each for each in self.actions if each.id == action_id)
         refusal = action.refusal(self.situation())
         if refusal:
@@ -338,7 +357,7 @@ class CockpitApp(Face, inherit_bindings=False):
             self.notify(refusal, severity="warning")
             return
         try:
-            done = action.run(self)
+            done = (run or action.run)(self)
         except CockpitError as error:
             self._tell(error)
         else:
@@ -368,12 +387,13 @@ class CockpitApp(Face, inherit_bindings=False):
     def go_to(self, number: int) -> None:
         """Put the cursor on the job of this number."""
         job = JobId(number)
-        if self.job_rows.place(job) is None:
+        row_id = self.job_rows.folds.shown_as(job)
+        if self.job_rows.place(row_id) is None:
             hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
             self.notify(f"Job {number} {hidden}.", severity="warning")
             return
         self.perform("jobs")
-        self.main_screen.jobs.move_to(job)
+        self.main_screen.jobs.move_to(row_id)
 
     def turn_tab(self, step: int) -> None:
         if isinstance(self.screen, JobPage):
