@@ -18,17 +18,19 @@ from cockpit.engine.timers import next_decay
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import ExitStatus
-from cockpit.sched.cycle import cycle
-from cockpit.sched.index import Index, refreshed
-from cockpit.sched.placement import find
+from cockpit.sched.cycle import next_plan
+from cockpit.sched.index import refreshed
+from cockpit.sched.placement import has_room
+from cockpit.sched.sequel import following
 from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cockpit.model.node import Node
+    from cockpit.model.spec import JobSpec
+    from cockpit.sched.plan import Plan
     from cockpit.sched.policy import Policy
-    from cockpit.sched.priorities import PriorityTable
 
 _WELL = ExitStatus(code=0)
 
@@ -59,8 +61,7 @@ class Replay:
         self._runs_ms = {arrival.submitted.job: arrival.runs_ms for arrival in arrivals}
         self._ends: list[tuple[Millis, int, JobId]] = []
         """A heap; at one moment in the order that the policy wants."""
-        self._index: Index | None = None
-        self._priorities: PriorityTable | None = None
+        self._plan: Plan | None = None
         self._now = Millis(0)
         self._looked_at = -1
         """Version of the state that the last cycle left behind."""
@@ -130,17 +131,19 @@ class Replay:
         if self._looked_at == self.machine.state.seq or not self.machine.queue:
             return
         self._let_usage_decay()
-        snapshot = self.machine.snapshot(self._now)
-        self._index = refreshed(self._index, snapshot)
-        if for_the_sake_of and find(self._index, shape_of(for_the_sake_of.submitted.spec)) is None:
+        if for_the_sake_of and not self._has_room(for_the_sake_of.submitted.spec):
             return
-        plan = cycle(snapshot, self._index, self._policy, self._priorities)
-        self._index, self._priorities = plan.index, plan.priorities
-        for placed in decide.placed(self.machine, plan):
+        self._plan = next_plan(self._plan, self.machine.snapshot(self._now), self._policy)
+        for placed in decide.placed(self.machine, self._plan):
             self._tell(placed)
             if isinstance(placed, events.JobPlaced):
                 self._start(placed)
         self._looked_at = self.machine.state.seq
+
+    def _has_room(self, spec: JobSpec) -> bool:
+        snapshot = self.machine.peek(self._now)
+        index = following(self._plan, snapshot) if self._plan is not None else refreshed(None, snapshot)
+        return has_room(index, shape_of(spec))
 
     def _let_usage_decay(self) -> None:
         """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""

@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cockpit.sched.cycle import cycle
+from cockpit.sched.cycle import next_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,19 +35,14 @@ MANY_OBJECTS = 50_000
 async def planned(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
     """The plan for a snapshot that nobody changes meanwhile; `last` saves work."""
     if len(snapshot.queue) < LARGE_QUEUE:
-        return _planned(snapshot, last, policy)
+        return next_plan(last, snapshot, policy)
     with _considerate():
         return await asyncio.to_thread(_described, snapshot, last, policy)
 
 
-def _planned(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
-    index, priorities = (last.index, last.priorities) if last is not None else (None, None)
-    return cycle(snapshot, index, policy, priorities)
-
-
 def _described(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
     """With every reason derived, which later the event loop would have to do."""
-    plan = _planned(snapshot, last, policy)
+    plan = next_plan(last, snapshot, policy)
     plan.refusals.describe()
     return plan
 

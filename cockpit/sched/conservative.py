@@ -6,7 +6,9 @@ SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end mo
 
 from __future__ import annotations
 
+from copy import copy
 from heapq import heapify, heappop, heappush
+from typing import Self
 
 from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
@@ -15,9 +17,9 @@ from cockpit.model.node import Placement
 from cockpit.model.reasons import Reason, WouldDelay
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course
+from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, eligible, find_among, has_room
-from cockpit.sched.plan import Reserved
 from cockpit.sched.shape import Shape, alternative
 
 
@@ -32,6 +34,7 @@ class Conservative:
         self._now = now
         self._fit = fit
         self._grain = 1000 * backfill.resolution_seconds or 1
+        self._window = backfill.window_seconds
         self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
         self._courses: dict[int, Course] = {}
         self._not_before: dict[Shape, tuple[int, Millis]] = {}
@@ -68,6 +71,19 @@ class Conservative:
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
 
+    def is_due_after(self, now: Millis) -> bool:
+        """Whether every hole begins later."""
+        return all(each.reserved_at > now for each in self._holes.values())
+
+    def resumed(self, now: Millis) -> Self:
+        """The same line at a later moment; what happens then leaves this one as it is."""
+        fresh = copy(self)
+        fresh._now = now  # noqa: SLF001 - of its own kind
+        fresh._horizon = Millis(now + 1000 * self._window) if self._window else NEVER  # noqa: SLF001
+        fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001
+        fresh._courses = {order: course.copy() for order, course in self._courses.items()}  # noqa: SLF001
+        return fresh
+
     def fails_from(self, _reason: Reason | None) -> int:
         """Every job gets a hole of its own, whatever became of others of its shape."""
         return NEVER
@@ -79,7 +95,7 @@ class Conservative:
     def _hole(self, index: Index, shape: Shape, span: int) -> tuple[Millis, Found] | None:
         """The earliest over the shape's alternatives, of equally early ones the first."""
         known_span, after = self._not_before.get(shape, (span, self._now))
-        if known_span > span:
+        if known_span > span or after < self._now:
             after = self._now
         holes = [
             (hole[0], number, hole[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
+from copy import copy
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation
@@ -35,6 +36,13 @@ class Course:
         """Of each step, where the node has cards."""
         for end, job in sorted((max(ends[job], now + 1), job) for job in room.tenants if job in ends):
             self._leave(Millis(end), job)
+
+    def copy(self) -> Course:
+        """One that may be changed while this one stays."""
+        fresh = copy(self)
+        for each in ("_at", "_cpus", "_memory_mib", "_tenants", "_rooms"):
+            setattr(fresh, each, getattr(self, each).copy())
+        return fresh
 
     def windows(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Iterator[Window]:
         """Where a replica that stays for `span` may start, soonest first, none before `after`. Windows may touch."""

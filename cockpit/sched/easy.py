@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill
@@ -9,9 +12,9 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import BehindHead, Reason, WouldDelay
+from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, find
-from cockpit.sched.plan import Reserved
 from cockpit.sched.reservation import Guard, reserve
 from cockpit.sched.shape import Shape, alternative
 
@@ -57,6 +60,16 @@ class InOrder:
 
     def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """The job starts there."""
+
+    def is_due_after(self, now: Millis) -> bool:
+        """Whether the head's moment is still to come."""
+        return self.guard is None or self.guard.reserved_at > now
+
+    def resumed(self, now: Millis) -> Self:
+        """The same line at a later moment; what happens then leaves this one as it is."""
+        fresh = copy(self)
+        fresh.guard, fresh._now = copy(self.guard), now  # noqa: SLF001 - of its own kind
+        return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
         """The time limit, in seconds, from which on every job of a shape fails of which one failed for this reason."""

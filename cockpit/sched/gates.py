@@ -33,7 +33,7 @@ class Gates:
         self._snapshot = snapshot
         self._book = book
         self._rules = book.rules
-        self._counters = counters
+        self.counters = counters
         self._bars = bars
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
@@ -49,7 +49,7 @@ class Gates:
         ours, theirs = self._snapshot, other._snapshot
         return (
             self._rules.version == other._rules.version
-            and self._counters.used == other._counters.used
+            and self.counters.used == other.counters.used
             and (ours.usage, ours.qos_usage, ours.now) == (theirs.usage, theirs.qos_usage, theirs.now)
         )
 
@@ -62,7 +62,7 @@ class Gates:
         """What stops every job of the request: the rules by themselves, its array, a limit."""
         if request.refused is not None:
             return request.refused
-        if request.array and self._counters.of(of_array(request.array)) >= ONE * request.at_once:
+        if request.array and self.counters.of(of_array(request.array)) >= ONE * request.at_once:
             return ArrayFull(request.array, request.at_once)
         if not (request.party.running or request.party.budgets):
             return None
@@ -93,7 +93,7 @@ class Gates:
 
     def stopped(self) -> Iterator[int]:
         """Numbers of the requests known to be stopped by what runs."""
-        return self._book.stops.at(self._counters.used)
+        return self._book.stops.at(self.counters.used)
 
     def amounts(self, placement: Placement, partition: str) -> Amounts:
         """What a job would hold by this placement, running and billed."""
@@ -104,8 +104,8 @@ class Gates:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
-        added, of, stops = tally(self._rules, job, partition, amounts), self._counters.of, self._book.stops
-        self._counters.set(job.id, added)
+        added, of, stops = tally(self._rules, job, partition, amounts), self.counters.of, self._book.stops
+        self.counters.set(job.id, added)
         return [
             number
             for counter, amount in added.parts
@@ -113,7 +113,7 @@ class Gates:
         ]
 
     def _beyond(self, bounds: Iterable[Running], amounts: Amounts) -> Running | None:
-        used = self._counters.used
+        used = self.counters.used
         for bound in bounds:
             wanted = amounts.get(bound.resource)
             if wanted and used.get(bound.counter, 0) + wanted > bound.allowed:
@@ -121,7 +121,7 @@ class Gates:
         return None
 
     def _reached(self, bound: Running, amounts: Amounts) -> LimitReached:
-        used, wanted = self._counters.of(bound.counter), amounts[bound.resource]
+        used, wanted = self.counters.of(bound.counter), amounts[bound.resource]
         resource = "" if bound.resource == JOBS else bound.resource
         return LimitReached(bound.holder, bound.limit, resource, bound.allowed / ONE, used / ONE, wanted / ONE)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -186,6 +187,22 @@ class Index:
         fork.widest = self.widest
         return fork
 
+    def after(self, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> Index:
+        """That of a later snapshot of the same rules, which differs by these changes."""
+        if changes:
+            fresh = self.fork()
+            fresh.apply(changes.items(), snapshot.ends)
+            _count(fresh, changes, snapshot)
+        else:
+            fresh = copy(self)
+            fresh._own = set()  # noqa: SLF001 - of its own kind
+        fresh.version = snapshot.version
+        return fresh
+
+    def is_of_rules(self, snapshot: Snapshot) -> bool:
+        """Whether nodes and rules are still those of the snapshot."""
+        return self.book.rules.version == snapshot.rules_version and self.floor.of(snapshot)
+
     def apply(self, changes: Iterable[tuple[JobId, Placement | None]], ends: Mapping[JobId, Millis]) -> None:
         """Each job now holds what is said here until its end, and nothing else."""
         rooms = self.rooms
@@ -279,13 +296,9 @@ def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
     book = _book(index, snapshot)
     if index is None or not index.floor.of(snapshot) or index.version < snapshot.changes_from:
         return _rebuilt(snapshot, book)
-    fresh = index.fork()
-    fresh.version, fresh.book = snapshot.version, book
-    changes = dict(snapshot.changes)
-    fresh.apply(changes.items(), snapshot.ends)
-    if book is index.book:
-        _count(fresh, changes, snapshot)
-    else:
+    fresh = index.after(dict(snapshot.changes), snapshot)
+    if book is not index.book:
+        fresh.book = book
         _count_anew(fresh, snapshot)
     return fresh
 

@@ -64,7 +64,8 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
-    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
+    wide_enough = (spec for spec in shape.specs if spec.cpus <= index.widest)
+    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in wide_enough)
 
 
 def eligible(index: Index, shape: Shape, spec: NodeSpec) -> frozenset[int]:

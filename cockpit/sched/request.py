@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -72,6 +72,14 @@ class RequestBook:
         # a job's record is replaced when the job changes, so to know it by its identity is enough
         found = map(self._single.get, map(id, map(_job_of, entries)))
         return [ask or self._of_several(*entry) for ask, entry in zip(found, entries, strict=True)]
+
+    def more(self, entries: Iterable[Entry]) -> list[Ask]:
+        """Of entries that come to those known already; numbers stay what they are."""
+        return [self._single.get(id(job)) or self._of_several(job, partition) for job, partition in entries]
+
+    def has_place_for(self, coming: int, entries: int) -> bool:
+        """Whether so many more leave it as tidy as `asks` would."""
+        return max(len(self._jobs), len(self.requests)) + coming <= 2 * entries + 1024
 
     def request(self, job: Job, partition: str) -> Request:
         """What the job asks for in one of its partitions. Remembers nothing, so it may be asked during a pass."""

@@ -13,9 +13,9 @@ from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
+from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import allocated, eligible, fitting
-from cockpit.sched.plan import Reserved
 from cockpit.sched.room import Room, best_fit_rank, shortfall
 from cockpit.sched.shape import Shape
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -11,11 +11,12 @@ from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import BehindHead, Held, NeverFits, NoEligibleNode, NotEnoughFree, WouldDelay
 from cockpit.sched.cards import accepts, share_taken
-from cockpit.sched.cycle import cycle
+from cockpit.sched.cycle import cycle, next_plan
 from cockpit.sched.explain import reason_of
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.invariants import resource_violations
 from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.sequel import only_came
 from tests.sched.random_worlds import act, histories, job_specs, policies, some_node, some_nodes
 from tests.sched.reference import Reference, holes
 from tests.sched.world import World
@@ -104,6 +105,29 @@ def test_the_plan_is_that_of_a_scheduler_that_is_plainly_right(nodes, history, b
             job: word for job, word in expected.words.items() if word
         }
         world.run()
+
+
+@pytest.mark.req("SC-14", "SC-06")
+@settings(quick, max_examples=100)
+@given(some_nodes(), histories(), policies)
+def test_a_pass_that_goes_on_where_the_last_one_ended_decides_as_a_whole_one(nodes, history, policy) -> None:
+    world = World(*nodes, policy=policy)
+    went_on = 0
+    for step in history:
+        act(world, step)
+        snapshot, last = world.snapshot(), world.plan
+        whole = cycle(snapshot, None, policy)
+        plan = next_plan(last, snapshot, policy)
+        assert (plan.starts, plan.reservations, plan.order) == (whole.starts, whole.reservations, whole.order)
+        starting = {start.job for start in plan.starts}
+        for job in [job for job in world.queue if job.id not in starting]:
+            assert reason_of(plan, job) == reason_of(whole, job)
+        went_on += last is not None and only_came(last, snapshot, plan.index, policy) is not None
+        assert plan.index.rooms == whole.index.rooms
+        assert plan.index.departures == whole.index.departures
+        assert plan.index.counters.used == whole.index.counters.used
+        world.run()
+    event(f"went on {min(went_on, 3)} times")
 
 
 @pytest.mark.req("SC-06", "SC-14")

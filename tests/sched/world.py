@@ -8,7 +8,7 @@ from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Attempt, Job, JobState, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.sched.cycle import cycle
+from cockpit.sched.cycle import next_plan
 from cockpit.sched.explain import reason_of
 from cockpit.sched.index import Index
 from cockpit.sched.plan import Plan
@@ -164,8 +164,7 @@ class World:
 
     def cycle(self) -> Plan:
         """One cycle, not carried out."""
-        priorities = self.plan.priorities if self.plan is not None else None
-        self.plan = cycle(self.snapshot(), self.index, self.policy, priorities)
+        self.plan = next_plan(self.plan, self.snapshot(), self.policy)
         self.index = self.plan.index
         self._changes, self._touched = [], []
         self._changes_from = self.version

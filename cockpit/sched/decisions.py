@@ -1,0 +1,28 @@
+"""What a pass decides on a job."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Placement
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Start this job now."""
+
+    job: JobId
+    spec_index: int
+    """Which of its alternatives was placed."""
+    placement: Placement
+    partition: str = ""
+    billing: float = 0.0
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """Where and when a job that waits for room starts at the latest, if nobody overruns."""
+
+    job: JobId
+    reserved_at: Millis
+    spec_index: int
+    placement: Placement

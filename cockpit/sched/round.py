@@ -1,0 +1,190 @@
+"""One pass over the queue: what starts, and a verdict on every shape that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import BackfillKind
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.reasons import BeginsLater, BehindHead, LimitReached, Reason
+from cockpit.sched.amounts import ONE
+from cockpit.sched.conservative import Conservative
+from cockpit.sched.decisions import Start
+from cockpit.sched.easy import Easy, InOrder
+from cockpit.sched.feasible import infeasible
+from cockpit.sched.gates import Gates
+from cockpit.sched.index import Index
+from cockpit.sched.lineup import LineUp
+from cockpit.sched.placement import Fit, Found
+from cockpit.sched.policy import Policy
+from cockpit.sched.refusals import Refusals
+from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
+from cockpit.sched.reserved_nodes import Bars
+from cockpit.sched.shape import Shape, alternative
+from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.tres import BILLING
+
+LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
+    BackfillKind.OFF: InOrder,
+    BackfillKind.EASY: Easy,
+    BackfillKind.CONSERVATIVE: Conservative,
+}
+"""Who keeps whose place in line."""
+
+
+class Round:
+    """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
+
+    def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, queue: LineUp, fit: Fit | None) -> None:
+        self.starts: list[Start] = []
+        book, backfill = index.book, policy.backfill
+        self.shapes, self.requests = queue.unbounded(len(book.shapes)), queue.unbounded(len(book.requests))
+        self.shapes[NO_SHAPE] = 0
+        self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
+        self.snapshot = snapshot
+        self.queued = len(snapshot.queue)
+        """Those that start included."""
+        self.policy = policy
+        self.given = self.index = index
+        """As the pass found things, and as it leaves them if what it starts has started."""
+        self._bars = Bars(snapshot.reservations, snapshot.now)
+        self._gates = Gates(snapshot, book, index.counters.fork(), self._bars)
+        self._started: set[JobId] = set()
+        self._failed: dict[Shape, Reason | None] = {}
+        """None: no room."""
+        self._narrowed: dict[Request, Shape] = {}
+        """Of requests that a limit leaves only some of their alternatives."""
+        self._exceeded: dict[Request, LimitReached] = {}
+        self._begins: Millis | None = None
+        self._unhurried = bool(self._bars.lasting or backfill.depth)
+        """Shapes depend on the job, or who is looked at is counted."""
+        self._left = backfill.depth - 1 if backfill.depth else OPEN
+        """How many may still be looked at behind the first that waits."""
+        self._close(self._gates.stopped())
+
+    def resumed(self, snapshot: Snapshot, index: Index) -> Round:
+        """The same pass, later, to be gone on with: `index` is as this one left things. What was decided stays decided;
+        this one is left as it is."""
+        fresh = copy(self)
+        fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
+        fresh.given = fresh.index = index
+        fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
+        fresh._gates = Gates(snapshot, index.book, index.counters.fork(), self._bars)  # noqa: SLF001
+        fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001
+        fresh._exceeded = self._exceeded.copy()  # noqa: SLF001
+        fresh.line = self.line.resumed(snapshot.now)
+        fresh.shapes = _extended(self.shapes, len(index.book.shapes))
+        fresh.requests = _extended(self.requests, len(index.book.requests))
+        return fresh
+
+    def go_through(self, queue: LineUp) -> None:
+        """Best first."""
+        for ask in queue.open(self.shapes, self.requests):
+            # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
+            if self.may_have_room(ask) and self.passes(ask):
+                # 4. place or reserve: who waits for room, and who may pass them, is the line's to say
+                self.consider(ask)
+
+    def may_have_room(self, ask: Ask) -> bool:
+        """A cheap no where the head has its reservation and no node has CPUs enough: no rule need be asked then."""
+        shape = ask.request.shape
+        if shape.specs[0].cpus <= self.index.widest or len(shape.specs) > 1:
+            return True
+        if self.line.guard is None or self._unhurried:
+            return True
+        self._failed[shape] = None
+        self.shapes[ask.shape] = 0
+        return False
+
+    def passes(self, ask: Ask) -> bool:
+        """Whether no rule stops the job; closes its request where one stops all of it."""
+        if ask.job.id in self._started:  # in another partition
+            return False
+        if self._gates.shared(ask.request) is not None:
+            self._stop(ask)
+            return False
+        own = self._gates.own(ask.job)
+        if isinstance(own, BeginsLater):
+            self._begins = min(own.begin_at, self._begins or own.begin_at)
+        return own is None
+
+    def consider(self, ask: Ask) -> None:
+        """Start the job, or note why its shape failed."""
+        shape = self._shape(ask)
+        if never := infeasible(shape, self.index.floor):
+            self._fail(ask, shape, never, 0)
+            return
+        line = self.line
+        if line.head is not None:  # as far as the depth goes
+            if not self._left:
+                self._fail(ask, shape, BehindHead(line.head), 0)
+                return
+            self._left -= 1
+        found = line.place(self.index, ask.job, shape)
+        if isinstance(found, Found):
+            self._start(ask, shape, found)
+        else:
+            self._fail(ask, shape, found, line.fails_from(found))
+
+    def refusals(self) -> Refusals:
+        """Why the rest failed, as things stand after the last start."""
+        return Refusals(self._gates, self._bars, self._failed, self._narrowed, self._exceeded, self.index)
+
+    def next_at(self) -> Millis | None:
+        """When time alone may let something start: those that a gate did not let see their moment wait for more."""
+        return min(filter(None, (self._begins, self._bars.next_at())), default=None)
+
+    def _shape(self, ask: Ask) -> Shape:
+        """As it may be placed now: within the limits, and off what is reserved."""
+        request = ask.request
+        shape = self._gates.open_shape(request)
+        if shape is not request.shape:
+            self._narrowed[request] = shape
+        barred = self._bars.against_job(ask.job) if self._bars.lasting else ()
+        return replace(shape, barred=barred) if barred else shape
+
+    def _fail(self, ask: Ask, shape: Shape, reason: Reason | None, seconds: int) -> None:
+        """Jobs that ask for as long or longer, and at least for `seconds`, are not tried again."""
+        self._failed[shape] = reason
+        bounds, number = self.shapes, ask.shape
+        if self._narrowed and ask.request in self._narrowed:
+            bounds, number = self.requests, ask.number
+        if shape.barred:
+            seconds = max(seconds, self._bars.least_seconds(shape.barred))
+        bounds[number] = min(bounds[number], seconds)
+
+    def _stop(self, ask: Ask) -> None:
+        self._close([ask.number])
+        if (stop := self._gates.stop(ask.request)) is not None:
+            self.given.book.stops.add(ask.number, stop)
+
+    def _close(self, numbers: Iterable[int]) -> None:
+        requests = self.requests
+        for number in numbers:
+            requests[number] = 0
+
+    def _start(self, ask: Ask, shape: Shape, found: Found) -> None:
+        job = ask.job
+        amounts = self._gates.amounts(found.placement, shape.partition)
+        if (exceeded := self._gates.exceeded(ask.request, amounts)) is not None:  # it takes more than it asked for
+            self._exceeded[ask.request] = exceeded
+            self._close([ask.number])
+            return
+        spec_index = alternative(job.spec, shape, found.spec_index)
+        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
+        self._started.add(job.id)
+        if self.index is self.given:
+            self.index = self.given.fork()
+            self.index.counters = self._gates.counters
+        end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
+        self.index.apply(((job.id, found.placement),), {job.id: end})
+        self._close(self._gates.started(job, shape.partition, amounts))
+        self.line.started(self.index, job, found.placement)
+
+
+def _extended(bounds: Bounds, count: int) -> Bounds:
+    """A copy for so many numbers; what is new in it is open."""
+    return [*bounds, *[OPEN] * (count - len(bounds))]

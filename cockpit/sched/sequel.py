@@ -1,0 +1,88 @@
+"""What a pass can take over from the one before it.
+
+Most passes follow a submission, and nothing else has happened but what the last pass started. Then all that it found
+holds still: no room has come free, nobody has moved up, and a job that would have delayed another would do so later the
+more. So the pass goes on with those that came. Where anything else has happened, the whole queue is gone through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cockpit.model.accounts import Usage
+from cockpit.model.cluster import PriorityKind
+from cockpit.model.ids import JobId
+from cockpit.model.job import Job, JobState
+from cockpit.model.node import Placement
+from cockpit.sched.entries import Entry, partitions_of
+from cockpit.sched.index import Index, refreshed
+from cockpit.sched.plan import Plan
+from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.snapshot import Snapshot
+
+
+def following(last: Plan, snapshot: Snapshot) -> Index:
+    """The index of this snapshot; from what the last pass left, where its starts have come true."""
+    if snapshot.version == last.version:
+        return last.index
+    rest = _beside_starts(last, snapshot)
+    if rest is None:
+        return refreshed(last.index, snapshot)
+    return last.round.index.after(rest, snapshot)
+
+
+def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> list[Entry] | None:
+    """The entries that the last pass has not seen; None where more has happened than that they came."""
+    round_ = last.round
+    if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
+        return None  # gradient descent looks at the whole queue for each of its members
+    if _beside_starts(last, snapshot) != {} or not _still_so(last, snapshot, index):
+        return None
+    came = _came(last, snapshot)
+    if came is None or not index.book.has_place_for(len(came), len(snapshot.queue)):
+        return None
+    return [(job, partition) for job in came for partition in partitions_of(job)]
+
+
+def _beside_starts(last: Plan, snapshot: Snapshot) -> dict[JobId, Placement | None] | None:
+    """What changed beside the last plan's starts; None where these are not known to have happened just so."""
+    round_ = last.round
+    if snapshot.changes_from != last.version or not last.index.is_of_rules(snapshot):
+        return None
+    changes = dict(snapshot.changes)
+    for start in last.starts:
+        if changes.pop(start.job, None) != start.placement:
+            return None
+        if snapshot.ends.get(start.job) != round_.index.ends.get(start.job):
+            return None
+    return changes
+
+
+def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
+    """Whether time alone has changed nothing, and those that came are behind everybody."""
+    now, cluster = snapshot.now, snapshot.cluster
+    return (
+        not snapshot.reservations
+        and (last.next_at is None or last.next_at > now)
+        and (not index.departures or index.departures[0][0] > now)
+        and last.round.line.is_due_after(now)
+        and cluster.priority.kind is PriorityKind.BASIC
+        and all(each.priority_tier == 1 for each in cluster.partitions)
+        and _same(snapshot.usage, last.round.snapshot.usage)
+        and _same(snapshot.qos_usage, last.round.snapshot.qos_usage)
+    )
+
+
+def _came(last: Plan, snapshot: Snapshot) -> Sequence[Job] | None:
+    """The jobs at the end of the queue that the last pass has not seen; None where others came, went or changed."""
+    if snapshot.touched is None:
+        return None
+    waiting = {job for job in snapshot.touched if job in snapshot.jobs and snapshot.jobs[job].state is JobState.QUEUED}
+    before = last.round.queued - len(last.starts)
+    came = snapshot.queue[before:]
+    return came if {job.id for job in came} == waiting else None
+
+
+def _same(one: Mapping[Any, Usage], other: Mapping[Any, Usage]) -> bool:
+    return one is other or one == other
