@@ -123,8 +123,10 @@ class Replay:
             self._look()
 
     def _end(self, job: JobId) -> None:
-        """Nothing when it has ended already."""
-        self._tell(*decide.replica_ended(self.machine, ReplicaId(job, 1, 0), _WELL, self._now))
+        """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
+        ended = decide.replica_ended(self.machine, ReplicaId(job, 1, 0), _WELL, self._now)
+        if ended:
+            self._tell(*ended, events.JobArchived(job))
 
     def _look(self, for_the_sake_of: Arrival | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""

@@ -79,9 +79,9 @@ class Conservative:
         """The same line at a later moment; what happens then leaves this one as it is."""
         fresh = copy(self)
         fresh._now = now  # noqa: SLF001 - of its own kind
-        fresh._horizon = Millis(now + 1000 * self._window) if self._window else NEVER  # noqa: SLF001
-        fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001
-        fresh._courses = {order: course.copy() for order, course in self._courses.items()}  # noqa: SLF001
+        fresh._horizon = Millis(now + 1000 * self._window) if self._window else NEVER  # noqa: SLF001 - of its own kind
+        fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
+        fresh._courses = {order: course.copy() for order, course in self._courses.items()}  # noqa: SLF001 - of its own kind
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:

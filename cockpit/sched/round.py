@@ -72,9 +72,9 @@ class Round:
         fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
-        fresh._gates = Gates(snapshot, index.book, index.counters.fork(), self._bars)  # noqa: SLF001
-        fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001
-        fresh._exceeded = self._exceeded.copy()  # noqa: SLF001
+        fresh._gates = Gates(snapshot, index.book, index.counters.fork(), self._bars)  # noqa: SLF001 - of its own kind
+        fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
+        fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.line = self.line.resumed(snapshot.now)
         fresh.shapes = _extended(self.shapes, len(index.book.shapes))
         fresh.requests = _extended(self.requests, len(index.book.requests))

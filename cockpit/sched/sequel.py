@@ -81,7 +81,9 @@ def _came(last: Plan, snapshot: Snapshot) -> Sequence[Job] | None:
     waiting = {job for job in snapshot.touched if job in snapshot.jobs and snapshot.jobs[job].state is JobState.QUEUED}
     before = last.round.queued - len(last.starts)
     came = snapshot.queue[before:]
-    return came if {job.id for job in came} == waiting else None
+    if len(snapshot.queue) != before + len(waiting) or {job.id for job in came} != waiting:
+        return None
+    return came
 
 
 def _same(one: Mapping[Any, Usage], other: Mapping[Any, Usage]) -> bool:

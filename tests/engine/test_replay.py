@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.invariants import violations
+from cockpit.engine.machine import Machine
 from cockpit.engine.replay import Arrival, Replay
 from cockpit.formats import swf_history
 from cockpit.formats.swf import read_swf
 from cockpit.formats.swf_history import machine
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import JobState
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy, Ties
 from tests.builders import ANN
@@ -99,16 +99,33 @@ def test_a_job_that_runs_for_no_time_ends_at_the_moment_it_starts() -> None:
 
 
 @pytest.mark.req("SC-20")
-def test_the_machine_has_gone_through_the_whole_life_of_every_job() -> None:
+def test_every_job_goes_through_its_whole_life_in_the_machine(monkeypatch) -> None:
+    told = []
+
+    def handle(machine, record):
+        told.append((record.at // 1000, type(record.body).__name__, getattr(record.body, "job", None)))
+        return usual(machine, record)
+
+    usual = Machine.handle
+    monkeypatch.setattr(Machine, "handle", handle)
     history = replay(4, (0, 3, 9, 10), (1, 4, 5, 5))
     assert list(history.moments()) == [0, 0, 1, 2]
-    jobs = history.machine.state.jobs.values()
-    assert [job.state for job in jobs] == [JobState.SUCCEEDED] * 2
-    assert [(job.submitted_at, job.attempt.placed_at, job.ended_at) for job in jobs] == [
-        (0, 0, 9_000),
-        (1_000, 9_000, 14_000),
+    assert told == [
+        (0, "NodesChanged", None),
+        (0, "JobSubmitted", 1),
+        (0, "JobPlaced", 1),
+        (0, "ReplicaStarted", 1),
+        (1, "JobSubmitted", 2),
+        (9, "ReplicaEnded", 1),
+        (9, "JobEnded", 1),
+        (9, "JobArchived", 1),
+        (9, "JobPlaced", 2),
+        (9, "ReplicaStarted", 2),
+        (14, "ReplicaEnded", 2),
+        (14, "JobEnded", 2),
+        (14, "JobArchived", 2),
     ]
-    assert dict(history.machine.occupied) == {}
+    assert history.machine.state.jobs == {}
 
 
 @pytest.mark.req("SC-20")

@@ -43,16 +43,16 @@ def state(world: World, job: int) -> JobState:
 @pytest.mark.req("PF-01", "SC-14")
 def test_the_socket_answers_while_a_large_pass_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     computing, done = threading.Event(), threading.Event()
-    usual, cycle = (sys.getswitchinterval(), gc.isenabled()), passing.cycle
+    usual, next_plan = (sys.getswitchinterval(), gc.isenabled()), passing.next_plan
 
     def slow(*given: Any) -> Any:
         computing.set()
         assert done.wait(10)
-        return cycle(*given)
+        return next_plan(*given)
 
     with ServedEngine(tmp_path) as engine, engine.client() as acting, engine.client() as asking:
         monkeypatch.setattr(passing, "LARGE_QUEUE", 1)
-        monkeypatch.setattr(passing, "cycle", slow)
+        monkeypatch.setattr(passing, "next_plan", slow)
         submitted = [events.JobSubmitted(1, a_spec(), _somebody(), "ann")]
         engine.run(engine.engine.host.act(lambda _machine, _now: submitted, SYSTEM))
         assert computing.wait(10)

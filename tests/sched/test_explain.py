@@ -56,8 +56,7 @@ def test_an_edited_job_is_judged_by_what_it_asks_for_now() -> None:
     world = World(node("n1", 2))
     job = world.submit(wants(9000))
     world.cycle()
-    edited = replace(world.queue[0], spec=replace(world.queue[0].spec, specs=(wants(1000),)))
-    world.queue[0] = edited
+    world.change(job, spec=replace(world.jobs[job].spec, specs=(wants(1000),)))
     assert [start.job for start in world.cycle().starts] == [job]
 
 
