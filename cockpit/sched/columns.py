@@ -8,7 +8,7 @@ imported late: a short queue never pays for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, cast, overload
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
 from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
 from cockpit.sched.factors import MOST
+from cockpit.sched.request import OPEN
 from cockpit.sched.scale import Claim, Scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cockpit.sched.measure import Measure
+    from cockpit.sched.request import Ask, Bounds, RequestBook
     from cockpit.sched.snapshot import Snapshot
 
 FIELDS = 9
@@ -35,6 +37,8 @@ ASSOCIATION, TIER, URGENT, WAITS = range(KEYS)
 """Whole numbers of a row: where its fair share stands, its tier (the highest is 0), its urgency (likewise), and whether
 it waits at all."""
 
+_FIRST_STEP, _LONGEST_STEP = 64, 8192
+"""So many rows are looked at together: bounds tighten fastest at the beginning of a pass."""
 _NEVER = float("inf")
 _COUNTED = float("nan")
 
@@ -65,6 +69,41 @@ class Order(Sequence[Entry]):
         return self._jobs[row], self._partitions[row]
 
 
+class Ranked:
+    """The queue of one pass, in columns."""
+
+    def __init__(self, asks: Sequence[Ask | None], marks: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """`rows`: those that wait, best first; each has its ask."""
+        self._asks = asks
+        self._marks = marks
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Ask]:
+        return filter(None, map(self._asks.__getitem__, self._rows.tolist()))
+
+    def unbounded(self, count: int) -> Bounds:
+        return cast("Bounds", np.full(count, OPEN, np.int64))
+
+    def open(self, shapes: Bounds, requests: Bounds) -> Iterator[Ask]:
+        start, step = 0, _FIRST_STEP
+        while start < len(self._rows):
+            for row in self._within(self._rows[start : start + step], shapes, requests):
+                ask = self._asks[row]
+                assert ask is not None
+                if ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number]:
+                    yield ask
+            start, step = start + step, min(2 * step, _LONGEST_STEP)
+
+    def _within(self, rows: NDArray[np.int64], shapes: Bounds, requests: Bounds) -> list[int]:
+        shape, number, seconds = self._marks[:, rows]
+        within = (seconds < np.asarray(shapes)[shape]) & (seconds < np.asarray(requests)[number])
+        found: list[int] = rows[within].tolist()
+        return found
+
+
 class Columns:
     """Rows in order of seniority. A job that leaves the queue leaves its rows behind, for it may come back."""
 
@@ -81,6 +120,12 @@ class Columns:
         self._fields: NDArray[np.float64] = np.zeros((FIELDS, room))
         self._keys: NDArray[np.int64] = np.zeros((KEYS, room), np.int64)
         self._tiers = {tier: place for place, tier in enumerate(sorted({1, *scale.tiers.values()}, reverse=True))}
+        self._book: RequestBook | None = None
+        """By whose numbers the rows are marked."""
+        self._asks: list[Ask | None] = []
+        self._marks: NDArray[np.int64] = np.zeros((3, room), np.int64)
+        """Of each row's ask: the numbers of its request and shape, and the time limit."""
+        self._unmarked: list[int] = []
         for job in sorted(snapshot.queue, key=by_seniority):
             self._append(job)
 
@@ -105,6 +150,19 @@ class Columns:
             totals = np.where(np.isnan(self._field(FIXED)), np.maximum(totals, self._floor(floor)), totals)
         rows = self._sorted(totals)
         return Order(self._jobs, self._partitions, rows), map(int, map(totals.__getitem__, rows))
+
+    def line_up(self, book: RequestBook, order: Order) -> Ranked:
+        """The order, which these columns gave, ready for a pass."""
+        count = len(self._jobs)
+        if book.tidied(count) or book is not self._book:
+            self._book, self._asks, self._unmarked = book, [None] * count, order.rows.tolist()
+        self._asks += [None] * (count - len(self._asks))
+        for row in self._unmarked:
+            if self._keys[WAITS, row]:
+                ask = self._asks[row] = book.ask(self._jobs[row], self._partitions[row])
+                self._marks[:, row] = ask.shape, ask.number, ask.seconds
+        self._unmarked = []
+        return Ranked(self._asks, self._marks, order.rows)
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Every row's priority, clamped and truncated; of rows that do not wait too. `factors.weighted_sum`."""
@@ -194,10 +252,12 @@ class Columns:
             self._fields[:, row] = _fields(self._scale, job, claim)
             place = self._associations.setdefault(claim.association, len(self._associations))
             self._keys[:, row] = place, self._tiers[self._scale.tiers.get(name, 1)], URGENCY[job.spec.priority], True
+            self._unmarked.append(row)
 
     def _grow(self) -> None:
         self._fields = np.concatenate((self._fields, np.zeros_like(self._fields)), axis=1)
         self._keys = np.concatenate((self._keys, np.zeros_like(self._keys)), axis=1)
+        self._marks = np.concatenate((self._marks, np.zeros_like(self._marks)), axis=1)
 
 
 def _fields(scale: Scale, job: Job, claim: Claim) -> tuple[float, ...]:

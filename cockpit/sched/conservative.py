@@ -63,9 +63,9 @@ class Conservative:
     def started(self, _job: Job, _placement: Placement) -> None:
         """Its hole was reserved when it was found."""
 
-    def may_pass(self, _job: Job, _reason: Reason | None) -> bool:
+    def fails_from(self, _reason: Reason | None) -> int:
         """Every job gets a hole of its own, whatever became of others of its shape."""
-        return True
+        return NEVER
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
+
+from msgspec.structs import replace
 
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BeginsLater, BehindHead, NotEvaluated, Reason
+from cockpit.model.reasons import BeginsLater, BehindHead, LimitReached, Reason
 from cockpit.sched.amounts import ONE
 from cockpit.sched.conservative import Conservative
 from cockpit.sched.easy import Easy, InOrder
@@ -15,18 +17,17 @@ from cockpit.sched.feasible import infeasible
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index, refreshed
+from cockpit.sched.lineup import LineUp, line_up
 from cockpit.sched.placement import Fit, Found
 from cockpit.sched.plan import Plan, Start
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.refusals import Refusals
-from cockpit.sched.request import Request
+from cockpit.sched.request import NO_SHAPE, Ask, Request
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
-
-_UNTRIED = NotEvaluated()
 
 LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
     BackfillKind.OFF: InOrder,
@@ -46,15 +47,14 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     index = refreshed(index, snapshot)
     # 2. order: by priority, each job once for each partition that it may run in
     priorities = prioritised(snapshot, priorities)
-    entries, bars = priorities.order, Bars(snapshot.reservations, snapshot.now)
-    requests = index.book.of_all(entries, bars)
-    descent = _descent(index, policy, requests)
-    round_ = _Round(snapshot, index, policy, bars, requests, descent)
-    for (job, _), request in zip(entries, requests, strict=True):
+    queue = line_up(priorities, index.book)
+    descent = _descent(index, policy, queue)
+    round_ = _Round(snapshot, index, policy, queue, descent)
+    for ask in queue.open(round_.shapes, round_.requests):
         # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-        if round_.untried(job, request) and round_.passes(job, request):
+        if round_.passes(ask):
             # 4. place or reserve: who waits for room, and who may pass them, is the line's to say
-            round_.consider(job, request)
+            round_.consider(ask)
     if descent:
         index.floor.at_hand = {descent.targets: descent}
     # 5. plan: what starts, and against what is left then, why the rest does not
@@ -62,11 +62,9 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
         version=snapshot.version,
         now=snapshot.now,
         starts=tuple(round_.starts),
-        refusals=round_.refusals(requests),
-        reservations=tuple(round_.line.reservations),
-        order=tuple(dict.fromkeys([job.id for job, _ in entries])),
+        refusals=round_.refusals(),
+        line=round_.line,
         next_at=round_.next_at(),
-        bars=bars,
         priorities=priorities,
         index=index,
     )
@@ -75,73 +73,84 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
 class _Round:
     """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        index: Index,
-        policy: Policy,
-        bars: Bars,
-        requests: Sequence[Request],
-        fit: Fit | None,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, queue: LineUp, fit: Fit | None) -> None:
         self.starts: list[Start] = []
-        self.refused: dict[Request, Reason] = {}
-        """By a gate."""
-        self.started: set[JobId] = set()
-        self.failed: dict[Shape, Reason | None] = {}
-        """None: no room."""
-        backfill = policy.backfill
+        book, backfill = index.book, policy.backfill
+        self.shapes, self.requests = queue.unbounded(len(book.shapes)), queue.unbounded(len(book.requests))
+        self.shapes[NO_SHAPE] = 0
         self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
         self._snapshot = snapshot
         self._given = self._index = index
-        self._bars = bars
-        self._gates = Gates(snapshot, index.book, index.counters.fork(), bars)
-        self._open: dict[Request, Shape] = {}
+        self._bars = Bars(snapshot.reservations, snapshot.now)
+        self._gates = Gates(snapshot, book, index.counters.fork(), self._bars)
+        self._started: set[JobId] = set()
+        self._failed: dict[Shape, Reason | None] = {}
+        """None: no room."""
+        self._narrowed: dict[Request, Shape] = {}
         """Of requests that a limit leaves only some of their alternatives."""
+        self._exceeded: dict[Request, LimitReached] = {}
         self._begins: Millis | None = None
-        self._left = backfill.depth or len(requests)
+        self._left = backfill.depth or len(queue)
         """How many of those that wait may still be looked at."""
+        self._close(self._gates.stopped())
 
-    def untried(self, job: Job, request: Request) -> bool:
-        """Whether nothing like the job has failed, or it may fare better than what did."""
-        if request in self.refused:
+    def passes(self, ask: Ask) -> bool:
+        """Whether no rule stops the job; closes its request where one stops all of it."""
+        if ask.job.id in self._started:  # in another partition
             return False
-        reason = self.failed.get(self._open.get(request, request.shape), _UNTRIED)
-        return reason is _UNTRIED or self.line.may_pass(job, reason)
-
-    def passes(self, job: Job, request: Request) -> bool:
-        """Whether no rule stops the job; notes what does."""
-        if job.id in self.started:  # in another partition
-            return False
-        if (own := self._gates.own(job)) is not None:
+        if (own := self._gates.own(ask.job)) is not None:
             if isinstance(own, BeginsLater):
                 self._begins = min(own.begin_at, self._begins or own.begin_at)
             return False
-        if (shared := self._gates.shared(request)) is not None:
-            self.refused[request] = shared
-        return shared is None
+        if self._gates.shared(ask.request) is not None:
+            self._stop(ask)
+            return False
+        return True
 
-    def consider(self, job: Job, request: Request) -> None:
+    def consider(self, ask: Ask) -> None:
         """Start the job, or note why its shape failed."""
-        shape = self._gates.open_shape(request)
-        if shape is not request.shape:
-            self._open[request] = shape
+        shape = self._shape(ask)
         if never := infeasible(shape, self._index.floor):
-            self.failed[shape] = never
-            return
-        found = self._place(job, shape)
-        if isinstance(found, Found):
-            self._start(job, request, shape, found)
+            self._fail(ask, shape, never, 0)
+        elif isinstance(found := self._place(ask.job, shape), Found):
+            self._start(ask, shape, found)
         else:
-            self.failed[shape] = found
+            self._fail(ask, shape, found, self.line.fails_from(found))
 
-    def refusals(self, requests: Sequence[Request]) -> Mapping[Request, Reason]:
-        """Why each request failed, as things stand after the last start."""
-        return Refusals(requests, self.refused, self.failed, self._open, self._index)
+    def refusals(self) -> Refusals:
+        """Why the rest failed, as things stand after the last start."""
+        return Refusals(self._gates, self._bars, self._failed, self._narrowed, self._exceeded, self._index)
 
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
         return min(filter(None, (self._begins, self._bars.next_at())), default=None)
+
+    def _shape(self, ask: Ask) -> Shape:
+        """As it may be placed now: within the limits, and off what is reserved."""
+        request = ask.request
+        shape = self._gates.open_shape(request)
+        if shape is not request.shape:
+            self._narrowed[request] = shape
+        barred = self._bars.against_job(ask.job)
+        return replace(shape, barred=barred) if barred else shape
+
+    def _fail(self, ask: Ask, shape: Shape, reason: Reason | None, seconds: int) -> None:
+        """Jobs that ask for as long or longer, and at least for `seconds`, are not tried again."""
+        self._failed[shape] = reason
+        bounds, number = self.shapes, ask.shape
+        if ask.request in self._narrowed:
+            bounds, number = self.requests, ask.number
+        bounds[number] = min(bounds[number], max(seconds, self._bars.least_seconds(shape.barred)))
+
+    def _stop(self, ask: Ask) -> None:
+        self._close([ask.number])
+        if (stop := self._gates.stop(ask.request)) is not None:
+            self._given.book.stops.add(ask.number, stop)
+
+    def _close(self, numbers: Iterable[int]) -> None:
+        requests = self.requests
+        for number in numbers:
+            requests[number] = 0
 
     def _place(self, job: Job, shape: Shape) -> Found | Reason | None:
         """As far as the depth goes."""
@@ -153,25 +162,27 @@ class _Round:
             self._left -= 1
         return found
 
-    def _start(self, job: Job, request: Request, shape: Shape, found: Found) -> None:
+    def _start(self, ask: Ask, shape: Shape, found: Found) -> None:
+        job = ask.job
         amounts = self._gates.amounts(found.placement, shape.partition)
-        if exceeded := self._gates.exceeded(request, amounts):  # it takes more than it asked for
-            self.refused[request] = exceeded
+        if (exceeded := self._gates.exceeded(ask.request, amounts)) is not None:  # it takes more than it asked for
+            self._exceeded[ask.request] = exceeded
+            self._close([ask.number])
             return
         spec_index = job.spec.specs.index(shape.specs[found.spec_index])
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
-        self.started.add(job.id)
+        self._started.add(job.id)
         if self._index is self._given:
             self._index = self._given.fork()
         end = Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
         self._index.apply(((job.id, found.placement),), {job.id: end})
-        self._gates.started(job, shape.partition, amounts)
+        self._close(self._gates.started(job, shape.partition, amounts))
         self.line.started(job, found.placement)
 
 
-def _descent(index: Index, policy: Policy, requests: Sequence[Request]) -> GradientDescent | None:
+def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent | None:
     """With what an earlier cycle worked out for the same workload, unless another cycle has it just now."""
     if policy.fraction_fit is FractionFit.BEST:
         return None
-    targets = policy.workload or target_workload((request.shape for request in requests), index.running())
+    targets = policy.workload or target_workload((ask.request.shape for ask in queue), index.running())
     return index.floor.at_hand.pop(targets, None) or GradientDescent(targets)

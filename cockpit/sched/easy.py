@@ -48,9 +48,9 @@ class InOrder:
     def started(self, _job: Job, _placement: Placement) -> None:
         """The job starts there."""
 
-    def may_pass(self, _job: Job, _reason: Reason | None) -> bool:
-        """Whether a job may still start after another of its shape failed for this reason."""
-        return False
+    def fails_from(self, _reason: Reason | None) -> int:
+        """The time limit, in seconds, from which on every job of a shape fails of which one failed for this reason."""
+        return 0
 
     def end(self, job: Job) -> Millis:
         """When it is gone at the latest if it starts now."""
@@ -73,6 +73,6 @@ class Easy(InOrder):
         if self.guard is not None:
             self.guard.start(job.id, self.end(job), placement)
 
-    def may_pass(self, job: Job, reason: Reason | None) -> bool:
+    def fails_from(self, reason: Reason | None) -> int:
         """Delaying the head is a matter of the time limit."""
-        return isinstance(reason, WouldDelay) and self.end(job) <= reason.reserved_at
+        return (reason.reserved_at - self._now) // 1000 + 1 if isinstance(reason, WouldDelay) else 0

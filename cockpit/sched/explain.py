@@ -15,7 +15,6 @@ from cockpit.model.reasons import (
     Reason,
     WouldDelay,
 )
-from cockpit.sched.conditions import unmet
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.plan import Plan
 from cockpit.sched.snapshot import Snapshot
@@ -27,10 +26,8 @@ _OF_ROOM = (NotEnoughFree, WouldDelay, NodesReserved, BehindHead)
 
 def reason_of(plan: Plan, job: Job) -> Reason:
     """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request."""
-    if (own := unmet(job, plan.now) or plan.bars.refusal(job)) is not None:
-        return own
-    requests = (plan.index.book.of(job, partition, plan.bars) for partition in partitions_of(job))
-    reasons = [reason for request in requests if (reason := plan.refusals.get(request)) is not None]
+    told = (plan.refusals.reason(job, partition) for partition in partitions_of(job))
+    reasons = [reason for reason in told if reason is not None]
     return next((each for each in reasons if isinstance(each, _OF_ROOM)), next(iter(reasons), NotEvaluated()))
 
 

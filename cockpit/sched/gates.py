@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from cockpit.sched.request import Request, RequestBook
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.stops import Stop
 from cockpit.sched.tres import BILLING
 
 _NO_USAGE = Usage()
@@ -36,11 +38,25 @@ class Gates:
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only room can."""
-        return self.own(job) or self.shared(self._book.of(job, partition, self._bars))
+        return self.own(job) or self.shared(self.request(job, partition))
+
+    def request(self, job: Job, partition: str) -> Request:
+        """What the job asks for there."""
+        return self._book.request(job, partition)
+
+    def as_of(self, other: Gates) -> bool:
+        """Whether the same is in use under the same rules at a moment that lets the same through."""
+        ours, theirs = self._snapshot, other._snapshot
+        return (
+            self._rules.version == other._rules.version
+            and self._counters.used == other._counters.used
+            and (ours.usage, ours.qos_usage, ours.now) == (theirs.usage, theirs.qos_usage, theirs.now)
+        )
 
     def own(self, job: Job) -> Reason | None:
         """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
-        return unmet(job, self._snapshot.now) or self._bars.refusal(job)
+        told = unmet(job, self._snapshot.now)
+        return told if told is not None or not job.spec.reservation else self._bars.refusal(job)
 
     def shared(self, request: Request) -> Reason | None:
         """What stops every job of the request: the rules by themselves, its array, a limit."""
@@ -50,7 +66,7 @@ class Gates:
             return ArrayFull(request.array, request.at_once)
         if not (request.party.running or request.party.budgets):
             return None
-        reasons = [self.exceeded(request, amounts) for amounts in self._asked(request)]
+        reasons = [self.exceeded(request, amounts) for amounts in self._rules.asked(request.shape)]
         return None if None in reasons else reasons[0]
 
     def open_shape(self, request: Request) -> Shape:
@@ -58,34 +74,54 @@ class Gates:
         shape = request.shape
         if len(shape.specs) == 1 or not (request.party.running or request.party.budgets):
             return shape
-        each = zip(shape.specs, self._asked(request), strict=True)
+        each = zip(shape.specs, self._rules.asked(request.shape), strict=True)
         return replace(shape, specs=tuple(spec for spec, amounts in each if self.exceeded(request, amounts) is None))
 
     def exceeded(self, request: Request, amounts: Amounts) -> LimitReached | None:
         """The first limit that a job of the request would break by holding these amounts."""
         party = request.party
-        told = next((told for each in party.running if (told := self._beyond(each, amounts))), None)
-        return told or next((told for each in party.budgets if (told := self._spent(each, request, amounts))), None)
+        bound = self._beyond(party.running, amounts)
+        if bound is not None:
+            return self._reached(bound, amounts)
+        return next((told for each in party.budgets if (told := self._spent(each, request, amounts))), None)
+
+    def stop(self, request: Request) -> Stop | None:
+        """Of a request that did not pass: what keeps it from passing later, where that is one limit on what runs."""
+        asked = self._rules.asked(request.shape)
+        bound = self._beyond(request.party.running, asked[0]) if len(asked) == 1 else None
+        return Stop(bound.counter, bound.allowed - asked[0][bound.resource] + 1) if bound is not None else None
+
+    def stopped(self) -> Iterator[int]:
+        """Numbers of the requests known to be stopped by what runs."""
+        return self._book.stops.at(self._counters.used)
 
     def amounts(self, placement: Placement, partition: str) -> Amounts:
         """What a job would hold by this placement, running and billed."""
         amounts = held(placement, self._snapshot.nodes)
         return self._rules.billed(amounts, partition) | {JOBS: ONE}
 
-    def started(self, job: Job, partition: str, amounts: Amounts) -> None:
-        """The pass starts the job: it counts from here."""
-        self._counters.set(job.id, tally(self._rules, job, partition, amounts))
+    def started(self, job: Job, partition: str, amounts: Amounts) -> list[int]:
+        """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
+        added, of, stops = tally(self._rules, job, partition, amounts), self._counters.of, self._book.stops
+        self._counters.set(job.id, added)
+        return [
+            number
+            for counter, amount in added.parts
+            for number in stops.between(counter, of(counter) - amount, of(counter))
+        ]
 
-    def _asked(self, request: Request) -> list[Amounts]:
-        shape = request.shape
-        return [amounts | {JOBS: ONE} for amounts in self._rules.amounts(shape.specs, shape.nodes, shape.partition)]
+    def _beyond(self, bounds: Iterable[Running], amounts: Amounts) -> Running | None:
+        used = self._counters.used
+        for bound in bounds:
+            wanted = amounts.get(bound.resource)
+            if wanted and used.get(bound.counter, 0) + wanted > bound.allowed:
+                return bound
+        return None
 
-    def _beyond(self, bound: Running, amounts: Amounts) -> LimitReached | None:
-        used, wanted = self._counters.of(bound.counter), amounts.get(bound.resource, 0)
-        if not wanted or used + wanted <= bound.allowed:
-            return None
+    def _reached(self, bound: Running, amounts: Amounts) -> LimitReached:
+        used, wanted = self._counters.of(bound.counter), amounts[bound.resource]
         resource = "" if bound.resource == JOBS else bound.resource
         return LimitReached(bound.holder, bound.limit, resource, bound.allowed / ONE, used / ONE, wanted / ONE)
 

@@ -1,54 +1,84 @@
-"""Why each request failed in a pass. Most passes of a replay nobody asks about, so a shortage of room is described only
-when somebody does."""
+"""Why what failed in a pass failed. The pass notes a verdict on each shape; what stops a job is derived from that, and
+from what is in use after the pass, when somebody asks: most passes of a replay nobody asks about."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
-from cockpit.model.reasons import Reason
+from msgspec.structs import replace
+
+from cockpit.model.job import Job
+from cockpit.model.reasons import LimitReached, Reason
+from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.request import Request
+from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 
 
-class Refusals(Mapping[Request, Reason]):
-    """One reason per request that failed, as things stand after the last start of the pass."""
+class Refusals:
+    """As things stand after the last start of the pass."""
 
     def __init__(
         self,
-        requests: Sequence[Request],
-        refused: Mapping[Request, Reason],
+        gates: Gates,
+        bars: Bars,
         failed: Mapping[Shape, Reason | None],
-        shapes: Mapping[Request, Shape],
+        narrowed: Mapping[Request, Shape],
+        exceeded: Mapping[Request, LimitReached],
         index: Index,
     ) -> None:
-        """`refused`: by a gate. `failed`: None stands for no room. `shapes`: of requests that were tried otherwise than
-        they ask."""
-        self._requests = requests
-        self._refused, self._failed, self._shapes = refused, failed, shapes
-        self._derived: dict[Shape, Reason] = {}
+        """`failed`: None stands for no room. `narrowed`: of requests that a limit left some alternatives of.
+        `exceeded`: what a request would have broken by what there was room for."""
+        self.gates = gates
+        self._bars = bars
+        self._failed, self._narrowed, self._exceeded = failed, narrowed, exceeded
         self._shortages = Shortages(index)
-
-    def __getitem__(self, request: Request) -> Reason:
-        shape = self._shapes.get(request, request.shape)
-        known = self._refused.get(request) or self._failed[shape] or self._derived.get(shape)
-        if known is None:
-            known = self._derived[shape] = self._shortages.reason(shape)
-        return known
-
-    def __contains__(self, request: object) -> bool:
-        return isinstance(request, Request) and (
-            request in self._refused or self._shapes.get(request, request.shape) in self._failed
-        )
-
-    def __iter__(self) -> Iterator[Request]:
-        return (request for request in dict.fromkeys(self._requests) if request in self)
+        self._of_shapes: dict[Shape, Reason] = {}
+        self._of_requests: dict[Request, Reason | None] = {}
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        """How many distinct shapes failed."""
+        return len(self._failed)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether every job is told the same."""
+        if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
+            return False
+        if self._exceeded != other._exceeded or not self.gates.as_of(other.gates):
+            return False
+        return self._described() == other._described()
+
+    __hash__ = None  # type: ignore[assignment] # it is compared, never a key
+
+    def reason(self, job: Job, partition: str) -> Reason | None:
+        """The first rule that stops the job in that partition; None where no pass has looked at such a job yet."""
+        return self.gates.own(job) or self._of(self.gates.request(job, partition), job)
 
     def describe(self) -> None:
         """Now what would be derived later: where the asker has no time to wait for it."""
-        for _ in self.values():
-            pass
+        self._described()
+
+    def _of(self, request: Request, job: Job) -> Reason | None:
+        if request not in self._of_requests:
+            self._of_requests[request] = self.gates.shared(request) or self._exceeded.get(request)
+        shape = self._narrowed.get(request, request.shape)
+        return self._of_requests[request] or self._of_room(shape, self._bars.against_job(job))
+
+    def _of_room(self, shape: Shape, barred: tuple[str, ...]) -> Reason | None:
+        """That of the shape, else of one that runs into fewer reservations: what fails there fails here."""
+        for count in range(len(barred), -1, -1):
+            tried = replace(shape, barred=barred[:count]) if count else shape
+            if tried in self._failed:
+                return self._of_shape(tried)
+        return None
+
+    def _of_shape(self, shape: Shape) -> Reason:
+        known = self._failed[shape] or self._of_shapes.get(shape)
+        if known is None:
+            known = self._of_shapes[shape] = self._shortages.reason(shape)
+        return known
+
+    def _described(self) -> dict[Shape, Reason]:
+        return {shape: self._of_shape(shape) for shape in self._failed}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
+from operator import itemgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,12 +13,18 @@ from cockpit.model.job import ArrayTask, Job
 from cockpit.model.reasons import NotEvaluated, Reason
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.limits import NOBODY, Party
-from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
+from cockpit.sched.stops import Stops
 
+Bounds = MutableSequence[int]
+"""By the number of a shape or request: the time limit, in seconds, from which on nothing of it is tried any more."""
+OPEN = 1 << 62
+"""Longer than any time limit."""
+NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
 _NO_ARRAY = ArrayTask(JobId(0), 0)
+_job_of = itemgetter(0)
 
 
 class Request(msgspec.Struct, frozen=True, cache_hash=True):
@@ -33,54 +41,97 @@ class Request(msgspec.Struct, frozen=True, cache_hash=True):
     """What the rules alone say, whatever runs."""
 
 
-class RequestBook:
-    """Remembers the requests of every queued job: judging 100 000 jobs each cycle would cost more than the cycle.
+class Ask(NamedTuple):
+    """A queued job in one of its partitions, ready for a pass."""
 
-    Only a memory: it changes no answer, so successive indexes share one while the rules stay what they are.
+    shape: int
+    """Number of the request's shape in the book; NO_SHAPE where the rules alone refuse."""
+    number: int
+    """Of the request in the book."""
+    seconds: int
+    """The job's time limit."""
+    job: Job
+    request: Request
+
+
+class RequestBook:
+    """Remembers what every queued job asks for: judging 100 000 jobs each cycle would cost more than the cycle.
+
+    Only a memory: it changes no answer, so successive indexes share one while the rules stay what they are. One pass at
+    a time writes to it.
     """
 
     def __init__(self, rules: Rulebook) -> None:
         self.rules = rules
-        self._known: dict[JobId, tuple[Job, dict[str, Request]]] = {}
-        self._interned: dict[Request, Request] = {}
-        self._refused: dict[object, Reason | None] = {}
+        self._judged: dict[object, Reason | None] = {}
+        self._forget()
 
-    def of(self, job: Job, partition: str, bars: Bars) -> Request:
-        """The job's request in one of its partitions."""
-        known = self._known.get(job.id)
-        found = known[1] if known is not None and known[0] is job else self._learn(job)
-        return self._barred(job, found[partition], bars)
+    def asks(self, entries: Sequence[Entry]) -> list[Ask]:
+        """In the order of the entries. Forgets the jobs that left the queue once they are the majority."""
+        self.tidied(len(entries))
+        # a job's record is replaced when the job changes, so to know it by its identity is enough
+        found = map(self._single.get, map(id, map(_job_of, entries)))
+        return [ask or self._of_several(*entry) for ask, entry in zip(found, entries, strict=True)]
 
-    def of_all(self, entries: Sequence[Entry], bars: Bars) -> list[Request]:
-        """Requests in the order of the entries; forgets jobs that left the queue once they are the majority."""
-        if len(self._known) > 2 * len(entries) + 1024:
-            self._known.clear()
-            self._interned.clear()
-            self._refused.clear()
-        get, learn = self._known.get, self._learn
-        found = [
-            (known[1] if (known := get(job.id)) is not None and known[0] is job else learn(job))[partition]
-            for job, partition in entries
-        ]
-        if not bars.lasting:
-            return found
-        return [self._barred(job, request, bars) for (job, _), request in zip(entries, found, strict=True)]
+    def request(self, job: Job, partition: str) -> Request:
+        """What the job asks for in one of its partitions. Remembers nothing, so it may be asked during a pass."""
+        known = self._single.get(id(job)) or self._several.get((id(job), partition))
+        return known.request if known is not None else self._made(job, partition)
 
-    def _barred(self, job: Job, request: Request, bars: Bars) -> Request:
-        barred = bars.against(job.spec.time_limit_seconds, job.spec.reservation)
-        if not barred:
-            return request
-        shape = msgspec.structs.replace(request.shape, barred=barred)
-        return self._intern(msgspec.structs.replace(request, shape=shape))
+    def ask(self, job: Job, partition: str) -> Ask:
+        """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
+        made = self._made(job, partition)
+        number = self._request_numbers.setdefault(made, len(self.requests))
+        if number == len(self.requests):
+            self.requests.append(made)
+        return Ask(self._shape_number(made), number, job.spec.time_limit_seconds, job, self.requests[number])
 
-    def _learn(self, job: Job) -> dict[str, Request]:
-        requests = {each: self._intern(self._request(job, each)) for each in partitions_of(job)}
-        self._known[job.id] = (job, requests)
-        return requests
+    def tidied(self, entries: int) -> bool:
+        """Whether all numbers are new, since most of the old ones were of jobs that are gone."""
+        crowded = max(len(self._jobs), len(self.requests)) > 2 * entries + 1024
+        if crowded:
+            self._forget()
+        return crowded
 
-    def _request(self, job: Job, partition: str) -> Request:
+    def _forget(self) -> None:
+        self.shapes: list[Shape | None] = [None]
+        """By number; the first is NO_SHAPE's."""
+        self.requests: list[Request] = []
+        """By number."""
+        self.stops = Stops()
+        self._shape_numbers: dict[Shape, int] = {}
+        self._request_numbers: dict[Request, int] = {}
+        self._single: dict[int, Ask] = {}
+        """By identity, of the jobs that may run in one partition."""
+        self._several: dict[tuple[int, str], Ask] = {}
+        """By identity and partition, of all others."""
+        self._jobs: list[Job] = []
+        """Kept, lest another take over the identity."""
+
+    def _of_several(self, job: Job, partition: str) -> Ask:
+        known = self._several.get((id(job), partition))
+        return known if known is not None else self._learn(job, partition)
+
+    def _learn(self, job: Job, partition: str) -> Ask:
+        ask = self.ask(job, partition)
+        self._jobs.append(job)
+        if len(partitions_of(job)) == 1:
+            self._single[id(job)] = ask
+        else:
+            self._several[id(job), partition] = ask
+        return ask
+
+    def _shape_number(self, request: Request) -> int:
+        if request.refused is not None:
+            return NO_SHAPE
+        number = self._shape_numbers.setdefault(request.shape, len(self.shapes))
+        if number == len(self.shapes):
+            self.shapes.append(request.shape)
+        return number
+
+    def _made(self, job: Job, partition: str) -> Request:
         shape = shape_of(job.spec, partition)
-        refused = self._judged(job, shape)
+        refused = self._judgement(job, shape)
         if refused is not None:
             return Request(shape, refused=refused)
         party = self.rules.party(job, partition)
@@ -89,12 +140,9 @@ class RequestBook:
         task = job.array if job.array is not None and job.array.at_once else _NO_ARRAY
         return Request(shape, binding, task.array, task.at_once, job.spec.time_limit_seconds if counts_time else 0)
 
-    def _judged(self, job: Job, shape: Shape) -> Reason | None:
+    def _judgement(self, job: Job, shape: Shape) -> Reason | None:
         alike = (shape, job.account, job.submitter.name, job.qos, job.spec.time_limit_seconds)
-        refused = self._refused.get(alike, _UNJUDGED)
-        if refused is _UNJUDGED:  # no second look-up: a large pass forgets in a thread of its own
-            refused = self._refused[alike] = self.rules.refusal(job, shape.partition)
-        return refused
-
-    def _intern(self, request: Request) -> Request:
-        return self._interned.setdefault(request, request)
+        judged = self._judged.get(alike, _UNJUDGED)
+        if judged is _UNJUDGED:  # no second look-up: a large pass forgets in a thread of its own
+            judged = self._judged[alike] = self.rules.refusal(job, shape.partition)
+        return judged

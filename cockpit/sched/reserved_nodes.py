@@ -36,6 +36,17 @@ class Bars:
             self._against[asked] = tuple(met)
         return self._against[asked]
 
+    def against_job(self, job: Job) -> tuple[str, ...]:
+        """The same for a job."""
+        return self.against(job.spec.time_limit_seconds, job.spec.reservation) if self.lasting else ()
+
+    def least_seconds(self, barred: tuple[str, ...]) -> int:
+        """The shortest time limit with which a job runs into all of these: what fails for one as long or longer fails
+        for all, since the reservations that a job runs into are the first so many of those that a longer one does."""
+        if not barred:
+            return 0
+        return max(0, (self._all[barred[-1]].start_at - self.now) // 1000 + 1)
+
     def refusal(self, job: Job) -> InReservation | None:
         """Why the job cannot go into the reservation it names just now."""
         name = job.spec.reservation

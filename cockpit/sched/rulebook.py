@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from cockpit.model.accounts import NORMAL, Accounts
 from cockpit.model.cluster import Cluster, Enforce
 from cockpit.model.job import Job
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
-from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.model.spec import JobSpec
 from cockpit.sched import partitions
 from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
-from cockpit.sched.limits import NOBODY, Party, Standing, party
+from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
+from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.tres import BILLING, billed
 
 
@@ -25,6 +24,7 @@ class Rulebook:
         self.accounts = accounts
         self.enforced = enforced(cluster.enforce)
         self.safe = Enforce.SAFE in self.enforced
+        self._asked: dict[Shape, list[Amounts]] = {}
         self._parties: dict[tuple[str, str, str, str], Party] = {}
 
     def party(self, job: Job, partition: str) -> Party:
@@ -46,9 +46,13 @@ class Rulebook:
             or self._too_much(job, self.party(job, partition), partition)
         )
 
-    def amounts(self, specs: Iterable[NodeSpec], nodes: int, partition: str) -> list[Amounts]:
+    def asked(self, shape: Shape) -> list[Amounts]:
         """What each alternative asks for, with what it is billed."""
-        return [self.billed(asked(spec, nodes), partition) for spec in specs]
+        known = self._asked.get(shape)
+        if known is None:
+            billed = [self.billed(asked(spec, shape.nodes), shape.partition) for spec in shape.specs]
+            known = self._asked[shape] = [amounts | {JOBS: ONE} for amounts in billed]
+        return known
 
     def billed(self, amounts: Amounts, partition: str) -> Amounts:
         """With what they are billed per second."""
@@ -80,7 +84,7 @@ class Rulebook:
             return None
         broken = [
             next((told for each in bound.standing if (told := _broken(each, job.spec, bound.factor, amounts))), None)
-            for amounts in self.amounts(job.spec.specs, job.spec.nodes, partition)
+            for amounts in self.asked(shape_of(job.spec, partition))
         ]
         return None if None in broken else broken[0]
 

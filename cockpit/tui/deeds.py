@@ -113,8 +113,14 @@ def show_logs(app: Face) -> None:
 
 
 def open_job(app: Face) -> None:
-    """The job's page."""
-    app.open_page("why")
+    """The job's page; of a folded array its tasks."""
+    if not app.main_view.unfold():
+        app.open_page("why")
+
+
+def fold(app: Face) -> None:
+    """An array's tasks, or one row for all of them."""
+    app.main_view.toggle_fold()
 
 
 def show_record(app: Face) -> None:

@@ -11,6 +11,7 @@ from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import BehindHead, Held, NeverFits, NoEligibleNode, NotEnoughFree, WouldDelay
 from cockpit.sched.cycle import cycle
+from cockpit.sched.explain import reason_of
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.invariants import resource_violations
 from cockpit.sched.policy import FractionFit, Policy
@@ -30,7 +31,8 @@ WORDS = {
 
 
 def decided(plan):
-    return plan.starts, plan.refusals, plan.reservations, plan.order
+    reasons = [reason_of(plan, job) for job, _ in plan.priorities.order]
+    return plan.starts, reasons, plan.reservations, plan.order, plan.next_at
 
 
 @pytest.mark.req("SC-04", "SC-05", "TR-02")

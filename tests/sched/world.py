@@ -68,6 +68,7 @@ class World:
         self.plan: Plan | None = None
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = 0
+        self._touched: list[JobId] = []
 
     def submit(self, *specs: NodeSpec, held_by: str = "", record: dict | None = None, **fields) -> JobId:
         return self.submit_spec(spec_of(*specs, **fields), held_by=held_by, **(record or {}))
@@ -87,18 +88,26 @@ class World:
             **record,
         )
         self.queue.append(self.jobs[job])
-        self.version += 1
+        self._touch(job)
         return job
 
     def hold(self, job: JobId, by: str) -> None:
         """Or release, by nobody."""
-        since = self.now if by else None
-        self.queue = [replace(each, held_by=by, held_since=since) if each.id == job else each for each in self.queue]
-        self.version += 1
+        self.change(job, held_by=by, held_since=self.now if by else None)
+
+    def change(self, job: JobId, **fields) -> None:
+        """A queued job's record."""
+        self.jobs[job] = replace(self.jobs[job], **fields)
+        self.queue = [self.jobs[each.id] for each in self.queue]
+        self._touch(job)
 
     def withdraw(self, *jobs: JobId) -> None:
-        self.queue = [each for each in self.queue if each.id not in jobs]
-        self.version += 1
+        gone = set(jobs)
+        self.queue = [each for each in self.queue if each.id not in gone]
+        for job in jobs:
+            if self.jobs[job].state is JobState.QUEUED:
+                self.jobs[job] = replace(self.jobs[job], state=JobState.STOPPED)
+        self._touch(*jobs)
 
     def occupy(self, job: JobId, placement: Placement | None, ends: Millis | None = None) -> None:
         self.occupied.pop(job, None)
@@ -108,6 +117,10 @@ class World:
         if ends is not None:
             self.ends[job] = ends
         self._changes.append((job, placement))
+        self._touch(job)
+
+    def _touch(self, *jobs: JobId) -> None:
+        self._touched += jobs
         self.version += 1
 
     def end(self, job: JobId) -> None:
@@ -143,6 +156,7 @@ class World:
             ends=self.ends,
             changes=self._changes,
             changes_from=self._changes_from,
+            touched=self._touched,
             jobs=self.jobs,
             rules_version=self.rules_version,
             **self.rules,
@@ -150,15 +164,20 @@ class World:
 
     def cycle(self) -> Plan:
         """One cycle, not carried out."""
-        self.plan = cycle(self.snapshot(), self.index, self.policy)
+        priorities = self.plan.priorities if self.plan is not None else None
+        self.plan = cycle(self.snapshot(), self.index, self.policy, priorities)
         self.index = self.plan.index
-        self._changes = []
+        self._changes, self._touched = [], []
         self._changes_from = self.version
         return self.plan
 
     def run(self) -> Plan:
         """One cycle, its starts carried out."""
         plan = self.cycle()
+        self.carry_out(plan)
+        return plan
+
+    def carry_out(self, plan: Plan) -> None:
         for start in plan.starts:
             limit = self.jobs[start.job].spec.time_limit_seconds
             attempt = Attempt(
@@ -174,7 +193,6 @@ class World:
             self.occupy(start.job, start.placement, Millis(self.now + 1000 * limit))
             self.started_at[start.job] = self.now
         self.withdraw(*(start.job for start in plan.starts))
-        return plan
 
     def reason(self, job: JobId):
         """Why it waits, after the last cycle."""
