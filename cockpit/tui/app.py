@@ -20,9 +20,13 @@ from cockpit.present.job_cells import Laid
 from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
+from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
+from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
+from cockpit.tui.account_rows import AccountRows, QosRows
+from cockpit.tui.action import ACCOUNTS, ON_ACCOUNTS, QOS
 from cockpit.tui.actions import JOB, JOBS, NODES, Situation
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.face import Face, HelpEntry
@@ -43,9 +47,10 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from cockpit.backends.base import Backend, JobsDelta
+    from cockpit.model.accounts import Qos
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec, NodeSpec
-    from cockpit.model.view import JobDetail, JobRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -53,6 +58,7 @@ TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
 RETRY_SECONDS = 1.0
+_TABLES = {JOBS: job_table, NODES: node_table, ACCOUNTS: account_table, QOS: qos_table}
 STILL = "paused"
 """Says that the screen stands still."""
 
@@ -81,6 +87,9 @@ class CockpitApp(Face, inherit_bindings=False):
         self.actions = with_keys(outside.keys)
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
+        self.account_rows = AccountRows(self.context, outside.filters.of)
+        self.qos_rows = QosRows(self.context, outside.filters.of)
+        self.accounts: AccountsShown | None = None
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
@@ -131,11 +140,13 @@ class CockpitApp(Face, inherit_bindings=False):
             self.outside.read_only,
             demo=self.pace is not None,
             filter=self.main_screen.filter_text,
+            place=self.place_under_cursor(),
+            accounts=self.accounts,
         )
 
     @property
     def view_name(self) -> str:
-        """`jobs`, `nodes`, or `job` for a job's page."""
+        """Of the list that is shown, or `job` for a job's page."""
         page = isinstance(self.screen, JobPage) if self.screen_stack else False
         return JOB if page else self.main_screen.view
 
@@ -146,6 +157,16 @@ class CockpitApp(Face, inherit_bindings=False):
             return [row] if row is not None else []
         ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
         return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
+
+    @property
+    def read_only(self) -> str:
+        return self.outside.read_only
+
+    def place_under_cursor(self) -> AccountRow | Qos | None:
+        here: Any = self.main_screen.table.cursor_id if self.view_name in ON_ACCOUNTS else None
+        if here is None:
+            return None
+        return (self.qos_rows if self.view_name == QOS else self.account_rows).row(here)
 
     def job_under_cursor(self) -> JobRow | None:
         row_id: Any = self.main_screen.jobs.cursor_id
@@ -201,8 +222,11 @@ class CockpitApp(Face, inherit_bindings=False):
     def action_names(self) -> Sequence[str]:
         return commands.completions(self)
 
+    def complete(self, text: str) -> Sequence[str]:
+        return commands.continuations(self, text)
+
     def filter_names(self, view: str) -> Sequence[str]:
-        return [f"{name}:" for name in (job_table if view == JOBS else node_table).names()]
+        return [f"{name}:" for name in _TABLES[view].names()]
 
     # Keeping it fresh
 
@@ -314,10 +338,23 @@ class CockpitApp(Face, inherit_bindings=False):
             if moved:
                 self.main_screen.nodes.order_changed()
             self.main_screen.nodes.rows_changed(changed)
+        if self.main_screen.view in ON_ACCOUNTS:
+            self._take_accounts(await self.backend.accounts())
         row = self.job_under_cursor()
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
+
+    def _take_accounts(self, shown: AccountsShown) -> None:
+        self.accounts = shown
+        screen = self.main_screen
+        for table, (changed, moved) in (
+            (screen.accounts, self.account_rows.tree.take(shown.rows)),
+            (screen.qos, self.qos_rows.take(shown.qos)),
+        ):
+            if moved:
+                table.order_changed()
+            table.rows_changed(changed)
 
     def _is_fresh(self) -> None:
         self._heard, self._trouble = asyncio.get_running_loop().time(), ""
@@ -348,7 +385,10 @@ class CockpitApp(Face, inherit_bindings=False):
             self._tell(error)
         else:
             if done is not None:
-                self.run_worker(self._finish(done), name=action_id, group="deeds")
+                self.undertake(done)
+
+    def undertake(self, doing: Awaitable[None]) -> None:
+        self.run_worker(self._finish(doing), group="deeds")
 
     async def _finish(self, done: Awaitable[None]) -> None:
         try:
@@ -384,6 +424,8 @@ class CockpitApp(Face, inherit_bindings=False):
     def turn_tab(self, step: int) -> None:
         if isinstance(self.screen, JobPage):
             self.screen.turn(step)
+        elif self.view_name in ON_ACCOUNTS:
+            self.main_screen.show_view(QOS if self.view_name == ACCOUNTS else ACCOUNTS)
 
     def go_to_cluster(self, name: str) -> None:
         self.next_cluster = name

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.headless import account_words
 from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
+from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
+from cockpit.tui import account_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
 
 if TYPE_CHECKING:
@@ -28,6 +31,11 @@ def completions(app: Face) -> Sequence[str]:
     return [*names, *(f"theme {name}" for name in app.themes), *(f"ctx {name}" for name in app.clusters), *saved]
 
 
+def continuations(app: Face, text: str) -> Sequence[str]:
+    """What a begun command may become: of those about accounts word by word."""
+    return account_words.completions(text, app.accounts)
+
+
 def run_command(app: Face, text: str) -> None:
     """Do what was typed, or say what is near it."""
     words = VI_WORDS.get(text.strip(), text.strip())
@@ -38,6 +46,8 @@ def run_command(app: Face, text: str) -> None:
         app.main_view.filter(rest.strip())
     elif name in {"save-filter", "delete-filter"} and rest:
         (_save_filter if name == "save-filter" else _delete_filter)(app, rest.strip().removeprefix(SAVED))
+    elif name == account_words.NOUN and rest.strip():
+        account_deeds.run_words(app, rest.strip())
     elif name == "ctx" and rest:
         _cluster(app, rest.strip())
     elif words.isdigit():
@@ -51,7 +61,7 @@ def run_command(app: Face, text: str) -> None:
 def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, ACCOUNTS, QOS)}.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return

@@ -10,6 +10,7 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
 from cockpit.errors import CockpitError
+from cockpit.present.account_answer import first_account_lines, place_answer
 from cockpit.present.answer import answer
 from cockpit.present.filters import quoted
 from cockpit.present.first_sight import empty_lines
@@ -18,27 +19,32 @@ from cockpit.present.node_answer import node_answer
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.tui.action import ACCOUNTS, QOS
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Mapping
 
     from textual.app import ComposeResult
 
     from cockpit.model.view import NodeRow
     from cockpit.tui.face import Face
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"))
+VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("4", "Accounts"))
 SMALL_HEIGHT = 30
 LEAST_PANEL, MOST_PANEL = 3, 9
 """Lines of the answer panel."""
 JOBS, NODES = "jobs", "nodes"
+TITLES = {JOBS: "Jobs", NODES: "Nodes", ACCOUNTS: "Accounts", QOS: "Accounts"}
+"""In the row of views."""
 HINTS = {
     JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
     NODES: "status:up cards>=4 card_model:A100 name~a0",
+    ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
+    QOS: "name~high priority>=100 settings~maxwall",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
     NAME: "a name for this filter",
 }
@@ -52,7 +58,7 @@ class MainScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._filters = {JOBS: "", NODES: ""}
+        self._filters = dict.fromkeys(TITLES, "")
         self._wrong = ""
         """What is wrong with the filter that is being typed."""
         self._came_from: Hashable | None = None
@@ -62,12 +68,16 @@ class MainScreen(Screen[None]):
         theme = self.app.role_theme
         self.jobs = Table(self.app.job_rows, theme, id=JOBS)
         self.nodes = Table(self.app.node_rows, theme, id=NODES)
+        self.accounts = Table(self.app.account_rows, theme, id=ACCOUNTS)
+        self.qos = Table(self.app.qos_rows, theme, id=QOS)
         yield Lines(theme, id="top")
         yield Lines(theme, ground="background", id="views")
         yield Titles(self.jobs, id="titles")
         with ContentSwitcher(initial=JOBS, id="rows"):
             yield self.jobs
             yield self.nodes
+            yield self.accounts
+            yield self.qos
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
         yield Entry(id="entry")
@@ -75,14 +85,14 @@ class MainScreen(Screen[None]):
 
     @property
     def view(self) -> str:
-        """`jobs` or `nodes`; also while the screen is only coming, or going."""
+        """The list that is shown; also while the screen is only coming, or going."""
         shown = self.query(ContentSwitcher)
         return str(shown.first().current) if shown else JOBS
 
     @property
     def table(self) -> Table:
         """The one that is shown."""
-        return self.jobs if self.view == JOBS else self.nodes
+        return {JOBS: self.jobs, NODES: self.nodes, ACCOUNTS: self.accounts, QOS: self.qos}[self.view]
 
     @property
     def filter_text(self) -> str:
@@ -108,7 +118,7 @@ class MainScreen(Screen[None]):
         width = self.size.width
         self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])
         note = tuple(self._note())
-        self.query_one("#views", Lines).show([view_row(VIEWS, self.view.capitalize(), note, width)])
+        self.query_one("#views", Lines).show([view_row(VIEWS, TITLES[self.view], note, width)])
         keys = line(Span(f" {self._wrong}", "warning")) if self._wrong else key_row(self.app.keys_of_view(), width)
         self.query_one("#keys", Lines).show([keys])
         self._draw_emptiness()
@@ -117,7 +127,13 @@ class MainScreen(Screen[None]):
     def draw_answer(self) -> None:
         """The panel about what is under the cursor."""
         panel = self.query_one("#answer", Lines)
-        panel.show(self._node_answer() if self.view == NODES else self._job_answer())
+        answers = {
+            JOBS: self._job_answer,
+            NODES: self._node_answer,
+            ACCOUNTS: self._place_answer,
+            QOS: self._place_answer,
+        }
+        panel.show(answers[self.view]())
 
     def _job_answer(self) -> Iterator[Line]:
         row = self.app.job_under_cursor()
@@ -130,6 +146,13 @@ class MainScreen(Screen[None]):
         if row is not None:
             yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
 
+    def _place_answer(self) -> Iterator[Line]:
+        columns = self.query_one("#answer").size.width
+        return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
+
+    def _keys(self) -> Mapping[str, str]:
+        return self.app.around(self.size.width).keys
+
     def _node_under_cursor(self) -> NodeRow | None:
         name = self.nodes.cursor_id
         return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
@@ -138,7 +161,7 @@ class MainScreen(Screen[None]):
         """What makes this list other than all rows in their usual order."""
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
-        yield from self._jobs_note() if self.view == JOBS else self._nodes_note()
+        yield from {JOBS: self._jobs_note, NODES: self._nodes_note}.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
         jobs = self.app.job_rows.list
@@ -152,8 +175,15 @@ class MainScreen(Screen[None]):
             yield Span("   queued jobs ask for  ", MUTED)
             yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in self.app.demand.items()))
 
+    def _accounts_note(self) -> Iterator[Span]:
+        key = self._keys().get("next_tab", ":next-tab")
+        for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS")):
+            yield Span(f"   {title}", "strong" if view == self.view else MUTED)
+        yield Span(f"   {key}", ACCENT)
+
     def _draw_emptiness(self) -> None:
-        nothing = self.view == JOBS and not self.app.job_rows.order
+        tree = self.app.account_rows.tree
+        nothing = (self.view == JOBS and not self.app.job_rows.order) or (self.view == ACCOUNTS and tree.only_root)
         empty = self.query_one("#empty", Lines)
         empty.display = nothing
         self.query_one("#rows").styles.display = "none" if nothing else "block"
@@ -164,11 +194,17 @@ class MainScreen(Screen[None]):
             self.table.focus()
 
     def _empty_lines(self) -> Iterator[Line]:
-        if not self.app.loaded:
+        if not self.app.loaded or (self.view == ACCOUNTS and self.app.accounts is None):
             return iter([line(), line(Span("   connecting …", MUTED))])
+        if self.view == ACCOUNTS:
+            return first_account_lines(self._keys(), locked=self.app.read_only or self._not_mine())
         hidden = len(self.app.job_rows.list.rows())
         keys = self.app.around(self.size.width).keys
         return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
+
+    def _not_mine(self) -> str:
+        shown = self.app.accounts
+        return "" if shown is not None and shown.admin else "An administrator of this cluster adds the first one."
 
     # Filters and commands
 
@@ -192,9 +228,9 @@ class MainScreen(Screen[None]):
         """Under which the present filter is saved."""
         self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.saved_filters()))
 
-    def ask_command(self) -> None:
-        """`:`: an action by its name."""
-        self._entry.ask(COMMAND, "", HINTS[COMMAND], self.app.action_names())
+    def ask_command(self, text: str = "") -> None:
+        """`:`: an action by its name; `text` is written already."""
+        self._entry.ask(COMMAND, text, HINTS[COMMAND], self.app.action_names(), self.app.complete)
 
     @property
     def _entry(self) -> Entry:
@@ -228,9 +264,10 @@ class MainScreen(Screen[None]):
 
     def filter(self, text: str) -> None:
         """Show what matches; a filter that cannot be read says why, and the last one that could stays."""
-        rows = self.app.job_rows.list if self.view == JOBS else self.app.node_rows
+        app = self.app
+        rows = {JOBS: app.job_rows.list, NODES: app.node_rows, ACCOUNTS: app.account_rows.tree, QOS: app.qos_rows}
         try:
-            rows.filter_by(text)
+            rows[self.view].filter_by(text)  # type: ignore[attr-defined]  # each has it
         except CockpitError as error:
             self._wrong = str(error).removeprefix("filter: ")
         else:
@@ -254,6 +291,33 @@ class MainScreen(Screen[None]):
             self._came_from = self.jobs.cursor_id
             self.filter(f"node:{quoted(node.node.name)}")
 
+    def show_jobs_of_user(self, user: str) -> None:
+        """All of them, in whichever account."""
+        self.show_view(JOBS)
+        self._came_from = self.jobs.cursor_id
+        self.filter(f"user:{quoted(user)}")
+
+    def fold_all(self) -> None:
+        """Accounts below the topmost ones, or everything again."""
+        self.app.account_rows.tree.fold_all()
+        self._refolded()
+
+    def _fold_account(self) -> None:
+        """Where the cursor is on a user: what that user belongs to."""
+        tree, here = self.app.account_rows.tree, cast("Any", self.accounts.cursor_id)
+        if here is None:
+            return
+        if not tree.fold(here) and tree.above(here):
+            here = tree.above(here)[-1]
+            tree.fold(here)
+        self._refolded()
+        self.accounts.move_to(here)
+
+    def _refolded(self) -> None:
+        self.accounts.order_changed()
+        self.accounts.redraw()
+        self.draw()
+
     def toggle_mine(self) -> None:
         """Only one's own jobs, or everybody's."""
         jobs = self.app.job_rows.list
@@ -270,6 +334,9 @@ class MainScreen(Screen[None]):
 
     def toggle_fold(self) -> None:
         """The tasks of the array under the cursor, or one row for them; marks stay with all of them or go."""
+        if self.view == ACCOUNTS:
+            self._fold_account()
+            return
         folds, here = self.app.job_rows.folds, cast("Any", self.jobs.cursor_id)
         tasks = set(folds.tasks(here)) if here is not None else set()
         if not tasks:
@@ -327,8 +394,8 @@ class MainScreen(Screen[None]):
         self.draw()
 
     @on(Table.Opened)
-    def _opened(self, event: Table.Opened) -> None:
-        self.app.perform("open" if event.table is self.jobs else "node_jobs")
+    def _opened(self) -> None:
+        self.app.perform({JOBS: "open", NODES: "node_jobs", ACCOUNTS: "unfold", QOS: "modify"}[self.view])
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
