@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from cockpit.model.view import AccountRow, AccountsShown, JobRow
     from cockpit.tui.face import Face
 
-JOBS, NODES, JOB = "jobs", "nodes", "job"
+JOBS, NODES, CARDS, JOB = "jobs", "nodes", "cards", "job"
 ACCOUNTS, QOS = "accounts", "accounts-qos"
 """Two parts of one view."""
 ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
-ANYWHERE = frozenset({JOBS, NODES, JOB}) | ON_ACCOUNTS
+ANYWHERE = frozenset({JOBS, NODES, CARDS, JOB}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
-ON_TABLES = frozenset({JOBS, NODES}) | ON_ACCOUNTS
+OVER_A_JOB = frozenset({JOBS, CARDS, JOB})
+"""Views with a job under the cursor: on a card, whose it is."""
+ON_TABLES = frozenset({JOBS, NODES, CARDS}) | ON_ACCOUNTS
 
 
 class Situation(NamedTuple):

@@ -10,12 +10,14 @@ from cockpit.tui import account_deeds, deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     ANYWHERE,
+    CARDS,
     JOB,
     JOBS,
     NODES,
     ON_ACCOUNTS,
     ON_JOBS,
     ON_TABLES,
+    OVER_A_JOB,
     QOS,
     Action,
     Situation,
@@ -38,7 +40,7 @@ from cockpit.tui.action import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ACTIONS", "BY_ID", "JOB", "JOBS", "NODES", "Action", "Situation", "called", "command_name"]
+__all__ = ["ACTIONS", "BY_ID", "CARDS", "JOB", "JOBS", "NODES", "Action", "Situation", "called", "command_name"]
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
@@ -47,9 +49,19 @@ LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "or
 SHARE = "accounts"
 
 _LOOKING = (
-    Action("open", "open", ("enter",), "The job's page", deeds.open_job, LOOK, _JOBS, needs_job, in_row=True),
+    Action(
+        "open",
+        "open",
+        ("enter",),
+        "The job's page",
+        deeds.open_job,
+        LOOK,
+        frozenset({JOBS, CARDS}),
+        needs_job,
+        in_row=True,
+    ),
     Action("node_jobs", "its jobs", ("enter",), "The jobs on this node", deeds.node_jobs, LOOK, frozenset({NODES})),
-    Action("logs", "logs", ("l",), "What the job printed", deeds.show_logs, LOOK, ON_JOBS, needs_job, in_row=True),
+    Action("logs", "logs", ("l",), "What the job printed", deeds.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True),
     Action(
         "next_tab", "next tab", ("right_square_bracket", "tab"), "The tab to the right", deeds.next_tab, LOOK, _TABBED
     ),
@@ -73,6 +85,16 @@ _LOOKING = (
     ),
     Action("mine", "mine", ("m",), "Your own jobs, or everybody's", deeds.toggle_mine, LOOK, _JOBS, in_row=True),
     Action("fold", "fold", ("z",), "What is below, or one row", deeds.fold, LOOK, _JOBS | _ACCOUNTS, can_fold),
+    Action(
+        "colours",
+        "colours",
+        ("u",),
+        "Colour the cards by user, or by job",
+        deeds.turn_colours,
+        LOOK,
+        frozenset({CARDS}),
+        in_row=True,
+    ),
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
 )
 _ACTING = (
@@ -135,6 +157,17 @@ _ACTING = (
         needs_queued,
         acts=True,
         in_row=True,
+    ),
+    Action(
+        "priority",
+        "priority",
+        ("P",),
+        "Make queued jobs more or less urgent",
+        deeds.set_priority,
+        ACT,
+        ON_JOBS,
+        needs_queued,
+        acts=True,
     ),
     Action(
         "shell",
@@ -286,6 +319,7 @@ _ORDERING = (
 _GOING = (
     Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
+    Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
     Action("accounts", "accounts", ("4",), "Accounts, shares and QOS", account_deeds.show_accounts, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),

@@ -22,13 +22,15 @@ from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
 from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
 from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
+from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
 from cockpit.tui.account_rows import AccountRows, QosRows
 from cockpit.tui.action import ACCOUNTS, ON_ACCOUNTS, QOS
-from cockpit.tui.actions import JOB, JOBS, NODES, Situation
+from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, Situation
 from cockpit.tui.ascii import AsciiFilter
+from cockpit.tui.card_rows import CardRows
 from cockpit.tui.face import Face, HelpEntry
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.job_rows import JobRows
@@ -38,11 +40,11 @@ from cockpit.tui.outside import Outside
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
-from cockpit.tui.widgets.table import MARGIN
+from cockpit.tui.widgets.table import MARGIN, Table
 from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
     from textual.screen import Screen
 
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from cockpit.model.accounts import Qos
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec, NodeSpec
-    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, NodeRow, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -58,7 +60,7 @@ TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
 RETRY_SECONDS = 1.0
-_TABLES = {JOBS: job_table, NODES: node_table, ACCOUNTS: account_table, QOS: qos_table}
+_TABLES = {JOBS: job_table, NODES: node_table, CARDS: card_table, ACCOUNTS: account_table, QOS: qos_table}
 STILL = "paused"
 """Says that the screen stands still."""
 
@@ -90,6 +92,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self.account_rows = AccountRows(self.context, outside.filters.of)
         self.qos_rows = QosRows(self.context, outside.filters.of)
         self.accounts: AccountsShown | None = None
+        self.card_rows = CardRows(self.context, outside.filters.of)
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
@@ -154,6 +157,9 @@ class CockpitApp(Face, inherit_bindings=False):
         """The jobs that an action is about."""
         if isinstance(self.screen, JobPage):
             row = self.job_rows.row(self.screen.job)
+            return [row] if row is not None else []
+        if self.main_screen.view == CARDS:
+            row = self.job_rows.row(JobId(self.main_screen.job_of_card()))
             return [row] if row is not None else []
         ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
         return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
@@ -334,10 +340,7 @@ class CockpitApp(Face, inherit_bindings=False):
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
-            changed, moved = self.node_rows.take(await self.backend.nodes())
-            if moved:
-                self.main_screen.nodes.order_changed()
-            self.main_screen.nodes.rows_changed(changed)
+            self._take_nodes(await self.backend.nodes())
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
         row = self.job_under_cursor()
@@ -348,13 +351,14 @@ class CockpitApp(Face, inherit_bindings=False):
     def _take_accounts(self, shown: AccountsShown) -> None:
         self.accounts = shown
         screen = self.main_screen
-        for table, (changed, moved) in (
-            (screen.accounts, self.account_rows.tree.take(shown.rows)),
-            (screen.qos, self.qos_rows.take(shown.qos)),
-        ):
-            if moved:
-                table.order_changed()
-            table.rows_changed(changed)
+        _show_changes(screen.accounts, *self.account_rows.tree.take(shown.rows))
+        _show_changes(screen.qos, *self.qos_rows.take(shown.qos))
+
+    def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
+        screen = self.main_screen
+        _show_changes(screen.nodes, *self.node_rows.take(nodes))
+        if screen.view == CARDS:
+            _show_changes(screen.cards, *self.card_rows.take(nodes, self.job_rows.list.rows()))
 
     def _is_fresh(self) -> None:
         self._heard, self._trouble = asyncio.get_running_loop().time(), ""
@@ -371,8 +375,8 @@ class CockpitApp(Face, inherit_bindings=False):
         here = [action for action in meant if self.view_name in action.views]
         self.perform((here or meant)[0].id)
 
-    def perform(self, action_id: str) -> None:
-        """Do it, or say why not."""
+    def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
+        """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
         action = next(each for each in self.actions if each.id == action_id)
         refusal = action.refusal(self.situation())
         if refusal:
@@ -380,7 +384,7 @@ class CockpitApp(Face, inherit_bindings=False):
             self.notify(refusal, severity="warning")
             return
         try:
-            done = action.run(self)
+            done = (run or action.run)(self)
         except CockpitError as error:
             self._tell(error)
         else:
@@ -471,3 +475,9 @@ class CockpitApp(Face, inherit_bindings=False):
         situation = self.situation()
         saved, use_filter = self.saved_filters(), self.main_screen.filter
         return offers.palette(self.actions, situation, self.themes, saved, self.perform, self.use_theme, use_filter)
+
+
+def _show_changes(table: Table, changed: Iterable[Hashable], moved: bool) -> None:
+    if moved:
+        table.order_changed()
+    table.rows_changed(changed)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.headless import account_words
+from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.tui import account_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
+from cockpit.tui.deeds import prioritise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,13 +25,22 @@ if TYPE_CHECKING:
 
 VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 """Short words that people's fingers know; none of them destroys."""
+MOST_DIGITS = 12
+"""Of a number that is taken for a priority at all."""
 
 
 def completions(app: Face) -> Sequence[str]:
     """What Tab completes; the shortest of several."""
     names = sorted((command_name(action.id) for action in ACTIONS), key=len)
     saved = (f"filter {SAVED}{name}" for name in app.saved_filters())
-    return [*names, *(f"theme {name}" for name in app.themes), *(f"ctx {name}" for name in app.clusters), *saved]
+    words = (f"priority {word}" for word in PriorityWord)
+    return [
+        *names,
+        *words,
+        *(f"theme {name}" for name in app.themes),
+        *(f"ctx {name}" for name in app.clusters),
+        *saved,
+    ]
 
 
 def continuations(app: Face, text: str) -> Sequence[str]:
@@ -48,6 +60,8 @@ def run_command(app: Face, text: str) -> None:
         (_save_filter if name == "save-filter" else _delete_filter)(app, rest.strip().removeprefix(SAVED))
     elif name == account_words.NOUN and rest.strip():
         account_deeds.run_words(app, rest.strip())
+    elif name == "priority" and rest:
+        _priority(app, rest.strip())
     elif name == "ctx" and rest:
         _cluster(app, rest.strip())
     elif words.isdigit():
@@ -61,7 +75,7 @@ def run_command(app: Face, text: str) -> None:
 def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES, ACCOUNTS, QOS)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, CARDS, ACCOUNTS, QOS)}.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return
@@ -85,6 +99,18 @@ def _cluster(app: Face, name: str) -> None:
         app.go_to_cluster(name)
     else:
         _unknown(app, name, list(app.clusters), "cluster")
+
+
+def _priority(app: Face, text: str) -> None:
+    """Of the chosen jobs: a word, or an administrator's number."""
+    if text in set(PriorityWord):
+        wanted: PriorityWord | int = PriorityWord(text)
+    elif text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
+        wanted = int(text)
+    else:
+        _unknown(app, text, list(PriorityWord), "priority")
+        return
+    app.perform("priority", lambda face: prioritise(face, face.chosen_rows(), wanted))
 
 
 def _theme(app: Face, name: str) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cockpit.present.frame import Key, Standing
     from cockpit.present.job_cells import Laid
     from cockpit.tui.account_rows import AccountRows, QosRows
+    from cockpit.tui.card_rows import CardRows
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
     from cockpit.tui.theme import RoleTheme
@@ -57,6 +58,7 @@ class MainView(Protocol):
     def ask_command(self, text: str = "") -> None: ...
     def show_jobs_of_user(self, user: str) -> None: ...
     def fold_all(self) -> None: ...
+    def turn_colours(self) -> None: ...
     def toggle_mine(self) -> None: ...
     def toggle_fold(self) -> None: ...
     def unfold(self) -> bool: ...
@@ -95,6 +97,7 @@ class Face(KeysInTurn):
     qos_rows: QosRows
     accounts: AccountsShown | None
     """As last seen; None: not asked for yet."""
+    card_rows: CardRows
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
@@ -237,7 +240,7 @@ class Face(KeysInTurn):
         """Leave, to open that one."""
 
     @abstractmethod
-    def perform(self, action_id: str) -> None:
+    def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
         """Do it, or say why not."""
 
     @abstractmethod

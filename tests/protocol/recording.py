@@ -130,6 +130,8 @@ _PRIORITIES = view.Priorities(
     ),
 )
 
+_ANN = Association(account="vision", user="ann", priority=0)
+
 ANSWERS: dict[str, Any] = {
     "status": _STATUS,
     "overview": _OVERVIEW,
@@ -151,7 +153,11 @@ ANSWERS: dict[str, Any] = {
     "submit": messages.Submitted((12, 13)),
     "rules": Cluster(partitions=(Partition(name="a4", pools=("a4",), billing_weights={"cpu": 1.0}),), mutable=False),
     "accounts": view.AccountsShown(
-        (view.AccountRow(Association(account="vision", user="ann"), depth=2, used=1.5, queued=1, running=0),),
+        (
+            view.AccountRow(
+                Association(account="vision", user="ann", priority=0), depth=2, used=1.5, queued=1, running=0
+            ),
+        ),
         (Qos(name="high", priority=100),),
     ),
     "extend_hold": messages.HeldUntil(NOON + HOUR),

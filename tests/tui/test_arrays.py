@@ -53,3 +53,13 @@ async def test_a_job_that_is_of_no_array_says_so() -> None:
     async with a_lab(*JOBS) as lab:
         await lab.cockpit.sees("sweep [4]").press("z").sees("Job 1 is no task of an array.")
         await lab.cockpit.press(":").type("4").press("Enter").stands_on("sweep [4]")
+
+
+@pytest.mark.req("SC-10", "UI-23")
+async def test_the_first_task_alone_is_no_array() -> None:
+    async with a_lab(*JOBS) as lab:
+        cockpit = lab.cockpit
+        await cockpit.sees("sweep [4]").press("j", "Enter").sees("2_0").press("x").sees("Stop job 2").press("y")
+        await cockpit.lives(60).sees("■ stopped")
+        states = {row.id: str(row.state) for row in await lab.backend.jobs(ended=True)}
+        assert [states[task] for task in (2, 3, 4, 5)].count("stopped") == 1

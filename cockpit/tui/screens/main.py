@@ -12,14 +12,16 @@ from textual.widgets import ContentSwitcher
 from cockpit.errors import CockpitError
 from cockpit.present.account_answer import first_account_lines, place_answer
 from cockpit.present.answer import answer
+from cockpit.present.card_answer import card_answer, legend, totals
 from cockpit.present.filters import quoted
-from cockpit.present.first_sight import empty_lines
+from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.node_answer import node_answer
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.tui.action import ACCOUNTS, QOS
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, QOS
+from cockpit.tui.card_map import CardMap
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
@@ -33,16 +35,18 @@ if TYPE_CHECKING:
     from cockpit.model.view import NodeRow
     from cockpit.tui.face import Face
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("4", "Accounts"))
+VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"))
 SMALL_HEIGHT = 30
+WIDE = 100
+"""Columns from which on a note may be a sentence."""
 LEAST_PANEL, MOST_PANEL = 3, 9
 """Lines of the answer panel."""
-JOBS, NODES = "jobs", "nodes"
-TITLES = {JOBS: "Jobs", NODES: "Nodes", ACCOUNTS: "Accounts", QOS: "Accounts"}
+TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", ACCOUNTS: "Accounts", QOS: "Accounts"}
 """In the row of views."""
 HINTS = {
     JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
     NODES: "status:up cards>=4 card_model:A100 name~a0",
+    CARDS: "model:A100 state:free,stranded user:me node~a0",
     ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
     QOS: "name~high priority>=100 settings~maxwall",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
@@ -68,6 +72,7 @@ class MainScreen(Screen[None]):
         theme = self.app.role_theme
         self.jobs = Table(self.app.job_rows, theme, id=JOBS)
         self.nodes = Table(self.app.node_rows, theme, id=NODES)
+        self.cards = CardMap(self.app.card_rows, theme, id=CARDS)
         self.accounts = Table(self.app.account_rows, theme, id=ACCOUNTS)
         self.qos = Table(self.app.qos_rows, theme, id=QOS)
         yield Lines(theme, id="top")
@@ -76,6 +81,7 @@ class MainScreen(Screen[None]):
         with ContentSwitcher(initial=JOBS, id="rows"):
             yield self.jobs
             yield self.nodes
+            yield self.cards
             yield self.accounts
             yield self.qos
         yield Lines(theme, ground="background", id="empty")
@@ -92,7 +98,20 @@ class MainScreen(Screen[None]):
     @property
     def table(self) -> Table:
         """The one that is shown."""
-        return {JOBS: self.jobs, NODES: self.nodes, ACCOUNTS: self.accounts, QOS: self.qos}[self.view]
+        tables = {
+            JOBS: self.jobs,
+            NODES: self.nodes,
+            CARDS: self.cards,
+            ACCOUNTS: self.accounts,
+            QOS: self.qos,
+        }
+        return tables[self.view]
+
+    def job_of_card(self) -> int:
+        """The id of the job that holds the part of a card under the cursor; 0 where nobody does, or nobody one may
+        see."""
+        part = self.cards.part
+        return (part.job or 0) if part is not None else 0
 
     @property
     def filter_text(self) -> str:
@@ -130,6 +149,7 @@ class MainScreen(Screen[None]):
         answers = {
             JOBS: self._job_answer,
             NODES: self._node_answer,
+            CARDS: self._card_answer,
             ACCOUNTS: self._place_answer,
             QOS: self._place_answer,
         }
@@ -146,6 +166,18 @@ class MainScreen(Screen[None]):
         if row is not None:
             yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
 
+    def _card_answer(self) -> Iterator[Line]:
+        part, rows = self.cards.part, self.app.card_rows
+        row = rows.row(self.cards.cursor_id)  # type: ignore[arg-type]  # ids of nodes
+        if part is not None and row is not None:
+            size = self.query_one("#answer").size
+            job = self.app.job_rows.row(part.job) if part.job else None
+            around = self.app.around(size.width, size.height)
+            brief = size.height <= LEAST_PANEL
+            yield from card_answer(part, row, job, around.context, size.width, brief=brief)
+            key = around.keys.get("colours", ":colours")
+            yield legend("by user" if rows.by_user else "by job", key)
+
     def _place_answer(self) -> Iterator[Line]:
         columns = self.query_one("#answer").size.width
         return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
@@ -161,7 +193,8 @@ class MainScreen(Screen[None]):
         """What makes this list other than all rows in their usual order."""
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
-        yield from {JOBS: self._jobs_note, NODES: self._nodes_note}.get(self.view, self._accounts_note)()
+        notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note}
+        yield from notes.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
         jobs = self.app.job_rows.list
@@ -175,15 +208,25 @@ class MainScreen(Screen[None]):
             yield Span("   queued jobs ask for  ", MUTED)
             yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in self.app.demand.items()))
 
+    def _cards_note(self) -> Iterator[Span]:
+        yield Span("   ")
+        yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
+
     def _accounts_note(self) -> Iterator[Span]:
         key = self._keys().get("next_tab", ":next-tab")
         for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS")):
             yield Span(f"   {title}", "strong" if view == self.view else MUTED)
         yield Span(f"   {key}", ACCENT)
 
+    @property
+    def _is_empty(self) -> bool:
+        """There is nothing to show but what to do first."""
+        if self.view == ACCOUNTS and self.app.account_rows.tree.only_root:
+            return True
+        return not self.table.rows.order and self.view in {JOBS, CARDS}
+
     def _draw_emptiness(self) -> None:
-        tree = self.app.account_rows.tree
-        nothing = (self.view == JOBS and not self.app.job_rows.order) or (self.view == ACCOUNTS and tree.only_root)
+        nothing = self._is_empty
         empty = self.query_one("#empty", Lines)
         empty.display = nothing
         self.query_one("#rows").styles.display = "none" if nothing else "block"
@@ -198,8 +241,10 @@ class MainScreen(Screen[None]):
             return iter([line(), line(Span("   connecting …", MUTED))])
         if self.view == ACCOUNTS:
             return first_account_lines(self._keys(), locked=self.app.read_only or self._not_mine())
-        hidden = len(self.app.job_rows.list.rows())
         keys = self.app.around(self.size.width).keys
+        if self.view == CARDS:
+            return no_cards_lines(sum(1 for _ in self.app.card_rows.parts()), keys)
+        hidden = len(self.app.job_rows.list.rows())
         return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
 
     def _not_mine(self) -> str:
@@ -264,10 +309,8 @@ class MainScreen(Screen[None]):
 
     def filter(self, text: str) -> None:
         """Show what matches; a filter that cannot be read says why, and the last one that could stays."""
-        app = self.app
-        rows = {JOBS: app.job_rows.list, NODES: app.node_rows, ACCOUNTS: app.account_rows.tree, QOS: app.qos_rows}
         try:
-            rows[self.view].filter_by(text)  # type: ignore[attr-defined]  # each has it
+            self._filter_rows(text)
         except CockpitError as error:
             self._wrong = str(error).removeprefix("filter: ")
         else:
@@ -275,6 +318,17 @@ class MainScreen(Screen[None]):
             self._filters[self.view] = text
             self.table.order_changed()
         self.draw()
+
+    def _filter_rows(self, text: str) -> None:
+        app = self.app
+        by = {
+            JOBS: app.job_rows.list.filter_by,
+            NODES: app.node_rows.filter_by,
+            CARDS: app.card_rows.filter_by,
+            ACCOUNTS: app.account_rows.tree.filter_by,
+            QOS: app.qos_rows.filter_by,
+        }
+        by[self.view](text)
 
     def _unfilter(self) -> None:
         """Everything again, the cursor where it was before the filter."""
@@ -316,6 +370,12 @@ class MainScreen(Screen[None]):
     def _refolded(self) -> None:
         self.accounts.order_changed()
         self.accounts.redraw()
+        self.draw()
+
+    def turn_colours(self) -> None:
+        """The cards by user, or by job."""
+        self.app.card_rows.by_user = not self.app.card_rows.by_user
+        self.cards.redraw()
         self.draw()
 
     def toggle_mine(self) -> None:
@@ -395,7 +455,8 @@ class MainScreen(Screen[None]):
 
     @on(Table.Opened)
     def _opened(self) -> None:
-        self.app.perform({JOBS: "open", NODES: "node_jobs", ACCOUNTS: "unfold", QOS: "modify"}[self.view])
+        opens = {NODES: "node_jobs", ACCOUNTS: "unfold", QOS: "modify"}
+        self.app.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:

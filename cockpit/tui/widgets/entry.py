@@ -64,6 +64,7 @@ class Entry(Input):
         self.placeholder = hint
         with self.prevent(Input.Changed):
             self.value = value
+        self.select_on_focus = kind != COMMAND  # words that are there already are a beginning
         self.display = True
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
