@@ -108,10 +108,10 @@ def urgent_error(machine: Machine, user: str, project: str, more: int, but: Iter
     if bound is None or not more or len(using) + more <= bound:
         return None
     named = ", ".join(map(str, using[:_MOST_NAMED])) + (" …" if len(using) > _MOST_NAMED else "")
-    use = f"jobs {named} use {len(using)} of them" if using else "this asks for more"
+    now = f"now they are {named}" if using else f"this asks for {more}"
     return (
-        f"priority: a user may have {bound} urgent jobs in a project, queued and running; {use}. "
-        "Wait until one ends, or set one of them to normal"
+        f"priority: at most {bound} of a user's jobs in a project may be urgent, queued and running together; {now}. "
+        "Wait until one ends, or set one to normal"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -17,15 +17,13 @@ from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cockpit.engine.state import ClusterState
     from cockpit.model.ids import JobId
 
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
     """Fold one journal record into `state`. Raises `IllegalTransition` or `KeyError` where the journal is broken."""
-    _apply(record.body, state, record)
+    _RULES[type(record.body)](record.body, state, record)
     state.seq, state.at = record.seq, record.at
 
 
@@ -46,17 +44,26 @@ def _enter(job: Job, after: JobState, at: Millis) -> dict[str, Any]:
 
 def _change_replica(job: Job, rank: int, change: Callable[[Replica], Replica]) -> Attempt:
     assert job.attempt is not None
-    replicas = tuple(change(each) if each.rank == rank else each for each in job.attempt.replicas)
+    replicas = tuple([change(each) if each.rank == rank else each for each in job.attempt.replicas])
     return replace(job.attempt, replicas=replicas)
 
 
-@singledispatch
-def _apply(body: object, _state: ClusterState, _record: events.EventRecord) -> None:
-    msg = f"no rule applies {type(body).__name__}"
-    raise TypeError(msg)
+Rule = Callable[[Any, "ClusterState", events.EventRecord], None]
+
+_RULES: dict[type, Rule] = {}
 
 
-@_apply.register(events.JobSubmitted)
+def _applies(*kinds: type) -> Callable[[Rule], Rule]:
+    """Registers what events of these kinds do."""
+
+    def register(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(kinds, rule))
+        return rule
+
+    return register
+
+
+@_applies(events.JobSubmitted)
 def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord) -> None:
     state.last_job_id = max(state.last_job_id, body.job)
     job = Job(
@@ -77,17 +84,17 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
     state.jobs[body.job] = job if begins is None else replace(job, accrues_from=begins)
 
 
-@_apply.register(events.JobHeld)
+@_applies(events.JobHeld)
 def _(body: events.JobHeld, state: ClusterState, record: events.EventRecord) -> None:
     _change_waiting(state, record, body.job, held_by=body.by, held_since=record.at)
 
 
-@_apply.register(events.JobReleased)
+@_applies(events.JobReleased)
 def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord) -> None:
     _change_waiting(state, record, body.job, held_by="", held_since=None)
 
 
-@_apply.register(events.JobEdited)
+@_applies(events.JobEdited)
 def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -> None:
     before = state.jobs[body.job]
     conditions = body.spec.dependencies
@@ -105,40 +112,40 @@ def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -
     )
 
 
-@_apply.register(events.DependencyMet)
+@_applies(events.DependencyMet)
 def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecord) -> None:
     left = tuple(each for each in state.jobs[body.job].waits_for if each != body.dependency)
     _change_waiting(state, record, body.job, waits_for=left)
 
 
-@_apply.register(events.DependencyFailed)
+@_applies(events.DependencyFailed)
 def _(body: events.DependencyFailed, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, never=body.because)
 
 
-@_apply.register(events.AgeBegan)
+@_applies(events.AgeBegan)
 def _(body: events.AgeBegan, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, accrues_from=record.at)
 
 
-@_apply.register(events.PrioritySet)
+@_applies(events.PrioritySet)
 def _(body: events.PrioritySet, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, direct_priority=body.priority)
 
 
-@_apply.register(events.SiteFactorSet)
+@_applies(events.SiteFactorSet)
 def _(body: events.SiteFactorSet, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, site_factor=body.factor)
 
 
-@_apply.register(events.ClusterConfigured)
+@_applies(events.ClusterConfigured)
 def _(body: events.ClusterConfigured, state: ClusterState, _record: events.EventRecord) -> None:
     state.cluster = body.cluster
     if body.cluster.priority.usage_reset is UsageReset.NOW:
         state.usage_reset_at = Millis(0)  # so that the next pass resets, and no other
 
 
-@_apply.register(events.UsageDecayed)
+@_applies(events.UsageDecayed)
 def _(body: events.UsageDecayed, state: ClusterState, record: events.EventRecord) -> None:
     ledger = usage.passed(_ledger(state), _usage_rules(state), state.jobs.values(), record.at, reset=body.reset)
     _write_down(state, ledger)
@@ -158,7 +165,7 @@ def _write_down(state: ClusterState, ledger: usage.Ledger) -> None:
     state.usage, state.qos_usage, state.usage_at = ledger.associations, ledger.qos, ledger.at
 
 
-@_apply.register(events.AccountsChanged)
+@_applies(events.AccountsChanged)
 def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRecord) -> None:
     associations = state.accounts.associations | {each.key: each for each in body.associations}
     qos = state.accounts.qos | {each.name: each for each in body.qos}
@@ -170,29 +177,29 @@ def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRe
     state.accounts = accounts
 
 
-@_apply.register(events.ReservationMade)
+@_applies(events.ReservationMade)
 def _(body: events.ReservationMade, state: ClusterState, _record: events.EventRecord) -> None:
     state.reservations = state.reservations | {body.reservation.name: body.reservation}
 
 
-@_apply.register(events.ReservationEnded)
+@_applies(events.ReservationEnded)
 def _(body: events.ReservationEnded, state: ClusterState, _record: events.EventRecord) -> None:
     state.reservations = {name: each for name, each in state.reservations.items() if name != body.name}
 
 
-@_apply.register(events.JobDeleted)
+@_applies(events.JobDeleted)
 def _(body: events.JobDeleted, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, deleted=True)
 
 
-@_apply.register(events.JobPlaced)
+@_applies(events.JobPlaced)
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
     attempt = Attempt(
         number=body.attempt,
         spec_index=body.spec_index,
         placement=body.placement,
         placed_at=record.at,
-        replicas=tuple(Replica(rank=each.rank) for each in body.placement),
+        replicas=tuple([Replica(rank=each.rank) for each in body.placement]),
         partition=body.partition,
         billing=body.billing,
     )
@@ -200,38 +207,39 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     _change(state, record, body.job, attempt=attempt, ending=None, exit=None, **entered)
 
 
-@_apply.register(events.ReplicaStarted)
+@_applies(events.ReplicaStarted)
 def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _change_replica(job, body.rank, lambda each: replace(each, started_at=record.at, limits=body.limits))
     _change(state, record, body.job, attempt=attempt, **_enter(job, JobState.RUNNING, record.at))
 
 
-@_apply.register(events.ReplicaEnded)
+@_applies(events.ReplicaEnded)
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _change_replica(job, body.rank, lambda each: replace(each, ended_at=record.at, exit=body.exit))
     _change(state, record, body.job, attempt=attempt)
 
 
-@_apply.register(events.EndingBegan)
+@_applies(events.EndingBegan)
 def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
     killed = body.kill_at <= record.at
     ending = Ending(cause=body.cause, at=record.at, kill_at=body.kill_at, killed=killed)
     _change(state, record, body.job, ending=ending)
 
 
-@_apply.register(events.GraceEnded)
+@_applies(events.GraceEnded)
 def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
     ending = state.jobs[body.job].ending
     assert ending is not None
     _change(state, record, body.job, ending=replace(ending, killed=True))
 
 
-@_apply.register(events.JobEnded)
+@_applies(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    if usage.is_charged(job):
+        _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
     if job.array is not None and body.state is not JobState.SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)
     _change(
@@ -247,17 +255,17 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
     )
 
 
-@_apply.register(events.HoldExtended)
+@_applies(events.HoldExtended)
 def _(body: events.HoldExtended, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_until=body.held_until)
 
 
-@_apply.register(events.HoldEnded)
+@_applies(events.HoldEnded)
 def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_until=None)
 
 
-@_apply.register(events.JobArchived)
+@_applies(events.JobArchived)
 def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord) -> None:
     array = state.jobs.pop(body.job).array
     if array is None or array.array not in state.failed_tasks:
@@ -267,14 +275,11 @@ def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord
         del state.failed_tasks[array.array]
 
 
-@_apply.register(events.NodesChanged)
+@_applies(events.NodesChanged)
 def _(body: events.NodesChanged, state: ClusterState, _record: events.EventRecord) -> None:
     state.nodes = {node.name: node for node in body.nodes}
 
 
-@_apply.register(events.ShellOpened)
-@_apply.register(events.EngineStarted)
-@_apply.register(events.EngineStopAsked)
-@_apply.register(events.EngineStopped)
+@_applies(events.ShellOpened, events.EngineStarted, events.EngineStopAsked, events.EngineStopped)
 def _(_body: object, _state: ClusterState, _record: events.EventRecord) -> None:
     """Facts for the time line; the state does not depend on them."""

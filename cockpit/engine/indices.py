@@ -74,12 +74,19 @@ class Indices:
         """Every job of the state."""
         self.kept = Groups[bool]()
         """Those whose containers are kept, ended ones included."""
+        self._known: dict[JobId, Job] = {}
+        """The last version of each job of the state."""
         self._waiting: dict[JobId, dict[JobId, None]] = {}
         self._waits_for: dict[JobId, tuple[JobId, ...]] = {}
 
     def update(self, job: Job) -> None:
         """Take over what this version of the job says."""
-        self.states.put(job.id, job.state)
+        known = self._known.get(job.id)
+        self._known[job.id] = job
+        if known is None or known.state is not job.state:
+            self.states.put(job.id, job.state)
+        if known is not None and _alike(known, job):
+            return
         self.kept.put(job.id, True if job.kept else None)
         if job.array is not None:
             self.arrays.put(job.id, job.array.array)
@@ -98,6 +105,7 @@ class Indices:
 
     def forget(self, job: JobId) -> None:
         """The job has left the state."""
+        del self._known[job]
         for each in (self.states, self.kept, self.arrays):
             each.put(job, None)
         self._leave_all(job)
@@ -138,3 +146,15 @@ class Indices:
 
 def _urgent_key(job: Job) -> tuple[str, str] | None:
     return None if job.spec.priority is PriorityWord.NORMAL else (job.submitter.name, job.project)
+
+
+def _alike(one: Job, other: Job) -> bool:
+    """Whether two versions of a job stand in the same groups, which most events leave as they are."""
+    return (
+        one.spec is other.spec
+        and one.ended == other.ended
+        and one.held_until == other.held_until
+        and one.account == other.account
+        and one.qos == other.qos
+        and not (one.waits_for or other.waits_for)
+    )

@@ -32,6 +32,22 @@ if TYPE_CHECKING:
     from cockpit.model.node import Placement
 
 
+_OF_RULES = (events.ClusterConfigured, events.AccountsChanged, events.ReservationMade, events.ReservationEnded)
+_OF_NO_JOB = (
+    events.NodesChanged,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.ReservationMade,
+    events.ReservationEnded,
+    events.UsageDecayed,
+    events.ShellOpened,
+    events.EngineStarted,
+    events.EngineStopAsked,
+    events.EngineStopped,
+)
+"""Events that change no job."""
+
+
 def occupation(job: Job) -> Placement | None:
     """What of the nodes this job holds now: all it was given, a kept container's cards, or nothing."""
     if job.attempt is None:
@@ -54,6 +70,13 @@ class Machine:
         self._queue: dict[JobId, Job] = {}
         self._occupied: dict[JobId, Placement] = {}
         self._ends: dict[JobId, Millis] = {}
+        self.occupied: Mapping[JobId, Placement] = MappingProxyType(self._occupied)
+        """Who holds what now."""
+        self.ends: Mapping[JobId, Millis] = MappingProxyType(self._ends)
+        """When each of them is gone at the latest, by time limit or end of hold; absent: nobody knows."""
+        self.queue: Mapping[JobId, Job] = MappingProxyType(self._queue)
+        """Queued jobs in order of submission, held ones included."""
+        self._jobs = MappingProxyType(state.jobs)
         self.indices = Indices()
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
@@ -66,29 +89,21 @@ class Machine:
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
         apply(self.state, record)
-        match record.body:
-            case events.NodesChanged():
-                self._nodes_version = record.seq
-            case (
-                events.ClusterConfigured()
-                | events.AccountsChanged()
-                | events.ReservationMade()
-                | events.ReservationEnded()
-            ):
-                self._rules_version = record.seq
-            case (
-                events.ShellOpened()
-                | events.UsageDecayed()
-                | events.EngineStarted()
-                | events.EngineStopAsked()
-                | events.EngineStopped()
-            ):
-                pass
-            case events.JobArchived(job=job):
-                self._forget(job)
-            case body:
-                self._index(self.state.jobs[body.job])
+        body = record.body
+        if isinstance(body, events.JobArchived):
+            self._forget(body.job)
+        elif isinstance(body, _OF_NO_JOB):
+            self._note(record)
+        else:
+            self._index(self.state.jobs[body.job])
         return effects_of(record, self.state)
+
+    def _note(self, record: events.EventRecord) -> None:
+        """What the indices of nodes and rules must know of an event that is no job's."""
+        if isinstance(record.body, events.NodesChanged):
+            self._nodes_version = record.seq
+        elif isinstance(record.body, _OF_RULES):
+            self._rules_version = record.seq
 
     def live_job_named(self, project: str, name: str) -> JobId | None:
         """The live (not ended) job that has this name in this project."""
@@ -104,20 +119,6 @@ class Machine:
     def busy(self) -> bool:
         """Something waits, or holds resources."""
         return bool(self._queue or self._occupied)
-
-    @property
-    def occupied(self) -> Mapping[JobId, Placement]:
-        """Who holds what now."""
-        return MappingProxyType(self._occupied)
-
-    def latest_end(self, job: JobId) -> Millis | None:
-        """When the job is gone at the latest, by time limit or end of hold; None: it holds nothing, or nobody knows."""
-        return self._ends.get(job)
-
-    @property
-    def queue(self) -> Mapping[JobId, Job]:
-        """Queued jobs in order of submission, held ones included."""
-        return MappingProxyType(self._queue)
 
     def snapshot(self, now: Millis) -> Snapshot:
         """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
@@ -135,11 +136,11 @@ class Machine:
             nodes_version=self._nodes_version,
             queue=tuple(self._queue.values()),
             occupied=self.occupied,
-            ends=MappingProxyType(self._ends),
+            ends=self.ends,
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
-            jobs=MappingProxyType(self.state.jobs),
+            jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
             rules_version=self._rules_version,
@@ -154,19 +155,19 @@ class Machine:
         self._touched[job.id] = None
         self.timers.update(job)
         self.indices.update(job)
-        self._index_queue(job)
-        self._index_occupation(job)
-
-    def _index_queue(self, job: Job) -> None:
         if job.state is JobState.QUEUED:
             self._queue[job.id] = job
         else:
             self._queue.pop(job.id, None)
+        self._index_occupation(job)
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)
+        before = self._occupied.get(job.id)
+        if now_holds is before is None:
+            return
         end = (job.held_until or latest_end(job)) if now_holds is not None else None
-        if now_holds == self._occupied.get(job.id) and end == self._ends.get(job.id):
+        if end == self._ends.get(job.id) and (now_holds is before or now_holds == before):
             return
         self._changes.append((job.id, now_holds))
         if now_holds is None:

@@ -62,6 +62,13 @@ def ranked(
             yield PriorityRow(JobId(0), HIDDEN, HIDDEN, HIDDEN, HIDDEN, partition, place, None, was)
 
 
+def best_priority(table: PriorityTable, job: Job) -> int | None:
+    """The best of its partitions; None in order of submission."""
+    if table.measure is None:
+        return None
+    return max(table.breakdown(job, partition).total for partition in partitions_of(job))
+
+
 def breakdowns(table: PriorityTable, job: Job) -> tuple[Breakdown, ...]:
     """The job's priority in each of its partitions, the best first."""
     found = (table.breakdown(job, partition) for partition in partitions_of(job))

@@ -23,9 +23,21 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
 
 
+_EFFECTIVE = (
+    events.JobPlaced,
+    events.EndingBegan,
+    events.GraceEnded,
+    events.JobEnded,
+    events.HoldEnded,
+    events.HoldExtended,
+)
+
+
 def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect, ...]:
     """What the world must do now that `record` has been applied to `state`."""
     effects: tuple[Effect, ...] = ()
+    if not isinstance(record.body, _EFFECTIVE):
+        return effects
     match record.body:
         case events.JobPlaced(job=job):
             effects = tuple(starts_of(state.jobs[job]))

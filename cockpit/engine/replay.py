@@ -14,6 +14,7 @@ import msgspec
 from cockpit.engine import decide
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
+from cockpit.engine.timers import next_decay
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import ExitStatus
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.node import Node
     from cockpit.sched.policy import Policy
+    from cockpit.sched.priorities import PriorityTable
 
 _WELL = ExitStatus(code=0)
 
@@ -42,8 +44,14 @@ class Arrival(msgspec.Struct, frozen=True):
 class Replay:
     """One history on one cluster. `started_at` fills as `moments` goes on."""
 
-    def __init__(self, nodes: Sequence[Node], arrivals: Sequence[Arrival], policy: Policy) -> None:
-        """`arrivals` in order of their moments, ids increasing."""
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        arrivals: Sequence[Arrival],
+        policy: Policy,
+        rules: Sequence[events.EventBody] = (),
+    ) -> None:
+        """`arrivals` in order of their moments, ids increasing. `rules`: what configures the cluster."""
         self.machine = Machine(ClusterState())
         self.started_at: dict[JobId, Millis] = {}
         self._policy = policy
@@ -52,10 +60,11 @@ class Replay:
         self._ends: list[tuple[Millis, int, JobId]] = []
         """A heap; at one moment in the order that the policy wants."""
         self._index: Index | None = None
+        self._priorities: PriorityTable | None = None
         self._now = Millis(0)
         self._looked_at = -1
         """Version of the state that the last cycle left behind."""
-        self._tell(events.NodesChanged(tuple(nodes)))
+        self._tell(events.NodesChanged(tuple(nodes)), *rules)
 
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
@@ -87,7 +96,7 @@ class Replay:
         ties = self._policy.ties
         if ties.limits_free_at_once:
             for job in ending:
-                if self.machine.latest_end(job) == self._now:
+                if self.machine.ends.get(job) == self._now:
                     self._end(job)
         if ties.one_cycle_a_moment:
             for job in ending:
@@ -118,19 +127,29 @@ class Replay:
 
     def _look(self, for_the_sake_of: Arrival | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
-        if self._looked_at == self.machine.state.seq:
+        if self._looked_at == self.machine.state.seq or not self.machine.queue:
             return
+        self._let_usage_decay()
         snapshot = self.machine.snapshot(self._now)
         self._index = refreshed(self._index, snapshot)
         if for_the_sake_of and find(self._index, shape_of(for_the_sake_of.submitted.spec)) is None:
             return
-        plan = cycle(snapshot, self._index, self._policy)
-        self._index = plan.index
+        plan = cycle(snapshot, self._index, self._policy, self._priorities)
+        self._index, self._priorities = plan.index, plan.priorities
         for placed in decide.placed(self.machine, plan):
             self._tell(placed)
             if isinstance(placed, events.JobPlaced):
                 self._start(placed)
         self._looked_at = self.machine.state.seq
+
+    def _let_usage_decay(self) -> None:
+        """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""
+        state = self.machine.state
+        due = next_decay(state, busy=True)
+        if due is not None and due <= self._now:
+            period = due - state.usage_at
+            at = Millis(self._now - (self._now - state.usage_at) % period)
+            self._handle(events.UsageDecayed(), at)
 
     def _start(self, placed: events.JobPlaced) -> None:
         job = placed.job
@@ -142,5 +161,8 @@ class Replay:
 
     def _tell(self, *bodies: events.EventBody) -> None:
         for body in bodies:
-            seq = self.machine.state.seq + 1
-            self.machine.handle(events.EventRecord(seq=seq, at=self._now, actor="replay", origin="replay", body=body))
+            self._handle(body, self._now)
+
+    def _handle(self, body: events.EventBody, at: Millis) -> None:
+        seq = self.machine.state.seq + 1
+        self.machine.handle(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))

@@ -22,8 +22,8 @@ def latest_end(job: Job) -> Millis | None:
     """When its time limit ends it, if it occupies resources: from its first replica's start, else placement."""
     if job.attempt is None or job.ended:
         return None
-    starts = [each.started_at for each in job.attempt.replicas if each.started_at is not None]
-    begin = min(starts, default=job.attempt.placed_at)
+    started = [each.started_at for each in job.attempt.replicas if each.started_at is not None]
+    begin = min(started) if started else job.attempt.placed_at
     return Millis(begin + job.spec.time_limit_seconds * 1000)
 
 

@@ -22,8 +22,8 @@ HIDDEN = "-"
 """Stands for whatever the asker may not see."""
 
 
-def job_row(job: Job, reason: Reason | None) -> JobRow:
-    """One line of the job list."""
+def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
+    """One line of the job list. `reason` and `priority` count while it is queued."""
     attempt = job.attempt
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
@@ -57,6 +57,11 @@ def job_row(job: Job, reason: Reason | None) -> JobRow:
         algorithm=job.spec.algorithm.path if job.spec.algorithm is not None else "",
         oom=job.exit is not None and job.exit.oom,
         lost=job.exit.lost if job.exit is not None else "",
+        partitions=(attempt.partition,) if attempt is not None and attempt.partition else job.partitions,
+        account=job.account,
+        qos=job.qos,
+        priority=priority if job.state is JobState.QUEUED else None,
+        array=job.array,
     )
 
 

@@ -18,13 +18,24 @@ import msgspec
 
 from cockpit.engine.replay import Arrival
 from cockpit.formats.swf import Status, SwfJob
-from cockpit.model.events import JobSubmitted
+from cockpit.model.accounts import ROOT, Association
+from cockpit.model.cluster import Cluster, Priority, PriorityKind, Weights
+from cockpit.model.events import AccountsChanged, ClusterConfigured, JobSubmitted
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.node import Node
-from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, JobSpec, NodeSpec
 
 MACHINE = NodeName("machine")
+ACCOUNT = "users"
+"""Whom every job is charged to."""
+SAMPLE_PRIORITY = Priority(
+    kind=PriorityKind.MULTIFACTOR,
+    weights=Weights(age=1000, fairshare=10_000, job_size=1000),
+    max_age_seconds=14 * DAY_SECONDS,
+    decay_half_life_seconds=14 * DAY_SECONDS,
+)
+"""The sample configuration of Slurm's page on the multifactor plugin, as far as a log can fill it."""
 
 
 class Skipped(StrEnum):
@@ -62,6 +73,14 @@ def machine(processors: int) -> Node:
     return Node(name=MACHINE, cpus=processors, memory_mib=0)
 
 
+def multifactor(past: History) -> tuple[ClusterConfigured, AccountsChanged]:
+    """The rules by which users (field 12) have equal shares of one account and jobs go by Slurm's priority."""
+    users = dict.fromkeys(arrival.submitted.submitter.name for arrival in past.arrivals)
+    members = (Association(account=ACCOUNT, user=user, default=True) for user in users)
+    account = Association(account=ACCOUNT, parent=ROOT)
+    return ClusterConfigured(Cluster(priority=SAMPLE_PRIORITY)), AccountsChanged((account, *members))
+
+
 def _skipped(job: SwfJob, processors: int) -> Skipped | None:
     if job.status in (Status.PART, Status.LAST_PART, Status.LAST_PART_FAILED):
         return Skipped.PART
@@ -76,7 +95,7 @@ def _arrival(number: JobId, job: SwfJob, *, perfect: bool) -> Arrival:
     limit = job.ran if perfect or job.asked_seconds <= 0 else job.asked_seconds
     name, who = str(job.number), _submitter(job.user)
     spec = JobSpec(name=name, command="", output="", specs=_specs(job.asks), time_limit_seconds=limit)
-    submitted = JobSubmitted(number, spec, who, who.name)
+    submitted = JobSubmitted(number, spec, who, who.name, ACCOUNT)
     return Arrival(Millis(job.submitted * 1000), submitted, min(job.ran, limit) * 1000)
 
 

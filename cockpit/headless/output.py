@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from cockpit.present.filters import Filter
+
+Fold = Callable[[Sequence[Any]], Sequence[Any]]
+"""Makes one row of several."""
 
 
 class Form(StrEnum):
@@ -42,10 +45,17 @@ def add_output_options(parser: ArgumentParser, *, select: bool = True) -> None:
         parser.add_argument("--sort", metavar="A,-B", help="by these columns; a minus sorts the largest first")
 
 
-def write_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Context, streams: Streams) -> None:
-    """The rows that pass the filter, sorted, in the chosen form."""
+def write_rows(
+    table: Table,
+    rows: Sequence[Any],
+    args: Namespace,
+    context: Context,
+    streams: Streams,
+    fold: Fold | None = None,
+) -> None:
+    """The rows that pass the filter, made fewer by `fold` where it is given, sorted, in the chosen form."""
     columns = chosen_columns(table, args)
-    shown = chosen_rows(table, rows, args, context)
+    shown = chosen_rows(table, rows, args, context, fold)
     write = _WRITERS.get(Form(args.output), _write_grid)
     write(columns, shown, args, context, streams)
     if not rows:
@@ -75,10 +85,14 @@ def named_column(table: Table, name: str) -> Column:
     )
 
 
-def chosen_rows(table: Table, rows: Sequence[Any], args: Namespace, context: Context) -> Sequence[Any]:
-    """Filtered and sorted."""
+def chosen_rows(
+    table: Table, rows: Sequence[Any], args: Namespace, context: Context, fold: Fold | None = None
+) -> Sequence[Any]:
+    """Filtered, folded and sorted."""
     if getattr(args, "filter", None):
         rows = row_filter(table, args).passing(rows, context)
+    if fold is not None:
+        rows = fold(rows)
     if getattr(args, "sort", None):
         from cockpit.present.sorting import sorted_rows
 

@@ -54,6 +54,13 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Its memory limit ended it."""
     lost: str = ""
     """Why it is unknown how its command ended: a sentence."""
+    partitions: tuple[str, ...] = ()
+    """Where it runs, or ran; while it is queued, where it may."""
+    account: str = ""
+    qos: str = ""
+    priority: int | None = None
+    """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
+    array: ArrayTask | None = None
 
 
 class SliceUse(msgspec.Struct, frozen=True):

@@ -15,10 +15,11 @@ from cockpit.model.view import JobDetail, JobRow
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
+from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
-from cockpit.present.priority import in_a_line, says_something
+from cockpit.present.priority import GAP, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
@@ -51,7 +52,6 @@ def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     yield from verdict(row, detail, around)
     match row.state:
         case JobState.QUEUED:
-            yield from _priority(detail, around)
             yield _asks(row)
             yield _waits(row, around.context)
             yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
@@ -76,7 +76,7 @@ def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[L
 
 
 def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) -> Line:
-    left = line(Span(f"{row.id} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}.", role))
+    left = line(Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}.", role))
     return spread(left, right, around.columns)
 
 
@@ -89,9 +89,8 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, around)
-    if explanation is not None:
-        place = line(Span(f"{INDENT}place ", MUTED), str(explanation.position), Span(" in the queue", MUTED))
-        yield (*place, *_ahead(explanation, around))
+    if detail is not None and explanation is not None:
+        yield from _place(detail, explanation, around)
 
 
 def _waits(row: JobRow, context: Context) -> Line:
@@ -108,12 +107,24 @@ def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
         yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
 
 
-def _ahead(explanation: Explanation, around: Around) -> Iterator[Span]:
+def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Iterator[Line]:
+    """Where it stands and by what priority; who stands before it."""
+    place = line(Span(f"{INDENT}place ", MUTED), str(explanation.position))
+    best = next(filter(says_something, detail.priority), None)
+    if best is None:
+        yield (*place, Span(" in the queue", MUTED), *_ahead(explanation, around, GAP))
+        return
+    yield in_a_line(best, around.columns, place)
+    if explanation.ahead:
+        yield tuple(_ahead(explanation, around, INDENT))
+
+
+def _ahead(explanation: Explanation, around: Around, lead: str) -> Iterator[Span]:
     if not explanation.ahead:
         return
     named = [_other(job, around) for job in explanation.ahead[:AHEAD]]
     rest = explanation.position - 1 - len(named)
-    yield Span("   ahead of it: ", MUTED)
+    yield Span(f"{lead}ahead of it: ", MUTED)
     yield Span(", ".join(named) + (f" and {rest} more" if rest > 0 else ""))
 
 
@@ -126,12 +137,6 @@ def _other(job: JobId, around: Around) -> str:
     if row.card_milli:
         held = f"{units.cards(row.card_milli)} {'card' if row.card_milli <= 1000 else 'cards'}"
     return f"{job} ({safe(row.user)}, {held})"
-
-
-def _priority(detail: JobDetail | None, around: Around) -> Iterator[Line]:
-    best = next(iter(detail.priority), None) if detail is not None else None
-    if best is not None and says_something(best):
-        yield in_a_line(best, around.columns)
 
 
 def _asks(row: JobRow) -> Line:

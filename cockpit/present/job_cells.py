@@ -12,16 +12,19 @@ from cockpit.model.view import JobRow
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
-from cockpit.present.layout import fitting
+from cockpit.present.folding import FoldedRow, id_text, task_count
+from cockpit.present.layout import GAP, fitting
 from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.states import GLYPHS, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, why
 
 BAR_COLUMNS = 8
 LEAST_ID_COLUMNS = 4
+ARRAY_COLUMNS = 9
+"""Behind the number: `_[0-99%4]`."""
 
 
 class CellColumn(NamedTuple):
@@ -40,11 +43,14 @@ class CellColumn(NamedTuple):
 
 
 def _id(row: JobRow, _: Context) -> Line:
-    return line(Span(str(row.id), MUTED))
+    return line(Span(id_text(row), MUTED))
 
 
 def _name(row: JobRow, _: Context) -> Line:
-    return line(Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG))
+    name = Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG)
+    if isinstance(row, FoldedRow):
+        return line(name, Span(f" [{task_count(row)}]", ACCENT))
+    return line(name)
 
 
 def _user(row: JobRow, _: Context) -> Line:
@@ -52,10 +58,20 @@ def _user(row: JobRow, _: Context) -> Line:
 
 
 def state_cell(row: JobRow, _: Context) -> Line:
-    """Shape and word, in the state's colour."""
+    """Shape and word, in the state's colour; of a folded array how many are in which."""
+    if isinstance(row, FoldedRow):
+        return tuple(Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
     word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
     shown = Span(f"{GLYPHS[row.state]} {word}", str(row.state))
     return line(shown, Span("·held", "held")) if row.held_until is not None else line(shown)
+
+
+def _queue(row: JobRow, _: Context) -> Line:
+    return line(safe(",".join(row.partitions))) if row.partitions else line(Span(NOTHING, MUTED))
+
+
+def _priority(row: JobRow, _: Context) -> Line:
+    return line(Span(NOTHING if row.priority is None else units.grouped(row.priority), MUTED))
 
 
 def _nodes(row: JobRow, _: Context) -> Line:
@@ -115,6 +131,8 @@ COLUMNS = (
     CellColumn("name", "NAME", 16, _name, grows=2, most=30),
     CellColumn("user", "USER", 8, _user, grows=1, most=12, need=94),
     CellColumn("state", "STATE", 14, state_cell),
+    CellColumn("partitions", "QUEUE", 6, _queue, grows=1, most=12, need=108),
+    CellColumn("priority", "PRIO", 6, _priority, right=True, need=126),
     CellColumn("nodes", "NODES", 5, _nodes, right=True, need=126),
     CellColumn("cards", "CARDS", 5, _cards, right=True),
     CellColumn("elapsed_seconds", " TIME          / LIMIT", 22, _time, need=116, ticks=True),
@@ -122,6 +140,11 @@ COLUMNS = (
     CellColumn("placed_on", "ON", 12, _placed_on, grows=1, most=20, need=160),
     CellColumn("why", "WHY", 28, _why, grows=6),
 )
+
+SOMETIMES = frozenset({"partitions", "priority"})
+"""What some clusters have."""
+LESSER = frozenset({"nodes", "placed_on"})
+"""Give way to those."""
 
 
 class Laid(NamedTuple):
@@ -132,7 +155,15 @@ class Laid(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def laid_out(total: int, id_columns: int = LEAST_ID_COLUMNS) -> tuple[Laid, ...]:
-    """The columns that fit, the left-over space shared among those that grow."""
-    columns = [each._replace(width=id_columns) if each.id == "id" else each for each in COLUMNS]
+def laid_out(total: int, id_columns: int = LEAST_ID_COLUMNS, without: frozenset[str] = frozenset()) -> tuple[Laid, ...]:
+    """The columns that fit but those `without`, the left-over space shared among those that grow."""
+    wanted = [each for each in COLUMNS if each.id not in without]
+    added = sum(each.width + GAP for each in wanted if each.id in SOMETIMES)
+    columns = [
+        each._replace(
+            width=id_columns if each.id == "id" else each.width,
+            need=each.need + added if each.id in LESSER else each.need,
+        )
+        for each in wanted
+    ]
     return tuple(Laid(column, width) for column, width in fitting(columns, total))

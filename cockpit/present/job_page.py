@@ -12,6 +12,7 @@ from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence, exit_sentence
+from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -48,7 +49,7 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     """Which job, in what state, and why."""
     row = detail.row
     state = f"{GLYPHS[row.state]} {state_text(row, context)}"
-    yield f"{row.id} {safe(row.name)} · {safe(row.user)} · {state}"
+    yield f"{id_text(row)} {safe(row.name)} · {safe(row.user)} · {state}"
     sentence = why(row, context)
     if sentence:
         yield f"{sentence[0].upper()}{sentence[1:]}."

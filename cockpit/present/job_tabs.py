@@ -9,6 +9,7 @@ import msgspec
 from cockpit.present import job_page
 from cockpit.present.answer import Around, verdict
 from cockpit.present.events import event_sentence, exit_sentence
+from cockpit.present.folding import id_text
 from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
@@ -33,7 +34,9 @@ def head_line(detail: JobDetail, around: Around) -> Line:
     """Which job, whose, in what state; at the right its place in the queue."""
     row = detail.row
     state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
-    left = line(Span(f" {row.id} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state)
+    left = line(
+        Span(f" {id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
+    )
     if detail.explanation is None:
         return left
     place = line(Span("place ", MUTED), Span(str(detail.explanation.position), STRONG), Span(" in the queue ", MUTED))
@@ -47,7 +50,7 @@ def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
 
 
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
-    yield from verdict(detail.row, detail, around)
+    yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
     yield line()
     if made_of := list(priority_lines(detail)):
         yield from (*made_of, line())

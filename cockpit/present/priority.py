@@ -61,10 +61,10 @@ def total_words(breakdown: Breakdown) -> str:
     return units.grouped(breakdown.total)
 
 
-def in_a_line(breakdown: Breakdown, columns: int) -> Line:
+def in_a_line(breakdown: Breakdown, columns: int, lead: Line = ()) -> Line:
     """`priority 17 450   fair share ▇▇▇▇▇ 11 800   age ▇ 3 120   others 1 030`: what adds most comes first, and bars
-    where there is room for them."""
-    head = line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG))
+    where there is room for them. `lead` is said before."""
+    head = (*lead, Span(f"{GAP if lead else INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG))
     bars = BAR_COLUMNS if columns >= WIDE else 0
     shown = _within(_amounts(breakdown), columns - line_width(head), bars)
     whole = sum(amount for _, amount in shown if amount > 0) or 1

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.engine.access import may_see, shown_reason
+from cockpit.engine.ranking import best_priority
 from cockpit.engine.views import job_row
 from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.pages import PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from cockpit.engine.access import Actor
-    from cockpit.model.ids import JobId
-    from cockpit.model.reasons import Reason
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.job import Job
     from cockpit.model.view import JobRow
     from cockpit.runtime.host import Host
     from cockpit.sched.plan import Plan
+    from cockpit.sched.scale import Scale
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000
@@ -52,6 +54,10 @@ class JobFeed:
         if actor.admin:
             return list(self._rows.values())
         return [self._shown(actor, row) for job, row in self._rows.items() if may_see(actor, jobs[job])]
+
+    def row(self, actor: Actor, job: Job) -> JobRow:
+        """Of a job that the actor may see, live or ended, as of now."""
+        return self._shown(actor, self._made(job))
 
     def live_pages(self, actor: Actor) -> list[msgspec.Raw]:
         """Encoded pages of the live and held jobs that the actor may see; made once for all who see everything."""
@@ -119,12 +125,15 @@ class JobFeed:
             subscription.dirty |= stale
 
     def _with_new_reason(self, plan: Plan | None) -> list[JobId]:
-        """Rows that tell another reason than the plan gives. One that is held is told when it is touched."""
-        if plan is None or (not self._outdated and self._plan is not None and self._plan.refusals == plan.refusals):
+        """Rows that tell another reason than the plan gives, or a priority of an earlier count. One that is held is
+        told when it is touched."""
+        recounted = plan is not None and _count(plan) != (self._plan and _count(self._plan))
+        as_before = self._plan is not None and plan is not None and self._plan.refusals == plan.refusals
+        if plan is None or (as_before and not recounted and not self._outdated):
             return []
         rows = self._rows
         waiting = (job for job in self._host.machine.queue.values() if not job.held_by and job.id in rows)
-        return [job.id for job in waiting if rows[job.id].reason != reason_of(plan, job)]
+        return [job.id for job in waiting if recounted or rows[job.id].reason != reason_of(plan, job)]
 
     def _make_rows(self, stale: Iterable[JobId]) -> None:
         jobs = self._host.machine.state.jobs
@@ -133,13 +142,15 @@ class JobFeed:
             if job is None or job.deleted:
                 self._rows.pop(job_id, None)
             else:
-                self._rows[job_id] = job_row(job, self._reason(job_id))
+                self._rows[job_id] = self._made(job)
 
-    def _reason(self, job: JobId) -> Reason | None:
-        waiting, plan = self._host.machine.queue.get(job), self._host.plan
-        if waiting is None:
-            return None
-        return NotEvaluated() if plan is None else reason_of(plan, waiting)
+    def _made(self, job: Job) -> JobRow:
+        plan = self._host.plan
+        if job.id not in self._host.machine.queue:
+            return job_row(job, None)
+        if plan is None:
+            return job_row(job, NotEvaluated())
+        return job_row(job, reason_of(plan, job), best_priority(plan.priorities, job))
 
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
         new, changed, removed = [], [], []
@@ -170,6 +181,13 @@ class JobFeed:
 
     def _visible(self, subscription: Subscription, job: JobId) -> bool:
         return subscription.actor.admin or may_see(subscription.actor, self._host.machine.state.jobs[job])
+
+
+def _count(plan: Plan) -> tuple[Scale, Millis] | None:
+    """Tells one count of all priorities from the next; None without priorities. What a job's end adds to its user's
+    usage shows with the next."""
+    measure = plan.priorities.measure
+    return (measure.scale, measure.at) if measure is not None else None
 
 
 def _is_live(row: JobRow) -> bool:

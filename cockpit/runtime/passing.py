@@ -34,11 +34,22 @@ MANY_OBJECTS = 50_000
 
 async def planned(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
     """The plan for a snapshot that nobody changes meanwhile; `last` saves work."""
-    index, priorities = (last.index, last.priorities) if last is not None else (None, None)
     if len(snapshot.queue) < LARGE_QUEUE:
-        return cycle(snapshot, index, policy, priorities)
+        return _planned(snapshot, last, policy)
     with _considerate():
-        return await asyncio.to_thread(cycle, snapshot, index, policy, priorities)
+        return await asyncio.to_thread(_described, snapshot, last, policy)
+
+
+def _planned(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
+    index, priorities = (last.index, last.priorities) if last is not None else (None, None)
+    return cycle(snapshot, index, policy, priorities)
+
+
+def _described(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
+    """With every reason derived, which later the event loop would have to do."""
+    plan = _planned(snapshot, last, policy)
+    plan.refusals.describe()
+    return plan
 
 
 @contextmanager

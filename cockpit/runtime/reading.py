@@ -104,13 +104,14 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
     if host.plan is not None and found.id in host.machine.queue:
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
         explanation = explanation and shown_explanation(asked.actor, explanation, host.machine.state.jobs)
+    priority = breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else ()
     return JobDetail(
-        row=job_row(found, explanation.reason if explanation is not None else None),
+        row=engine.feed.row(asked.actor, found),
         job=found,
         explanation=explanation,
         events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
         log_tail=_tail(engine, found),
-        priority=breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else (),
+        priority=priority,
     )
 
 

@@ -67,7 +67,7 @@ def pass_over(snapshot: Snapshot, index: Index, policy: Policy, priorities: Prio
         now=snapshot.now,
         starts=tuple(round_.starts),
         refusals=round_.refusals(),
-        reservations=tuple(round_.line.reservations),
+        line=round_.line,
         next_at=round_.next_at(),
         priorities=priorities,
         index=index,

@@ -55,7 +55,8 @@ class Gates:
 
     def own(self, job: Job) -> Reason | None:
         """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
-        return unmet(job, self._snapshot.now) or self._bars.refusal(job)
+        told = unmet(job, self._snapshot.now)
+        return told if told is not None or not job.spec.reservation else self._bars.refusal(job)
 
     def shared(self, request: Request) -> Reason | None:
         """What stops every job of the request: the rules by themselves, its array, a limit."""

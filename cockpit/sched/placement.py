@@ -45,6 +45,8 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
+        if spec.cpus > index.widest:
+            continue
         rooms = _choose(index, shape, spec, fit, avoid)
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
@@ -65,11 +67,11 @@ def has_room(index: Index, shape: Shape) -> bool:
     return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
 
 
-def eligible(index: Index, shape: Shape, spec: NodeSpec) -> set[int]:
+def eligible(index: Index, shape: Shape, spec: NodeSpec) -> frozenset[int]:
     """Orders of the nodes in service where a replica could be at some time, if they are big enough."""
     if shape.node_names:
-        return {room.order for room in pinned(index, shape)}
-    return {order for kind in index.floor.kinds_for(shape, spec) for order in index.floor.members[kind.number]}
+        return frozenset(room.order for room in pinned(index, shape))
+    return index.floor.places_for(shape, spec)
 
 
 def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | None = None) -> Placement:
@@ -79,8 +81,8 @@ def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | 
         card = fit.card(room, spec) if fit else None
         return allocate(room, spec, rank, exclusive=shape.exclusive, card=card)
 
-    in_order = sorted(rooms, key=lambda room: room.order)
-    return tuple(replica(rank, room) for rank, room in enumerate(in_order))
+    in_order = sorted(rooms, key=lambda room: room.order) if len(rooms) > 1 else rooms
+    return tuple([replica(rank, room) for rank, room in enumerate(in_order)])
 
 
 def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
@@ -89,16 +91,15 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         rooms = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
         return iter(sorted(rooms, key=lambda room: best_fit_rank(room, spec)))
     kinds = index.floor.kinds_for(shape, spec)
-    holes = [index.by_hole[kind.number] for kind in kinds]
     idle = [index.by_whole[kind.number] for kind in kinds]
     if shape.exclusive:
         least = min((kind.whole_cards for kind in kinds), default=0)
         return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
     if spec.shares_a_card:
+        holes = [index.by_hole[kind.number] for kind in kinds]
         return _sharing(index, holes, idle, shape, spec)
-    if not any(each.reach(spec.whole_cards, spec.cpus) for each in idle):
-        return iter(())
-    return _filtered(index, walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib), shape, spec)
+    walked = walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib)
+    return _filtered(index, walked, shape, spec) if spec.card_milli else index.rooms_at(order for _, order in walked)
 
 
 def pinned(index: Index, shape: Shape) -> list[Room]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Protocol
+
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
@@ -31,8 +34,15 @@ class Reserved(msgspec.Struct, frozen=True):
     placement: Placement
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Decisions for one snapshot; nothing of it has happened yet."""
+class Line(Protocol):
+    """Who keeps whose place in line: what a pass knows of those that wait for room."""
+
+    @property
+    def reservations(self) -> list[Reserved]: ...
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Decisions for one snapshot; nothing of it has happened yet. What only people ask for is derived when they do."""
 
     version: int
     """Of the snapshot."""
@@ -40,8 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     starts: tuple[Start, ...]
     refusals: Refusals
     """Why the rest does not start. `WouldDelay` holds only for jobs that end after the reservation."""
-    reservations: tuple[Reserved, ...]
-    """In the order of the queue: under EASY of the first job that waits for room alone, else of every job that does."""
+    line: Line
     priorities: PriorityTable
     """For the next cycle, and for whoever asks why this order."""
     next_at: Millis | None = None
@@ -49,7 +58,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     index: Index
     """For the next cycle. Without this plan's starts: they come back as changes once they have happened."""
 
-    @property
+    @cached_property
+    def reservations(self) -> tuple[Reserved, ...]:
+        """In the order of the queue: under EASY of the first job that waits for room, else of every job that does."""
+        return tuple(self.line.reservations)
+
+    @cached_property
     def order(self) -> tuple[JobId, ...]:
         """The queue as it was gone through, held jobs and starting ones included; a job of several partitions once."""
         return tuple(dict.fromkeys([job.id for job, _ in self.priorities.order]))

@@ -80,40 +80,36 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: JobId, shape: S
     """Let those who hold resources go one after the other until the head has room; None when nobody knows that
     moment, or it lies beyond the window."""
     places = [eligible(index, shape, spec) for spec in shape.specs]
-    lasting = _lasting(index)
-    if not any(_has_room_some_day(index, shape, *each, lasting) for each in zip(shape.specs, places, strict=True)):
+    if len(index.ends) < len(index.placed) and not _has_room_some_day(index, shape, places):
         return None
     rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
-    window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds or 1
-    for leaves_at, emptier in _emptying(index, now, shape, set().union(*places)):
-        moment = Millis(-(-leaves_at // grain) * grain)
+    window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
+    for leaves_at, emptier in _emptying(index, now, shape, places[0].union(*places[1:])):
+        moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
         if window and moment > now + window:
             return None
         for alternative, spec, orders in zip(rooms, shape.specs, places, strict=True):
-            for room in emptier:
-                if room.order in orders and _fits(room, shape, spec):
-                    alternative[room.order] = room
+            alternative.update(
+                (room.order, room) for room in emptier if room.order in orders and _fits(room, shape, spec)
+            )
         if _enough(rooms, shape):
             return Guard(head, shape, moment, rooms, index.floor.position)
     raise AssertionError("room some day, but at no moment")
 
 
-def _has_room_some_day(
-    index: Index, shape: Shape, spec: NodeSpec, places: Collection[int], lasting: Mapping[int, Room]
-) -> bool:
+def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
     """Whether an alternative has room once everybody is gone of whom it is known when."""
-    if not lasting:
-        return True  # else the shape would be infeasible
-    floor = index.floor
-    big = (nodes for empty, nodes in floor.sizes if _fits(empty, shape, spec))
-    blocked = {order for order, room in lasting.items() if not _fits(room, shape, spec)}
-    return len({floor.position[node.name] for nodes in big for node in nodes} & set(places) - blocked) >= shape.nodes
+    lasting, floor = _lasting(index), index.floor
+    for spec, orders in zip(shape.specs, places, strict=True):
+        big = (node for empty, nodes in floor.sizes if _fits(empty, shape, spec) for node in nodes)
+        blocked = {order for order, room in lasting.items() if not _fits(room, shape, spec)}
+        if len({floor.position[node.name] for node in big}.intersection(orders) - blocked) >= shape.nodes:
+            return True
+    return False
 
 
 def _lasting(index: Index) -> dict[int, Room]:
     """By order: rooms that somebody stays in, nobody knows how long, with only these left."""
-    if len(index.ends) == len(index.placed):
-        return {}
     staying = [job for job in index.placed if job not in index.ends]
     orders = {order for job in staying for order, _ in index.located(index.placed[job])}
     return {order: index.rooms[order].without(index.ends) for order in orders}
@@ -122,43 +118,44 @@ def _lasting(index: Index) -> dict[int, Room]:
 def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int]) -> Iterator[tuple[Millis, list[Room]]]:
     """Moments at which jobs leave, soonest first, with the watched rooms that they leave and that then have CPUs and
     memory enough for a replica. Those over their limit are gone any moment."""
-    least_cpus = min(spec.cpus for spec in shape.specs)
-    least_memory = min(spec.memory_mib for spec in shape.specs)
+    least_cpus = min([spec.cpus for spec in shape.specs])
+    least_memory = min([spec.memory_mib for spec in shape.specs])
     leaving: dict[int, _Leaving] = {}
     left: dict[int, _Leaving] = {}
     moment = now
-    for end, job in index.departures:
+    for end, job, located in index.departures:
         if end > moment:
-            yield moment, [each.room() for each in left.values() if each.has(least_cpus, least_memory)]
+            if left:
+                yield moment, [each.room() for each in left.values()]
+                left = {}
             moment = end
-            left = {}
-        for order, part in index.located(index.placed[job]):
-            if order in watched:
-                room = leaving.get(order)
-                if room is None:
-                    room = leaving[order] = _Leaving(index.rooms[order])
-                room.leave(job, part)
+        for order, part in located:
+            if order not in watched:
+                continue
+            room = leaving.get(order)
+            if room is None:
+                room = leaving[order] = _Leaving(index.rooms[order])
+            room.leave(job, part)
+            if room.cpus >= least_cpus and room.memory_mib >= least_memory:
                 left[order] = room
-    yield moment, [each.room() for each in left.values() if each.has(least_cpus, least_memory)]
+    if left:
+        yield moment, [each.room() for each in left.values()]
 
 
 class _Leaving:
     """A room that tenants leave one after the other. What is free is counted as they go, the room made when asked."""
 
-    __slots__ = ("_cpus", "_gone", "_memory_mib", "_now")
+    __slots__ = ("_gone", "_now", "cpus", "memory_mib")
 
     def __init__(self, room: Room) -> None:
         self._now = room
         self._gone: list[JobId] = []
-        self._cpus, self._memory_mib = room.cpus, room.memory_mib
+        self.cpus, self.memory_mib = room.cpus, room.memory_mib
 
     def leave(self, job: JobId, part: Allocation) -> None:
         self._gone.append(job)
-        self._cpus += part.cpus
-        self._memory_mib += part.memory_mib
-
-    def has(self, cpus: int, memory_mib: int) -> bool:
-        return self._cpus >= cpus and self._memory_mib >= memory_mib
+        self.cpus += part.cpus
+        self.memory_mib += part.memory_mib
 
     def room(self) -> Room:
         return self._now.without(set(self._gone))

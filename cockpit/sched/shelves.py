@@ -7,7 +7,7 @@ memory and order. Searching a full cluster for room therefore touches nothing at
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 
 from cockpit.sched.room import Room
@@ -34,6 +34,10 @@ class Shelves:
         if not shelf:
             del self._shelves[label]
 
+    def most_free(self) -> int:
+        """CPUs of the node that has most of them free."""
+        return max([shelf[-1][0] for shelf in self._shelves.values()], default=0)
+
     def labels(self) -> list[int]:
         return sorted(self._shelves)
 
@@ -48,10 +52,6 @@ class Shelves:
         """The nodes on a shelf with at least so many CPUs, tightest first."""
         shelf = self._shelves.get(label)
         return shelf[bisect_left(shelf, (cpus,)) :] if shelf and shelf[-1][0] >= cpus else []
-
-    def reach(self, least: int, cpus: int) -> bool:
-        """Whether some node with at least this label has so many CPUs: a cheap no before a search."""
-        return any(label >= least and shelf[-1][0] >= cpus for label, shelf in self._shelves.items())
 
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:
         """Of those with enough CPUs, most memory first (then CPUs, then order)."""
@@ -70,7 +70,10 @@ class Shelves:
 
 def walk(shelves: Sequence[Shelves], least: int, cpus: int, memory_mib: int) -> Iterator[tuple[int, int]]:
     """(label, order) of the nodes with at least these free, best fit first over all the given shelves together."""
-    labels: Iterable[int] = sorted({label for each in shelves for label in each.labels() if label >= least})
+    if len(shelves) == 1:
+        labels = [label for label in shelves[0].labels() if label >= least]
+    else:
+        labels = sorted({label for each in shelves for label in each.labels() if label >= least})
     for label in labels:
         fitting = [entries for each in shelves if (entries := each.with_cpus(label, cpus))]
         for entry in fitting[0] if len(fitting) == 1 else merge(*fitting):

@@ -57,11 +57,17 @@ def ended(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
 
     The same ledger where it has used nothing: it never started, or is charged to nobody.
     """
-    if job.state not in OCCUPYING or job.attempt is None or not (job.account or job.qos or job.attempt.partition):
+    if not is_charged(job):
         return ledger
     grown = _Growing(ledger, rules)
     grown.add(job, now)
     return Ledger(grown.associations, grown.qos, ledger.at)
+
+
+def is_charged(job: Job) -> bool:
+    """Whether what it uses is written down: it runs, on somebody's account."""
+    attempt = job.attempt
+    return attempt is not None and job.state in OCCUPYING and bool(job.account or job.qos or attempt.partition)
 
 
 def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:

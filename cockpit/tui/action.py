@@ -84,6 +84,11 @@ needs_container = _each(
 )
 
 
+def needs_array(situation: Situation) -> str:
+    some = [row for row in situation.chosen if row.array is not None]
+    return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
+
+
 def needs_filter(situation: Situation) -> str:
     return "" if situation.filter else "Nothing is filtered; / filters while you type."
 

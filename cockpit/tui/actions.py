@@ -15,6 +15,7 @@ from cockpit.tui.action import (
     ON_TABLES,
     Action,
     Situation,
+    needs_array,
     needs_container,
     needs_filter,
     needs_job,
@@ -59,6 +60,7 @@ _LOOKING = (
         "save_filter", "keep filter", ("W",), "Save it under a name", deeds.save_filter, LOOK, ON_TABLES, needs_filter
     ),
     Action("mine", "mine", ("m",), "Your own jobs, or everybody's", deeds.toggle_mine, LOOK, _JOBS, in_row=True),
+    Action("fold", "fold", ("z",), "An array's tasks, or one row", deeds.fold, LOOK, _JOBS, needs_array),
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
 )
 _ACTING = (
@@ -111,6 +113,17 @@ _ACTING = (
         needs_queued,
         acts=True,
         in_row=True,
+    ),
+    Action(
+        "priority",
+        "priority",
+        ("P",),
+        "Make queued jobs more or less urgent",
+        deeds.set_priority,
+        ACT,
+        ON_JOBS,
+        needs_queued,
+        acts=True,
     ),
     Action(
         "shell",

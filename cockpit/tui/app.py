@@ -35,6 +35,7 @@ from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
+from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -141,14 +142,14 @@ class CockpitApp(Face, inherit_bindings=False):
     def chosen_rows(self) -> list[JobRow]:
         """The jobs that an action is about."""
         if isinstance(self.screen, JobPage):
-            ids: Iterable[Any] = [self.screen.job]
-        else:
-            ids = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
-        return [row for job in ids if (row := self.job_rows.row(job)) is not None]
+            row = self.job_rows.row(self.screen.job)
+            return [row] if row is not None else []
+        ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
+        return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
 
     def job_under_cursor(self) -> JobRow | None:
-        job: Any = self.main_screen.jobs.cursor_id
-        return None if job is None else self.job_rows.row(job)
+        row_id: Any = self.main_screen.jobs.cursor_id
+        return None if row_id is None else self.job_rows.folds.speaker(row_id)
 
     def detail_of(self, job: JobId) -> JobDetail | None:
         """The last detail that was asked for, if it is this job's."""
@@ -265,7 +266,8 @@ class CockpitApp(Face, inherit_bindings=False):
             self._still.take(delta, first=first)
             self._is_fresh()
             return
-        jobs = self.job_rows.list
+        jobs = self.job_rows.folds
+        used = jobs.used
         changes = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self.loaded = True
         self._is_fresh()
@@ -273,6 +275,9 @@ class CockpitApp(Face, inherit_bindings=False):
         if changes.order_changed:
             table.order_changed()
         table.rows_changed(changes.changed)
+        if jobs.used != used:  # other columns
+            table.redraw()
+            self.main_screen.query_one(Titles).refresh()
         self.main_screen.draw()
         self.wake()
         if delta.loaded and not self._all_came:
@@ -329,8 +334,8 @@ class CockpitApp(Face, inherit_bindings=False):
         here = [action for action in meant if self.view_name in action.views]
         self.perform((here or meant)[0].id)
 
-    def perform(self, action_id: str) -> None:
-        """Do it, or say why not."""
+    def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
+        """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
         action = next(each for each in self.actions if each.id == action_id)
         refusal = action.refusal(self.situation())
         if refusal:
@@ -338,7 +343,7 @@ class CockpitApp(Face, inherit_bindings=False):
             self.notify(refusal, severity="warning")
             return
         try:
-            done = action.run(self)
+            done = (run or action.run)(self)
         except CockpitError as error:
             self._tell(error)
         else:
@@ -368,12 +373,13 @@ class CockpitApp(Face, inherit_bindings=False):
     def go_to(self, number: int) -> None:
         """Put the cursor on the job of this number."""
         job = JobId(number)
-        if self.job_rows.place(job) is None:
+        row_id = self.job_rows.folds.shown_as(job)
+        if self.job_rows.place(row_id) is None:
             hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
             self.notify(f"Job {number} {hidden}.", severity="warning")
             return
         self.perform("jobs")
-        self.main_screen.jobs.move_to(job)
+        self.main_screen.jobs.move_to(row_id)
 
     def turn_tab(self, step: int) -> None:
         if isinstance(self.screen, JobPage):

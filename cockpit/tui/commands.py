@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
@@ -11,6 +12,7 @@ from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.tui.actions import ACTIONS, called, command_name
+from cockpit.tui.deeds import prioritise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +21,22 @@ if TYPE_CHECKING:
 
 VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 """Short words that people's fingers know; none of them destroys."""
+MOST_DIGITS = 12
+"""Of a number that is taken for a priority at all."""
 
 
 def completions(app: Face) -> Sequence[str]:
     """What Tab completes; the shortest of several."""
     names = sorted((command_name(action.id) for action in ACTIONS), key=len)
     saved = (f"filter {SAVED}{name}" for name in app.saved_filters())
-    return [*names, *(f"theme {name}" for name in app.themes), *(f"ctx {name}" for name in app.clusters), *saved]
+    words = (f"priority {word}" for word in PriorityWord)
+    return [
+        *names,
+        *words,
+        *(f"theme {name}" for name in app.themes),
+        *(f"ctx {name}" for name in app.clusters),
+        *saved,
+    ]
 
 
 def run_command(app: Face, text: str) -> None:
@@ -38,6 +49,8 @@ def run_command(app: Face, text: str) -> None:
         app.main_view.filter(rest.strip())
     elif name in {"save-filter", "delete-filter"} and rest:
         (_save_filter if name == "save-filter" else _delete_filter)(app, rest.strip().removeprefix(SAVED))
+    elif name == "priority" and rest:
+        _priority(app, rest.strip())
     elif name == "ctx" and rest:
         _cluster(app, rest.strip())
     elif words.isdigit():
@@ -75,6 +88,18 @@ def _cluster(app: Face, name: str) -> None:
         app.go_to_cluster(name)
     else:
         _unknown(app, name, list(app.clusters), "cluster")
+
+
+def _priority(app: Face, text: str) -> None:
+    """Of the chosen jobs: a word, or an administrator's number."""
+    if text in set(PriorityWord):
+        wanted: PriorityWord | int = PriorityWord(text)
+    elif text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
+        wanted = int(text)
+    else:
+        _unknown(app, text, list(PriorityWord), "priority")
+        return
+    app.perform("priority", lambda face: prioritise(face, face.chosen_rows(), wanted))
 
 
 def _theme(app: Face, name: str) -> None:

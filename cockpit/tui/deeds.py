@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
+from cockpit.model.spec import PriorityWord
 from cockpit.present.entering import entry_lines
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
@@ -18,11 +19,17 @@ from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from cockpit.model.view import JobRow
     from cockpit.tui.face import Face
 
 EXTEND_SECONDS = 2 * 3600
+_URGENCY = {
+    PriorityWord.NORMAL: "as everybody's",
+    PriorityWord.URGENT: "bounded per person and project",
+    PriorityWord.VERY_URGENT: "only by administrators",
+}
 LEAVING = "exit or Ctrl-D returns to the cockpit."
 
 
@@ -71,7 +78,12 @@ async def delete(app: Face) -> None:
 
 async def end_hold(app: Face) -> None:
     """Ask, then remove kept containers."""
-    await _confirmed(app, "End the hold of", "The container is removed; output and logs stay.", app.backend.end_hold)
+    await _confirmed(
+        app,
+        "End the hold of",
+        "The container is removed; output and logs stay.",
+        lambda job, task: app.backend.end_hold(job),  # noqa: ARG005 - the id is the task's own
+    )
 
 
 async def extend_hold(app: Face) -> None:
@@ -85,7 +97,24 @@ async def hold_or_release(app: Face) -> None:
     """Each of the chosen jobs the other way round."""
     for row in app.chosen_rows():
         held = row.reason is not None and row.reason.__struct_config__.tag == "held"
-        await (app.backend.release(row.id) if held else app.backend.hold(row.id))
+        act = app.backend.release if held else app.backend.hold
+        await act(row.id, task=_task(row))
+
+
+async def set_priority(app: Face) -> None:
+    """Choose a word for the chosen jobs."""
+    choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
+    rows = app.chosen_rows()
+    picked = await app.push_screen_wait(Pick(f"Priority of {_named(rows)}", choices, app.role_theme, verb="sets it"))
+    if picked is not None:
+        await prioritise(app, rows, PriorityWord(picked.id))
+
+
+async def prioritise(app: Face, rows: Sequence[JobRow], wanted: PriorityWord | int) -> None:
+    """The same for all of them."""
+    for row in rows:
+        await app.backend.set_priority(row.id, wanted, task=_task(row))
+    app.notify(f"priority {wanted} for {_named(rows)}")
 
 
 async def shell(app: Face) -> None:
@@ -113,8 +142,14 @@ def show_logs(app: Face) -> None:
 
 
 def open_job(app: Face) -> None:
-    """The job's page."""
-    app.open_page("why")
+    """The job's page; of a folded array its tasks."""
+    if not app.main_view.unfold():
+        app.open_page("why")
+
+
+def fold(app: Face) -> None:
+    """An array's tasks, or one row for all of them."""
+    app.main_view.toggle_fold()
 
 
 def show_record(app: Face) -> None:
@@ -302,8 +337,17 @@ def _show_view(app: Face, view: str) -> None:
 
 
 async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
+    """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
     rows = app.chosen_rows()
-    what = f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
-    if await app.push_screen_wait(Confirm(f"{verb} {what}?", consequence)):
+    if await app.push_screen_wait(Confirm(f"{verb} {_named(rows)}?", consequence)):
         for row in rows:
-            await act(row.id)
+            await act(row.id, task=_task(row))
+
+
+def _named(rows: Sequence[JobRow]) -> str:
+    return f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
+
+
+def _task(row: JobRow) -> int | None:
+    """Which task it is, where it is one: the id of the first one alone would mean the whole array."""
+    return None if row.array is None else row.array.index

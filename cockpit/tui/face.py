@@ -12,7 +12,7 @@ from cockpit.present.safe import safe
 from cockpit.tui.keyboard import KeysInTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from textual.notifications import SeverityLevel
 
@@ -54,6 +54,8 @@ class MainView(Protocol):
     def filter(self, text: str) -> None: ...
     def ask_command(self) -> None: ...
     def toggle_mine(self) -> None: ...
+    def toggle_fold(self) -> None: ...
+    def unfold(self) -> bool: ...
     def sort_by_neighbour(self, step: int) -> None: ...
     def sort_by(self, column: str) -> None: ...
     def reverse_sort(self) -> None: ...
@@ -210,7 +212,7 @@ class Face(KeysInTurn):
         """Leave, to open that one."""
 
     @abstractmethod
-    def perform(self, action_id: str) -> None:
+    def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
         """Do it, or say why not."""
 
     @abstractmethod

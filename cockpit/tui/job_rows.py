@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.present.job_cells import LEAST_ID_COLUMNS, Laid, laid_out
+from cockpit.present.folded_list import OPTIONAL, FoldedList
+from cockpit.present.job_cells import ARRAY_COLUMNS, LEAST_ID_COLUMNS, Laid, laid_out
 from cockpit.present.job_list import JobList
 from cockpit.present.saved import none_saved
 from cockpit.tui.widgets.table import TableColumn
@@ -20,26 +21,29 @@ if TYPE_CHECKING:
 
 
 class JobRows:
-    """`TableRows` over a `JobList`."""
+    """`TableRows` over a `JobList`, its arrays folded."""
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
         self.list = JobList(context, saved)
+        self.folds = FoldedList(self.list)
 
     @property
     def order(self) -> Sequence[JobId]:
-        return self.list.order
+        return self.folds.order
 
     def place(self, row_id: JobId) -> int | None:
-        return self.list.place(row_id)
+        return self.folds.place(row_id)
 
-    def row(self, row_id: JobId) -> JobRow | None:
-        """None when it has gone."""
-        return self.list.row(row_id)
+    def row(self, job: JobId) -> JobRow | None:
+        """A job's own row; None when it has gone."""
+        return self.list.row(job)
 
     def laid(self, width: int) -> Sequence[Laid]:
-        """What fits; the ids' column is as wide as the largest of them."""
-        return laid_out(width, max(LEAST_ID_COLUMNS, len(str(self.list.largest_id))))
+        """What fits of what some job has; the column of ids is as wide as the largest, and wider for arrays."""
+        number = len(str(self.list.largest_id))
+        arrays = ARRAY_COLUMNS if "array" in self.folds.used else 0
+        return laid_out(width, max(LEAST_ID_COLUMNS, number + arrays), OPTIONAL - self.folds.used)
 
     def columns(self, width: int) -> Sequence[TableColumn]:
         by = self.list.sort_column
@@ -49,6 +53,6 @@ class JobRows:
         ]
 
     def cells(self, row_id: JobId, width: int) -> Sequence[Line]:
-        row, context = self.list.row(row_id), self._context()
+        row, context = self.folds.row(row_id), self._context()
         assert row is not None
         return [laid.column.cell(row, context) for laid in self.laid(width)]

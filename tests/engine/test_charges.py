@@ -207,8 +207,8 @@ def test_urgent_jobs_of_a_user_in_a_project_are_bounded() -> None:
     (first,) = engine.run(a_spec("a", **urgent))
     (second,) = engine.submit(a_spec("b", hold=True, **urgent))
     refused = refusal(engine, a_spec("c", **urgent))
-    assert refused.message.startswith("priority: a user may have 2 urgent jobs in a project")
-    assert f"jobs {first}, {second} use 2 of them" in refused.message
+    assert refused.message.startswith("priority: at most 2 of a user's jobs in a project")
+    assert f"now they are {first}, {second}." in refused.message
     assert engine.submit(a_spec("c", project="other", **urgent))
     assert engine.submit(a_spec("c", **urgent), by=BOB)
     engine.ended(first, code=0)
@@ -217,7 +217,7 @@ def test_urgent_jobs_of_a_user_in_a_project_are_bounded() -> None:
     (normal,) = engine.submit(a_spec("e"))
     over = edit(engine.machine, engine.job(normal), a_spec("e", **urgent))
     assert isinstance(over, Refusal)
-    assert "2 urgent jobs" in over.message
+    assert "at most 2" in over.message
 
 
 @pytest.mark.req("SC-11", "JT-34")
@@ -227,7 +227,7 @@ def test_the_urgent_jobs_of_one_request_and_of_an_array_count_each() -> None:
     urgent = {"priority": PriorityWord.URGENT}
     message = refusal(engine, a_spec("a", **urgent), a_spec("b", **urgent), a_spec("c", **urgent)).message
     assert message.startswith("jobs[2].priority: ")
-    assert "asks for more" in refusal(engine, a_spec("a", array=Array((0, 1, 2)), **urgent)).message
+    assert "asks for 3" in refusal(engine, a_spec("a", array=Array((0, 1, 2)), **urgent)).message
 
 
 @pytest.mark.req("JT-04", "JT-25")

@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from cockpit.engine.invariants import violations
 from cockpit.engine.replay import Arrival, Replay
+from cockpit.formats import swf_history
+from cockpit.formats.swf import read_swf
 from cockpit.formats.swf_history import machine
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
@@ -124,3 +126,28 @@ def test_arrivals_may_ask_for_nodes_in_a_gang() -> None:
     for _ in history.moments():
         assert violations(history.machine) == []
     assert history.started_at == {1: 0, 2: 5_000}
+
+
+@pytest.mark.req("SC-01", "SC-02")
+def test_by_priority_who_has_used_less_comes_first() -> None:
+    """User 1 has the machine for a day; of the two jobs that wait then, user 2's starts first, though it came later."""
+    history = b"""1 0 0 86400 4 -1 -1 4 90000 -1 1 1 -1 -1 -1 -1 -1 -1
+2 10 0 600 4 -1 -1 4 600 -1 1 1 -1 -1 -1 -1 -1 -1
+3 20 0 600 4 -1 -1 4 600 -1 1 2 -1 -1 -1 -1 -1 -1
+"""
+    past = swf_history.history(read_swf("log", history), 4)
+    rules = swf_history.multifactor(past)
+    for told, order in (((), [1, 2, 3]), (rules, [1, 3, 2])):
+        replayed = Replay([machine(4)], past.arrivals, Policy(), told)
+        for _ in replayed.moments():
+            assert violations(replayed.machine) == []
+        assert list(replayed.started_at) == order
+
+
+@pytest.mark.req("SC-02")
+def test_usage_decays_only_up_to_full_periods() -> None:
+    past = swf_history.history(read_swf("log", b"1 0 0 950 4 -1 -1 4 950 -1 1 1 -1 -1 -1 -1 -1 -1\n" * 2), 4)
+    replayed = Replay([machine(4)], past.arrivals, Policy(), swf_history.multifactor(past))
+    for _ in replayed.moments():
+        assert replayed.machine.state.usage_at % 300_000 == 0
+    assert replayed.machine.state.usage_at == 900_000

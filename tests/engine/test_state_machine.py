@@ -10,17 +10,28 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.apply import apply
+from cockpit.engine.dependencies import Fates, verdict
 from cockpit.engine.machine import Machine
+from cockpit.engine.reservations import make_reservation
 from cockpit.engine.state import ClusterState
+from cockpit.engine.submit import edit, submit
+from cockpit.engine.urgency import set_priority
+from cockpit.model import events
+from cockpit.model.cluster import Cluster, Priority, PriorityFlag, PriorityKind, Reservation
 from cockpit.model.events import EventRecord
+from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Job, JobState
-from cockpit.model.spec import DebugHold, HoldCards
-from tests.builders import HOUR, SECOND, a_card, a_node, a_spec
+from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, HoldCards, PriorityWord
+from tests.builders import ANN, HOUR, SECOND, a_card, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
+_ADMIN = Actor(ANN, admin=True)
+_SINGLETON = Dependency(DependencyKind.SINGLETON)
 _CARDS = st.sampled_from([0, 250, 300, 500, 1000, 2000, 4000])
 
 
@@ -53,6 +64,75 @@ class EngineMachine(RuleBasedStateMachine):
                 time_limit_seconds=600,
                 debug_hold=DebugHold(cards=cards_mode),
             )
+        )
+
+    @rule(
+        kind=st.sampled_from(DependencyKind),
+        data=st.data(),
+        tasks=st.integers(0, 3),
+        begins=st.sampled_from([None, 0, 60 * SECOND]),
+        deadline=st.sampled_from([None, 700 * SECOND, 2 * HOUR]),
+        urgent=st.booleans(),
+    )
+    def submit_with_conditions(
+        self,
+        kind: DependencyKind,
+        data: st.DataObject,
+        tasks: int,
+        begins: int | None,
+        deadline: int | None,
+        urgent: bool,
+    ) -> None:
+        """Refused where the engine says so: an `aftercorr` without its task, one urgent job too many."""
+        self.count += 1
+        others = list(self.engine.machine.state.jobs)
+        waits = kind is DependencyKind.SINGLETON or not others
+        condition = Dependency(kind, data.draw(st.sampled_from(others))) if not waits else _SINGLETON
+        spec = a_spec(
+            f"job-{data.draw(st.integers(1, self.count))}" if waits else f"job-{self.count}",
+            dependencies=(condition,),
+            array=Array(tuple(range(tasks)), 2) if tasks else None,
+            begin_at=None if begins is None else self.engine.now + begins,
+            deadline_at=None if deadline is None else self.engine.now + deadline,
+            time_limit_seconds=600,
+            priority=PriorityWord.URGENT if urgent else PriorityWord.NORMAL,
+        )
+        self.engine.act(submit(self.engine.machine, [spec], ANN, now=self.engine.now))
+
+    @precondition(lambda self: self.jobs(JobState.QUEUED))
+    @rule(data=st.data(), wanted=st.sampled_from([*PriorityWord, 500]))
+    def set_priority(self, data: st.DataObject, wanted: PriorityWord | int) -> None:
+        job = data.draw(st.sampled_from(self.jobs(JobState.QUEUED)))
+        self.engine.act(set_priority(self.engine.machine, [job], wanted, _ADMIN))
+
+    @precondition(lambda self: self.jobs(JobState.QUEUED))
+    @rule(data=st.data(), rename=st.booleans(), alone=st.booleans())
+    def edit(self, data: st.DataObject, rename: bool, alone: bool) -> None:
+        job = data.draw(st.sampled_from(self.jobs(JobState.QUEUED)))
+        name = data.draw(st.sampled_from([f"job-{number + 1}" for number in range(self.count)]))
+        spec = replace(job.spec, name=name if rename else job.spec.name)
+        if alone:
+            spec = replace(spec, dependencies=())
+        self.engine.act(edit(self.engine.machine, job, spec, now=self.engine.now))
+
+    @rule(minutes=st.integers(1, 30), start=st.booleans())
+    def reserve(self, minutes: int, start: bool) -> None:
+        begins = Millis(self.engine.now + (0 if start else 60 * SECOND))
+        wanted = Reservation(
+            name=f"kept-{len(self.engine.journal)}",
+            nodes=(NodeName("n1"),),
+            start_at=begins,
+            end_at=Millis(begins + minutes * 60 * SECOND),
+            maintenance=True,
+        )
+        self.engine.act(make_reservation(self.engine.machine, wanted, _ADMIN, self.engine.now))
+
+    @rule(multifactor=st.booleans(), bound=st.sampled_from([None, 1]), always=st.booleans())
+    def configure(self, multifactor: bool, bound: int | None, always: bool) -> None:
+        kind = PriorityKind.MULTIFACTOR if multifactor else PriorityKind.BASIC
+        flags = (PriorityFlag.ACCRUE_ALWAYS,) if always else ()
+        self.engine.tell(
+            events.ClusterConfigured(Cluster(priority=Priority(kind=kind, flags=flags), urgent_jobs=bound))
         )
 
     @rule()
@@ -101,6 +181,15 @@ class EngineMachine(RuleBasedStateMachine):
         self.engine.plan = None
 
     @invariant()
+    def what_waits_is_told(self) -> None:
+        """Nobody waits for what has ended already."""
+        machine = self.engine.machine
+        for job in machine.queue.values():
+            for condition in job.waits_for if job.never is None else ():
+                fate = Fates().of(machine, condition)
+                assert condition.kind is DependencyKind.SINGLETON or verdict(condition, fate) is None
+
+    @invariant()
     def journal_replays_to_the_same_state(self) -> None:
         if len(self.engine.journal) % 8:
             return
@@ -112,4 +201,4 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 TestEngineMachine = pytest.mark.req("TR-02", "TR-01", "JT-31")(EngineMachine.TestCase)
-TestEngineMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestEngineMachine.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

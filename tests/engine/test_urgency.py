@@ -70,7 +70,7 @@ def test_the_bound_holds_for_changes_and_for_whole_arrays(engine: EngineDriver) 
     assert asked(engine, *tasks[:2], wanted=URGENT) is None
     refused = asked(engine, tasks[2], wanted=URGENT)
     assert refused is not None
-    assert f"jobs {tasks[0]}, {tasks[1]} use 2" in refused.message
+    assert f"now they are {tasks[0]}, {tasks[1]}." in refused.message
     assert asked(engine, tasks[0], wanted=URGENT) is None
     assert asked(engine, tasks[0], wanted=NORMAL) is None
     assert asked(engine, tasks[2], wanted=URGENT) is None

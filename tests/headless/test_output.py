@@ -8,20 +8,22 @@ import msgspec
 import pytest
 
 from cockpit.headless.records import csv_cell
+from cockpit.model.ids import JobId
+from cockpit.model.job import ArrayTask
 from cockpit.present.moments import iso
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.units import duration
-from tests.doubles.samples import HOUR, MINUTE, NOW, job_row
+from tests.doubles.samples import HOUR, MINUTE, NOW, job_row, queued_row
 from tests.headless.conftest import Desk
 
 GOLDEN = """\
-  ID  NAME       USER  STATE              NODES  CARDS     TIME    LIMIT  START  WHY
-4711  llama-sft  ann   running                2     16  2:00:00  8:00:00  10:00  –
-4720  vit-sweep  bob   queued                 1      4        –  8:00:00  –      \
+  ID  NAME       USER  STATE              QUEUE  PRIO  NODES  CARDS     TIME    LIMIT  START  WHY
+4711  llama-sft  ann   running            –         –      2     16  2:00:00  8:00:00  10:00  –
+4720  vit-sweep  bob   queued             –         –      1      4        –  8:00:00  –      \
 waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free
-4715  bert-eval  bob   error · held 3:59      1    0.5  1:59:00  8:00:00  10:00  exit 3
-4722  前処理     ann   queued                 1      0        –  8:00:00  –      held by ann since 11:02
-4699  [bold]red  ann   running · ending       1      0  2:00:00  8:00:00  10:00  is being stopped
+4715  bert-eval  bob   error · held 3:59  –         –      1    0.5  1:59:00  8:00:00  10:00  exit 3
+4722  前処理     ann   queued             –         –      1      0        –  8:00:00  –      held by ann since 11:02
+4699  [bold]red  ann   running · ending   –         –      1      0  2:00:00  8:00:00  10:00  is being stopped
 """
 
 GOLDEN_80 = """\
@@ -152,6 +154,26 @@ def test_the_whole_history_is_asked_for_only_when_asked(desk: Desk) -> None:
 def test_ten_thousand_rows_are_all_written(desk: Desk) -> None:
     desk.backend.job_rows = [job_row(number) for number in range(1, 10_001)]
     assert len(json.loads(desk("jobs", "-o", "json").out)["rows"]) == 10_000
+
+
+@pytest.mark.req("UI-01", "UI-40")
+def test_arrays_are_folded_when_asked_after_the_filter_and_before_the_order(desk: Desk) -> None:
+    array = [(10 + index, ArrayTask(JobId(10), index, 2)) for index in range(4)]
+    running = [job_row(number, array=task, name="sweep", partitions=("gpu",)) for number, task in array[:1]]
+    waiting = [queued_row(number, array=task, name="sweep", priority=90 + number) for number, task in array[1:]]
+    desk.backend.job_rows = [*running, *waiting, queued_row(20, priority=95)]
+    columns = ("--columns", "id,state,priority", "--no-header")
+    assert [line.split()[0] for line in desk("jobs", *columns).lines] == ["10_0", "10_1", "10_2", "10_3", "20"]
+    folded = desk("jobs", "--fold", *columns, "--sort", "-priority")
+    assert [line.split() for line in folded.lines] == [
+        ["10_[0-3%2]", "3", "queued,", "1", "running", "103"],
+        ["20", "queued", "95"],
+    ]
+    filtered = desk("jobs", "--fold", *columns, "--filter", "state:queued array:10")
+    assert filtered.lines == ["10_[1-3%2]  3 queued  103"]
+    (row, _) = json.loads(desk("jobs", "--fold", "-o", "json").out)["rows"]
+    assert (row["id"], row["array"], row["task"], row["tasks"], row["state"]) == (10, 10, None, 4, "queued")
+    assert desk("jobs", "--fold", "--watch").code == 64
 
 
 @pytest.mark.req("UI-22")

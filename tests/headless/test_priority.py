@@ -128,3 +128,13 @@ def test_nothing_queued_is_said(desk: Desk) -> None:
     assert "Nothing is queued." in desk("priority", terminal=True).err
     assert desk("priority", "1").code == 66
     assert priorities().rows
+
+
+def test_one_job_has_the_priorities_of_its_queues(desk: Desk) -> None:
+    (waiting,) = json.loads(desk("job", "4720", "-o", "json").out)["rows"]
+    (own,) = waiting["priorities"]
+    assert (own["partition"], own["priority"], own["nice"], own["direct"]) == ("gpu", 17_450, 100, False)
+    assert own["factors"]["age"]["contribution"] == 3120.0
+    (ended,) = json.loads(desk("job", "4715", "-o", "json").out)["rows"]
+    assert ended["priorities"] == []
+    assert "    fair share  ━━━━━━━━━━━━━━━━━━━━ 11 800   0.59 × 20 000" in desk("job", "4720").lines

@@ -7,13 +7,13 @@ import pytest
 from cockpit.engine.figures import figures
 from cockpit.formats.swf import read_swf
 from cockpit.formats.swf_history import history
-from cockpit.headless.verbs.replay import PERFECT, POLICIES, replayed
+from cockpit.headless.verbs.replay import PERFECT, replayed
 from tests.oracles.traces import trace
 
 
 def replay(name: str, processors: int, policy: str):
     past = history(read_swf(name, trace(name).read_bytes()), processors, perfect=policy == PERFECT)
-    runs = replayed(past, processors, POLICIES[policy], lambda _: None)
+    runs = replayed(past, processors, policy, lambda _: None)
     assert [run.waited for run in runs] == [job.waited for job in past.jobs]
     assert not past.skipped
     return len(runs), figures(runs, processors)

@@ -29,12 +29,12 @@ def told(row: JobRow, with_detail: JobDetail | None = None, **how: object) -> li
 
 @pytest.mark.req("UI-02")
 def test_a_waiting_job_says_the_blocking_rule_and_its_latest_start_first() -> None:
-    sentence, more, queue, priority, asks, waits, runs = told(queued_row(4720, name="vit-sweep"), waiting_detail())
+    sentence, more, place, ahead, asks, waits, runs = told(queued_row(4720, name="vit-sweep"), waiting_detail())
     assert sentence.startswith("4720 vit-sweep  waits for 4 A100 on one node.")
     assert sentence.endswith("no later than 13:40")
     assert more == "  n07 has 3 free, n12 has 2 free."
-    assert queue == "  place 3 in the queue   ahead of it: 4722 (ann, 4 CPUs), 4718 (-)"
-    assert priority.startswith("  priority 17 450   fair share ━━")
+    assert place.startswith("  place 3   priority 17 450   fair share ━━")
+    assert ahead == "  ahead of it: 4722 (ann, 4 CPUs), 4718 (-)"
     assert asks == "  asks for 1 node, 4 CPUs, 16G, 4 A100 for 8 h at most"
     assert waits == "  waits since 09:00, for 3 h"
     assert runs == "  runs python train.py"
@@ -45,7 +45,7 @@ def test_more_jobs_ahead_than_are_named_are_counted() -> None:
     assert explained is not None
     many = msgspec.structs.replace(explained, position=9, ahead=tuple(map(JobId, (4720, 4711, 4699, 4715))))
     lines = told(queued_row(4800), msgspec.structs.replace(waiting_detail(), explanation=many))
-    assert "4720 (bob, 4 cards), 4711 (ann, 16 cards), 4699 (ann, 4 CPUs) and 5 more" in lines[2]
+    assert "4720 (bob, 4 cards), 4711 (ann, 16 cards), 4699 (ann, 4 CPUs) and 5 more" in lines[3]
 
 
 def test_a_job_that_never_starts_by_itself_names_the_keys_out() -> None:

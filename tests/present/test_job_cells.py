@@ -4,12 +4,13 @@ from datetime import UTC
 
 import pytest
 
-from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import ArrayTask, EndCause, JobState
 from cockpit.model.reasons import Held
 from cockpit.model.view import JobRow
 from cockpit.present.columns import Context
-from cockpit.present.job_cells import COLUMNS, coarse, laid_out
+from cockpit.present.folding import folded
+from cockpit.present.job_cells import COLUMNS, SOMETIMES, coarse, laid_out
 from cockpit.present.layout import GAP
 from cockpit.present.spans import Line, fitted, line_width
 from cockpit.present.states import GLYPHS
@@ -38,7 +39,7 @@ def test_eighty_columns_show_what_matters_most() -> None:
 @pytest.mark.req("UI-01", "UI-24")
 def test_wider_screens_show_more_in_the_order_of_its_worth() -> None:
     everything = [column.id for column in COLUMNS]
-    assert ids(118) == [each for each in everything if each not in {"nodes", "placed_on"}]
+    assert ids(118) == [each for each in everything if each not in {"priority", "nodes", "placed_on"}]
     assert ids(198) == everything
 
 
@@ -51,10 +52,18 @@ def test_the_columns_fill_the_width(total: int) -> None:
 
 @pytest.mark.parametrize("total", [78, 118, 198])
 def test_sentences_grow_more_than_names(total: int) -> None:
-    widths = {laid.column.id: laid.width for laid in laid_out(total)}
+    widths = {laid.column.id: laid.width for laid in laid_out(total, without=SOMETIMES)}
     assert widths["why"] >= 28
     assert widths["name"] <= 30
     assert widths.get("user", 8) <= 12
+
+
+@pytest.mark.req("UI-01")
+@pytest.mark.parametrize(("total", "shown"), [(78, set()), (118, {"partitions"}), (130, SOMETIMES), (198, SOMETIMES)])
+def test_queue_and_priority_leave_the_sentence_its_room(total: int, shown: set[str]) -> None:
+    widths = {laid.column.id: laid.width for laid in laid_out(total)}
+    assert widths.keys() & SOMETIMES == shown
+    assert widths["why"] >= 22
 
 
 def test_ids_are_as_wide_as_the_largest() -> None:
@@ -117,3 +126,15 @@ def test_starts_take_five_columns_at_most(started: int, shown: str) -> None:
 )
 def test_times_are_coarse(seconds: int, shown: str) -> None:
     assert coarse(seconds) == shown
+
+
+@pytest.mark.req("UI-01")
+def test_a_folded_array_counts_its_tasks_and_their_states() -> None:
+    tasks = [job_row(10, array=ArrayTask(JobId(10), 0, 2), partitions=("gpu", "cpu"))]
+    tasks += [queued_row(10 + each, array=ArrayTask(JobId(10), each, 2), priority=17_450) for each in (1, 2)]
+    row = folded(tasks)
+    assert text("id", row) == "10_[0-2%2]"
+    assert text("name", row) == "job-11 [3]"
+    assert text("state", row).split() == ["◌", "2", "●", "1"]
+    assert (text("partitions", tasks[0]), text("priority", row)) == ("gpu,cpu", "17 450")
+    assert (text("partitions", row), text("priority", tasks[0])) == ("–", "–")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.model.job import JobState
+from cockpit.model.spec import PriorityWord
 from tests.tui.editor import an_editor
 from tests.tui.lab import the_lab
 
@@ -147,3 +148,17 @@ async def test_where_no_terminal_is_to_be_handed_over_the_cockpit_says_so() -> N
         await lab.cockpit.press("s").sees("no terminal")
         lab.cockpit.app.clear_notifications()
         await lab.cockpit.misses("no terminal").press("n").sees("no terminal")
+
+
+@pytest.mark.req("JT-34")
+async def test_a_priority_is_chosen_from_a_list_or_said_on_the_command_line() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("P").sees("Job 1 is running: this is for queued jobs")
+        await cockpit.press("G", "k", "k").stands_on("wide").press("P").sees("Priority of job", "very-urgent")
+        await cockpit.press("j", "Enter").sees("priority urgent for job")
+        number = next(row.id for row in await lab.backend.jobs() if row.name == "wide")
+        assert (await lab.backend.job(number)).job.spec.priority is PriorityWord.URGENT
+        await cockpit.type(":priority nrmal").press("Enter").sees("did you mean normal?")
+        await cockpit.type(":priority normal").press("Enter").sees("priority normal for job")
+        assert (await lab.backend.job(number)).job.spec.priority is PriorityWord.NORMAL

@@ -67,7 +67,7 @@ async def test_help_lists_every_key_of_the_view(view: str, way: tuple[str, ...])
 
 @pytest.mark.req("UI-20")
 async def test_keys_that_a_person_chose_work_and_are_shown_everywhere() -> None:
-    async with the_lab(keys={"cancel": ("K",), "hold": ("z",)}) as lab:
+    async with the_lab(keys={"cancel": ("K",), "hold": ("Z",)}) as lab:
         cockpit = lab.cockpit
         screen = await cockpit.press("x").sees("K cancel").misses("Stop job")
         assert "x cancel" not in screen

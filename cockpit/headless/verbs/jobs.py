@@ -5,29 +5,33 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 
-from cockpit.headless.arguments import Verb
+from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.present.folding import fold
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS as TABLE
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also jobs that have ended")
+    parser.add_argument("--fold", action="store_true", help="one row for the tasks of an array, such as 123_[0-9%%2]")
     parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
     add_output_options(parser)
 
 
 async def run(call: Call) -> int:
     user = await asker(call)
+    if call.args.watch and call.args.fold:
+        raise UsageError("--watch tells of each job; --fold is for the list")
     if call.args.watch:
         from cockpit.headless.watch import watch_jobs
 
         await watch_jobs(call, call.context(user=user))
     else:
         rows = await call.backend.jobs(ended=call.args.all)
-        write_rows(TABLE, rows, call.args, call.context(user=user), call.streams)
+        write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, fold if call.args.fold else None)
     return ExitCode.OK
 
 
@@ -55,5 +59,6 @@ JOBS = Verb(
         "cockpit jobs --filter 'state:failed user:me' --sort -ended_at",
         "cockpit jobs -o json | jq '.rows[] | select(.cards >= 4) | .id'",
         "cockpit jobs --watch --filter state:running",
+        "cockpit jobs --fold --sort -priority",
     ),
 )

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from cockpit.formats.swf_history import History
 
 STDIN = "-"
-PERFECT = "easy-perfect"
+PERFECT, MULTIFACTOR = "easy-perfect", "multifactor"
 POLICIES = {
     "easy": Policy(),
     PERFECT: Policy(),
     "conservative": Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE), ties=ONE_CYCLE_A_MOMENT),
+    MULTIFACTOR: Policy(),
 }
+"""By the words of `--policy`."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -94,7 +96,7 @@ def _replay_log(call: Call) -> None:
         call.streams.say(f"Not replayed: {counted(lines, 'line')} ({why}).")
     progress = Progress(call.streams, len(past.jobs), "jobs")
     before = call.streams.now()
-    runs = replayed(past, args.procs, POLICIES[args.policy], progress.at)
+    runs = replayed(past, args.procs, args.policy, progress.at)
     seconds = max(call.streams.now() - before, 1) / 1000
     progress.end()
     if args.write:
@@ -102,13 +104,14 @@ def _replay_log(call: Call) -> None:
     _tell(call, _report(past, runs, seconds, call))
 
 
-def replayed(past: History, processors: int, policy: Policy, watch: Callable[[int], None]) -> list[Run]:
+def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
     """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
     from cockpit.engine.figures import Run
     from cockpit.engine.replay import Replay
-    from cockpit.formats.swf_history import machine
+    from cockpit.formats.swf_history import machine, multifactor
 
-    replay = Replay([machine(processors)], past.arrivals, policy)
+    rules = multifactor(past) if policy == MULTIFACTOR else ()
+    replay = Replay([machine(processors)], past.arrivals, POLICIES[policy], rules)
     for ended in replay.moments():
         watch(ended)
     return [

@@ -11,6 +11,7 @@ from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.events import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.tables.jobs import JOBS
+from cockpit.present.tables.priority import factors
 from cockpit.present.units import counted
 
 RECORDS: Final = {"type": "array", "items": {"type": "object"}}
@@ -42,6 +43,21 @@ def position(detail: JobDetail, _: Context) -> int | None:
 
 def ahead(detail: JobDetail, _: Context) -> tuple[int, ...]:
     return () if detail.explanation is None else detail.explanation.ahead
+
+
+def priorities(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    """The best first; none where jobs have no priority."""
+    return [
+        {
+            "partition": each.partition,
+            "priority": each.total,
+            "nice": each.nice,
+            "direct": each.direct,
+            "factors": factors(each),
+        }
+        for each in detail.priority
+        if each.parts or each.direct
+    ]
 
 
 def reserved_at(detail: JobDetail, _: Context) -> Millis | None:
@@ -104,6 +120,15 @@ JOB: Final = Table(
             derive=ahead,
             words=lambda detail, context: ", ".join(map(str, ahead(detail, context))) or "–",
             schema={"type": "array", "items": {"type": "integer"}},
+        ),
+        Column(
+            "priorities",
+            "PRIORITIES",
+            Kind.RECORD,
+            "While it waits: of each queue the priority, and of each factor raw value, weight and contribution",
+            derive=priorities,
+            words=lambda detail, _: ", ".join(str(each.total) for each in detail.priority) or "–",
+            schema=RECORDS,
         ),
         Column(
             "reserved_at", "STARTS BY", Kind.MOMENT, "When it starts at the latest", derive=reserved_at, nullable=True

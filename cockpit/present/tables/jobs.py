@@ -11,6 +11,7 @@ from cockpit.model.reasons import Held, Reason, WouldDelay
 from cockpit.model.view import JobRow
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.folding import FoldedRow, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
@@ -30,6 +31,13 @@ def why(row: JobRow, context: Context) -> str | None:
 
 def state_text(row: JobRow, context: Context) -> str:
     return state_words(row.state, row.held_until, context.now, ending=row.ending is not None)
+
+
+def states_text(row: JobRow, context: Context) -> str:
+    """`queued`; `2 running, 7 queued` of a folded array."""
+    if isinstance(row, FoldedRow):
+        return ", ".join(f"{count} {state}" for state, count in row.states)
+    return state_text(row, context)
 
 
 def elapsed_seconds(row: JobRow, context: Context) -> int | None:
@@ -98,7 +106,14 @@ JOBS: Final = Table(
     help="Every live and held job",
     empty="No jobs. Submit one: cockpit submit job.yaml",
     columns=(
-        Column("id", "ID", Kind.INTEGER, "Never used again", field="id"),
+        Column(
+            "id",
+            "ID",
+            Kind.INTEGER,
+            "Never used again; a task of an array is written as 123_4",
+            field="id",
+            words=lambda row, _: id_text(row),
+        ),
         Column("name", "NAME", Kind.TEXT, "As its file says", field="name"),
         Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",), spare=True),
         Column(
@@ -107,10 +122,29 @@ JOBS: Final = Table(
             Kind.TEXT,
             "What it is doing",
             field="state",
-            words=state_text,
+            words=states_text,
             words_from=("state", "held_until", "ending"),
             ticks=is_kept,
             schema={"enum": [str(state) for state in JobState]},
+        ),
+        Column(
+            "partitions",
+            "QUEUE",
+            Kind.WORDS,
+            "Where it runs or ran; while it waits, where it may",
+            field="partitions",
+            aliases=("partition", "queue"),
+            spare=True,
+        ),
+        Column(
+            "priority",
+            "PRIO",
+            Kind.INTEGER,
+            "While it waits, the best of its queues, as of the last count; 0: held",
+            field="priority",
+            nullable=True,
+            aliases=("prio",),
+            spare=True,
         ),
         Column("nodes", "NODES", Kind.INTEGER, "Nodes it asks for", field="nodes", spare=True),
         Column("cards", "CARDS", Kind.NUMBER, "Cards over all its nodes; 0.5 is half of one", derive=cards),
@@ -253,6 +287,34 @@ JOBS: Final = Table(
             wide=True,
             aliases=("cause",),
             schema={"enum": [*map(str, EndCause), None]},
+        ),
+        Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
+        Column("qos", "QOS", Kind.TEXT, "Its QOS", field="qos", wide=True),
+        Column(
+            "array",
+            "ARRAY",
+            Kind.INTEGER,
+            "The array that it is a task of",
+            derive=lambda row, _: None if row.array is None else row.array.array,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "task",
+            "TASK",
+            Kind.INTEGER,
+            "Its index there",
+            derive=lambda row, _: None if row.array is None or task_count(row) > 1 else row.array.index,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "tasks",
+            "TASKS",
+            Kind.INTEGER,
+            "How many jobs the row stands for; more than one where arrays are folded",
+            derive=lambda row, _: task_count(row),
+            wide=True,
         ),
         Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
         Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind
-from cockpit.model.priority import FactorName, Part
+from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.safe import safe
@@ -43,12 +43,17 @@ def note(row: PriorityRow, _: Context) -> str:
     return HELD if row.position is None else DIRECT if row.breakdown.direct else ""
 
 
-def factors(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
+def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
     """Raw factor, weight and what they multiply to, by the name that `--weights` has for it."""
-    parts = row.breakdown.parts if row.breakdown is not None else ()
     return {
-        weight_name(part): {"raw": part.raw, "weight": part.weight, "contribution": part.contribution} for part in parts
+        weight_name(part): {"raw": part.raw, "weight": part.weight, "contribution": part.contribution}
+        for part in breakdown.parts
     }
+
+
+def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
+    """Of a job that the asker may not see: none."""
+    return factors(row.breakdown) if row.breakdown is not None else {}
 
 
 def weight_name(part: Part) -> str:
@@ -164,8 +169,8 @@ PRIORITY: Final = Table(
             "FACTORS",
             Kind.RECORD,
             "Of each factor raw value, weight and what they multiply to",
-            derive=factors,
-            words=lambda row, context: ", ".join(factors(row, context)) or NOTHING,
+            derive=factors_of,
+            words=lambda row, context: ", ".join(factors_of(row, context)) or NOTHING,
             schema={"type": "object", "additionalProperties": _FACTOR_SCHEMA},
             wide=True,
         ),

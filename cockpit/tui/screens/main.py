@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on
 from textual.screen import Screen
@@ -259,6 +259,31 @@ class MainScreen(Screen[None]):
         jobs = self.app.job_rows.list
         jobs.show_mine(not jobs.mine)
         self._reordered()
+
+    def unfold(self) -> bool:
+        """Show the tasks of the array under the cursor; whether it was folded."""
+        here: Any = self.jobs.cursor_id
+        folded = here is not None and self.app.job_rows.folds.is_folded(here)
+        if folded:
+            self.toggle_fold()
+        return folded
+
+    def toggle_fold(self) -> None:
+        """The tasks of the array under the cursor, or one row for them; marks stay with all of them or go."""
+        folds, here = self.app.job_rows.folds, cast("Any", self.jobs.cursor_id)
+        tasks = set(folds.tasks(here)) if here is not None else set()
+        if not tasks:
+            return
+        was_folded = folds.is_folded(here)
+        marked = here in self.jobs.marked if was_folded else tasks <= self.jobs.marked
+        row_id = folds.toggle(here)
+        self.jobs.marked -= {*tasks, row_id}
+        if marked:
+            self.jobs.marked |= tasks if was_folded else {row_id}
+        self._reordered()
+        self.jobs.redraw()
+        if row_id is not None:
+            self.jobs.move_to(row_id)
 
     def sort_by_neighbour(self, step: int) -> None:
         """By the next of the columns that are shown."""
