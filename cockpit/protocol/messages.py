@@ -37,6 +37,15 @@ class JobArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """The index of a task in the array of `job`."""
 
 
+class ExplainArgs(msgspec.Struct, frozen=True):
+    job: int
+
+
+class PredictArgs(msgspec.Struct, frozen=True):
+    specs: tuple[JobSpec, ...]
+    """As they would be submitted together."""
+
+
 class EditArgs(msgspec.Struct, frozen=True):
     job: int
     spec: JobSpec
