@@ -113,7 +113,7 @@ class Backend(Protocol):
 
     async def end_reservation(self, name: str) -> None: ...
 
-    async def explain(self, job: JobId) -> Outlook:
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         """Why a queued job waits, when it starts, and what it could ask for instead."""
         ...
 

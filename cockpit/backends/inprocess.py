@@ -99,8 +99,8 @@ class InProcessBackend:
     async def end_reservation(self, name: str) -> None:
         await acting.end_reservation(self._engine, self._asked, messages.NameArgs(name))
 
-    async def explain(self, job: JobId) -> Outlook:
-        return await predicting.explain(self._engine, self._asked, messages.ExplainArgs(job))
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return await predicting.explain(self._engine, self._asked, messages.JobArgs(job, task))
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return await predicting.predict(self._engine, self._asked, messages.PredictArgs(tuple(specs)))

@@ -25,7 +25,7 @@ OPERATIONS: dict[str, Operation] = {
     "nodes": (messages.NoArgs, reading.nodes),
     "holds": (messages.NoArgs, reading.holds),
     "priorities": (messages.PrioritiesArgs, priorities),
-    "explain": (messages.ExplainArgs, predicting.explain),
+    "explain": (messages.JobArgs, predicting.explain),
     "predict": (messages.PredictArgs, predicting.predict),
     "reservations": (messages.NoArgs, reading.reservations),
     "events": (messages.EventsArgs, reading.list_events),

@@ -38,9 +38,9 @@ SAME_MOMENT_MS = 1_000
 MOST_SPECS = 1_000
 
 
-async def explain(engine: Engine, asked: Asked, args: messages.ExplainArgs) -> Outlook:
+async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlook:
     """Why a queued job does not start, when it will, and what it could ask for instead."""
-    found = await asked_job(engine, asked.actor, args.job)
+    found = await asked_job(engine, asked.actor, args.job, args.task)
     if found.id not in engine.host.machine.queue:
         message = f"Job {found.id} is {found.state}; only a queued job waits for something."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from cockpit.model.job import Job
@@ -11,10 +12,10 @@ from cockpit.sched.history import History, Run
 ALIKE = 2
 """So many jobs alike tell more than all the others."""
 COUNTED = 5
-"""The latest of them."""
+"""The latest of them, for what is likely."""
+REMEMBERED, FEW, MARGIN = 20, 3, 1.5
+"""The latest of them, for a bound; fewer tell nothing; and so much more than the longest of them is allowed for."""
 LEAST_MS = 1000
-REMEMBERED, MARGIN, FEW = 20, 1.2, 3
-"""For bounds: so many of the user's last runs, so much more than the longest of them; fewer runs tell nothing."""
 
 
 class Lengths(Protocol):
@@ -32,48 +33,21 @@ class Limits:
         return 1000 * job.spec.time_limit_seconds
 
 
-class Margins:
-    """What a careful person counts with: a fifth more of the limit than any of the user's last twenty jobs used, all of
-    it for one who is new, or for a job that runs longer than that."""
+class Past:
+    """What part of their limits a user's jobs have used: those of the same size and limit, else of the same limit,
+    else all.
 
-    def __init__(self, history: History) -> None:
-        self._history = history
-        self._most: dict[str, float] = {}
-
-    def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
-        limit_ms = 1000 * job.spec.time_limit_seconds
-        found = int(limit_ms * self._share(job.submitter.name))
-        return limit_ms if found <= elapsed_ms else min(limit_ms, max(LEAST_MS, found))
-
-    def _share(self, user: str) -> float:
-        if user not in self._most:
-            runs = self._history.runs_of(user)[-REMEMBERED:]
-            self._most[user] = MARGIN * max(map(_share, runs)) if len(runs) >= FEW else 1.0
-        return self._most[user]
-
-
-class Habits:
-    """The mean share of the limit that the user's last jobs used: of those of the same size and limit, else of the same
-    limit, else of all; of a running job without those that were over by now. The limit where nobody knows.
-
-    Shares rather than times, after Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated Predictions
-    Rather than User Runtime Estimates", 2007, whose mean of the last two run times this does better than on the logs
-    that tests/bench measures.
+    Parts rather than times: on the logs that tests/bench measures their mean does better than the mean of the last two
+    run times that Tsafrir, Etsion and Feitelson take ("Backfilling Using System-Generated Predictions Rather than User
+    Runtime Estimates", 2007).
     """
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._shares: dict[tuple[str, int, int, tuple[NodeSpec, ...]], list[float]] = {}
 
-    def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
-        limit_ms = 1000 * job.spec.time_limit_seconds
-        longer = [share for share in self._shares_of(job) if share * limit_ms > elapsed_ms][:COUNTED]
-        if not longer:
-            return limit_ms
-        return min(limit_ms, max(LEAST_MS, int(limit_ms * sum(longer) / len(longer))))
-
-    def _shares_of(self, job: Job) -> list[float]:
-        """The latest first."""
+    def shares(self, job: Job) -> Sequence[float]:
+        """Of the time limit, from 0 to 1, the latest first."""
         spec = job.spec
         asked = (job.submitter.name, spec.time_limit_seconds, spec.nodes, spec.specs)
         found = self._shares.get(asked)
@@ -86,6 +60,37 @@ class Habits:
         same_limit = [run for run in runs if run.limit_seconds == limit]
         same_size = [run for run in same_limit if run.nodes == nodes and run.specs == specs]
         return next((each for each in (same_size, same_limit) if len(each) >= ALIKE), runs)
+
+
+class Habits:
+    """What is likely: the mean of the last five, of a running job of those that were longer. The whole limit of a job
+    that nothing is known of."""
+
+    def __init__(self, history: History) -> None:
+        self._past = Past(history)
+
+    def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
+        limit_ms = 1000 * job.spec.time_limit_seconds
+        longer = [share for share in self._past.shares(job) if share * limit_ms > elapsed_ms][:COUNTED]
+        return _within(limit_ms, sum(longer) / len(longer) if longer else 1.0)
+
+
+class Margins:
+    """What a careful person counts with: half as much again as the longest of the last twenty. The whole limit of a job
+    that little is known of, or that has run for longer."""
+
+    def __init__(self, history: History) -> None:
+        self._past = Past(history)
+
+    def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
+        limit_ms = 1000 * job.spec.time_limit_seconds
+        shares = self._past.shares(job)[:REMEMBERED]
+        found = _within(limit_ms, MARGIN * max(shares) if len(shares) >= FEW else 1.0)
+        return found if found > elapsed_ms else limit_ms
+
+
+def _within(limit_ms: int, share: float) -> int:
+    return min(limit_ms, max(LEAST_MS, int(limit_ms * share)))
 
 
 def _share(run: Run) -> float:

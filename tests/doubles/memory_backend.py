@@ -87,8 +87,8 @@ class MemoryBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", name)
 
-    async def explain(self, job: JobId) -> Outlook:
-        self.asked.append(("explain", job))
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        self.asked.append(("explain", job, task))
         return self.outlooks[job]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:

@@ -88,8 +88,8 @@ class BlockingDemo:
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         return self._run(self._backend.priorities(weights))
 
-    async def explain(self, job: JobId) -> Outlook:
-        return self._run(self._backend.explain(job))
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return self._run(self._backend.explain(job, task=task))
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return self._run(self._backend.predict(specs))

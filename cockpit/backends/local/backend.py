@@ -84,8 +84,8 @@ class LocalBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", messages.NameArgs(name), _DONE)
 
-    async def explain(self, job: JobId) -> Outlook:
-        return self._ask("explain", messages.ExplainArgs(job), Outlook)
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return self._ask("explain", messages.JobArgs(job, task), Outlook)
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return self._ask("predict", messages.PredictArgs(tuple(specs)), list[Outlook])

@@ -133,8 +133,8 @@ class LiveBackend:
             pages = wire.stream("priorities", messages.PrioritiesArgs(weights))
             return whole_list([_decode_priorities(encoded) async for encoded in pages])
 
-    async def explain(self, job: JobId) -> Outlook:
-        return _decode_outlook(await self._own("explain", messages.ExplainArgs(job)))
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return _decode_outlook(await self._own("explain", messages.JobArgs(job, task)))
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return _decode_outlooks(await self._own("predict", messages.PredictArgs(tuple(specs))))

@@ -24,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     from cockpit.present.tables.outlook import EXPLAIN as TABLE
 
-    outlooks = [await call.backend.explain(each.job) for each in call.args.jobs]
+    outlooks = [await call.backend.explain(each.job, task=each.task) for each in call.args.jobs]
     tell(call, TABLE, outlooks)
     return ExitCode.OK
 
