@@ -6,6 +6,7 @@ from typing import Final
 
 from cockpit.present.columns import Table
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.engine import ENGINE
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.findings import FINDINGS
@@ -18,7 +19,7 @@ from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.reservations import RESERVATIONS
 
 _ALL: Final = (
-    *(JOBS, JOB, EXPLAIN, PREDICT, PRIORITY, NODES, HOLDS),
+    *(JOBS, JOB, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
     *(RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
 )
 
