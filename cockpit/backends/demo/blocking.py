@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         NodeRow,
         Overview,
         Priorities,
+        WeightsSet,
     )
 
 T = TypeVar("T")
@@ -86,6 +87,9 @@ class BlockingDemo:
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         return self._run(self._backend.priorities(weights))
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        return self._run(self._backend.set_weights(weights))
 
     async def reservations(self) -> list[Reservation]:
         return self._run(self._backend.reservations())
