@@ -10,6 +10,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "job": ("job", "JOB", "Everything about one job"),
     "priority": ("priority", "PRIORITY", "List the queue in its order, and what each priority is made of"),
     "nodes": ("nodes", "NODES", "List the nodes and what is used of them"),
+    "cards": ("cards", "CARDS", "List the cards and their slices, and who holds them"),
     "holds": ("holds", "HOLDS", "List the failed containers that are kept"),
     "holds extend": ("holds", "EXTEND", "Keep a failed container for longer"),
     "holds end": ("holds", "END", "Remove a kept container now"),

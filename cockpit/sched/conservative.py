@@ -18,7 +18,7 @@ from cockpit.sched.course import NEVER, Course
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, eligible, find_among, has_room
 from cockpit.sched.plan import Reserved
-from cockpit.sched.shape import Shape
+from cockpit.sched.shape import Shape, alternative
 
 
 class Conservative:
@@ -52,16 +52,18 @@ class Conservative:
             return None
         moment, found = hole
         if moment == self._now:
-            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
             return found
         head = self.head
         if job.id not in self._holes:  # else it has one in another partition
             self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
-            self._holes[job.id] = Reserved(job.id, moment, found.spec_index, found.placement)
+            self._holes[job.id] = Reserved(
+                job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
+            )
         return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
 
-    def started(self, _job: Job, _placement: Placement) -> None:
-        """Its hole was reserved when it was found."""
+    def started(self, index: Index, job: Job, placement: Placement) -> None:
+        end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
+        self._reserve(index, job.id, placement, self._now, end)
 
     def fails_from(self, _reason: Reason | None) -> int:
         """Every job gets a hole of its own, whatever became of others of its shape."""

@@ -25,7 +25,7 @@ from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.refusals import Refusals
 from cockpit.sched.request import NO_SHAPE, Ask, Request
 from cockpit.sched.reserved_nodes import Bars
-from cockpit.sched.shape import Shape
+from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
 
@@ -169,7 +169,7 @@ class _Round:
             self._exceeded[ask.request] = exceeded
             self._close([ask.number])
             return
-        spec_index = job.spec.specs.index(shape.specs[found.spec_index])
+        spec_index = alternative(job.spec, shape, found.spec_index)
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
         self._started.add(job.id)
         if self._index is self._given:
@@ -177,7 +177,7 @@ class _Round:
         end = Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
         self._index.apply(((job.id, found.placement),), {job.id: end})
         self._close(self._gates.started(job, shape.partition, amounts))
-        self.line.started(job, found.placement)
+        self.line.started(self._index, job, found.placement)
 
 
 def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent | None:

@@ -14,6 +14,7 @@ COMMANDS = {
     "job-details": ("job", "4715"),
     "priority": ("priority",),
     "nodes": ("nodes", "--all"),
+    "cards": ("cards", "--all"),
     "holds": ("holds",),
     "reservations": ("reservations",),
     "events": ("events",),

@@ -6,6 +6,7 @@ from typing import Final
 
 from cockpit.present.columns import Table
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.engine import ENGINE
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.findings import FINDINGS
@@ -18,5 +19,5 @@ from cockpit.present.tables.reservations import RESERVATIONS
 
 TABLES: Final[dict[str, Table]] = {
     table.name: table
-    for table in (JOBS, JOB, PRIORITY, NODES, HOLDS, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS)
+    for table in (JOBS, JOB, PRIORITY, NODES, CARDS, HOLDS, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS)
 }
