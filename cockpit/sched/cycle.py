@@ -98,14 +98,13 @@ class _Round:
         """Whether no rule stops the job; closes its request where one stops all of it."""
         if ask.job.id in self._started:  # in another partition
             return False
-        if (own := self._gates.own(ask.job)) is not None:
-            if isinstance(own, BeginsLater):
-                self._begins = min(own.begin_at, self._begins or own.begin_at)
-            return False
         if self._gates.shared(ask.request) is not None:
             self._stop(ask)
             return False
-        return True
+        own = self._gates.own(ask.job)
+        if isinstance(own, BeginsLater):
+            self._begins = min(own.begin_at, self._begins or own.begin_at)
+        return own is None
 
     def consider(self, ask: Ask) -> None:
         """Start the job, or note why its shape failed."""
