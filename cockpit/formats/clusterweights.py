@@ -50,7 +50,11 @@ def _says(text: str, before: Mapping[str, object], priority: Priority) -> bool:
 
 def _others(values: Mapping[str, object]) -> dict[str, object]:
     rules = values.get(RULES)
-    kept = {name: each for name, each in rules.items() if name not in {"type", "weights"}} if isinstance(rules, dict) else {}
+    kept = (
+        {name: each for name, each in rules.items() if name not in {"type", "weights"}}
+        if isinstance(rules, dict)
+        else {}
+    )
     return {**values, RULES: kept}
 
 

@@ -19,6 +19,7 @@ from cockpit.present.width import pad
 INDENT: Final = "  "
 TALL: Final = 6
 """Lines of a panel in which each factor has its own."""
+_WEIGHED: Final = frozenset(SIGNS) - {FactorName.SITE}
 NAMED: Final = 3
 """Factors that a comparison names."""
 
@@ -51,7 +52,7 @@ def _entry(
     was = units.grouped(weight_of(before, name)) if before is not None else weight
     figures = f" {was} → {weight}" if detail and was != weight else f" {weight}" * (detail == 2)
     label = Span(f" {word}", ACCENT if chosen else MUTED)
-    return (swatch(name, letters=letters), label, Span(figures, STRONG if was != weight else MUTED), Span("   "))
+    return (swatch(name, letters=letters), label, Span(figures, STRONG if was != weight else MUTED), Span("  "))
 
 
 def trial_words(rows: Iterable[PriorityRow]) -> str:
@@ -141,27 +142,41 @@ def _gap(row: PriorityRow, other: PriorityRow) -> Line:
     apart = other.breakdown.total - row.breakdown.total
     first = (other.position or 0) < (row.position or 0)
     if not apart or (apart > 0) is not first:
-        why = "whose queue comes first" if other.partition != row.partition else "just as much, submitted earlier"
-        return (*who, Span(why if first else why.replace("whose", "its").replace("earlier", "later")))
+        return (*who, Span(_tie(row, other, first=first)))
     return (*who, Span(f"by {units.grouped(abs(apart))}", STRONG), *_differences(row.breakdown, other.breakdown))
 
 
+def _tie(row: PriorityRow, other: PriorityRow, *, first: bool) -> str:
+    """Why somebody stands where the figures do not put it."""
+    if other.partition != row.partition:
+        return f"whose queue {safe(other.partition)} comes {'first' if first else 'later'}"
+    return f"which has just as much and came {'earlier' if first else 'later'}"
+
+
 def _differences(mine: Breakdown, theirs: Breakdown) -> Iterator[Span]:
-    """What the other has more of, the largest difference first, and the job itself."""
+    """The factors by which the one is ahead, the largest first; then those that the other has more of."""
     if mine.direct or theirs.direct:
         yield Span(": set by an administrator")
         return
     own, other = amounts(mine), amounts(theirs)
     gaps = {name: own[name].contribution - other[name].contribution for name in own if name in other}
     words: dict[str, float] = {SIGNS[name].word: gap for name, gap in gaps.items()} | {"nice": theirs.nice - mine.nice}
-    largest = sorted(words.items(), key=lambda each: -abs(each[1]))
-    said = [f"{word} {'+' if gap > 0 else ''}{figure(gap)}" for word, gap in largest if round(gap)]
-    yield Span(f": {', '.join(said[:NAMED])}" if said else "")
+    sign = 1 if mine.total > theirs.total else -1
+    largest = sorted(((word, gap) for word, gap in words.items() if round(gap)), key=lambda each: -abs(each[1]))
+    deciding = [_signed(word, gap) for word, gap in largest if gap * sign > 0]
+    against = [_signed(word, gap) for word, gap in largest if gap * sign < 0]
+    yield Span(f": {', '.join(deciding[:NAMED])}" if deciding else "")
+    yield Span(f"; in spite of {', '.join(against[:NAMED])}" if against else "", MUTED)
+
+
+def _signed(word: str, gap: float) -> str:
+    return f"{word} {'+' if gap > 0 else ''}{figure(gap)}"
 
 
 def _each_factor(breakdown: Breakdown) -> Iterator[Line]:
     """`fair share  11 800 = 0.590 × 20 000   the less its share was used`."""
-    counting = [(name, amount) for name, amount in amounts(breakdown).items() if amount.weight or amount.contribution]
+    known = amounts(breakdown).items()
+    counting = [(name, amount) for name, amount in known if amount.contribution or (amount.weight and name in _WEIGHED)]
     counting.sort(key=lambda each: -each[1].contribution)
     widths = [max((len(figure(each.contribution)) for _, each in counting), default=0)]
     for name, amount in counting:

@@ -17,8 +17,8 @@ from cockpit.present.priority_parts import SIGNS, Amounts, amounts, stacked
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 
-LEAST_BAR: Final = 16
-UP, DOWN, SAME = "▲", "▼", "="
+LEAST_BAR: Final = 20
+UP, DOWN, SAME = "▲", "▼", "·"
 PLACE, WAS, MOVED, TOTAL, BAR = "position", "position_before", "moved", "priority", "bar"
 
 
@@ -39,7 +39,7 @@ class Shape(NamedTuple):
     """What the layout depends on besides the room."""
 
     factors: tuple[FactorName, ...]
-    """Those that count."""
+    """Those that count, the heaviest first."""
     first: FactorName | None
     """The one that must be seen: sorted by, or being changed."""
     id_columns: int
@@ -174,9 +174,9 @@ def _head(total: int, shape: Shape) -> Iterator[PriorityColumn]:
     place = "NOW" if shape.tried else "PLACE"
     yield PriorityColumn(PLACE, place, max(shape.place_columns, len(place)), _place, right=True)
     if shape.tried:
-        yield PriorityColumn(MOVED, "MOVED", max(shape.place_columns + 2, 5), _moved)
+        yield PriorityColumn(MOVED, "MOVED", max(shape.place_columns + 2, len("MOVED")), _moved)
     yield PriorityColumn("id", "ID", shape.id_columns, _id, right=True)
-    yield PriorityColumn("name", "NAME", 10, _name, grows=2, most=26)
+    yield PriorityColumn("name", "NAME", 12, _name, grows=2, most=26)
     yield PriorityColumn("user", "USER", 6, _text("user"), grows=1, most=12)
     if total >= ACCOUNT_NEEDS:
         yield PriorityColumn("account", "ACCOUNT", 8, _text("account"), grows=1, most=14)
@@ -189,7 +189,8 @@ QUEUE_NEEDS, ACCOUNT_NEEDS = 90, 125
 
 
 def _fitting_factors(shape: Shape, room: int) -> list[FactorName]:
-    """So many of those that count, the one that must be seen among them; in the order of the bar."""
+    """So many of those that count, the one that must be seen among them, the heaviest first; in the order of the
+    bar."""
     wanted = [name for name in (shape.first, *shape.factors) if name is not None]
     chosen = set(list(dict.fromkeys(wanted))[:room])
     return [name for name in SIGNS if name in chosen]

@@ -127,4 +127,4 @@ def _column(reached: float, whole: float, columns: int) -> int:
 def swatch(name: FactorName, *, letters: bool) -> Span:
     """How the factor looks in the bar."""
     sign = SIGNS[name]
-    return Span(sign.letter if letters else BLOCK * 2, sign.role)
+    return Span(sign.letter if letters else BLOCK, sign.role)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
 
-LEAST_PLACE, LEAST_ID, LEAST_TOTAL, LEAST_FIGURE = 5, 5, 6, 6
+LEAST_PLACE, LEAST_ID, LEAST_TOTAL, LEAST_FIGURE = 3, 4, 6, 6
+EDGE = 1
+"""A blank column at the right, where figures stand."""
 UPWARD = frozenset({PLACE, "id", "name", "user", "account", "partition"})
 """Columns that begin with the smallest."""
 
@@ -37,7 +39,8 @@ class PriorityRows:
 
     def __init__(self, context: Callable[[], Context], letters: Callable[[], bool], saved: Saved = none_saved) -> None:
         self._context = context
-        self._letters = letters
+        self.letters = letters
+        """Whether bars are made of letters: where colours are not seen."""
         self._saved = saved
         self._rows: dict[RowId, PriorityRow] = {}
         self._order: list[RowId] = []
@@ -53,6 +56,8 @@ class PriorityRows:
         """The cluster's own."""
         self.tried: WeightChanges | None = None
         """None: the order is the cluster's."""
+        self.shown_tried = False
+        """Whether what is shown is by other weights; `tried` may be ahead of it."""
         self.factors: tuple[FactorName, ...] = ()
         self.chosen: FactorName | None = None
         """The one that a step changes."""
@@ -64,6 +69,7 @@ class PriorityRows:
     def take(self, priorities: Priorities) -> bool:
         """The answer for `tried`; whether rows came, went or moved."""
         self.priorities = priorities
+        self.shown_tried = self.tried is not None
         if self.tried is None:
             self.own, self.kind = priorities.weights, priorities.kind
         self._rows = {_row_id(row): row for row in priorities.rows}
@@ -86,6 +92,13 @@ class PriorityRows:
             max(LEAST_PLACE, len(str(len(rows)))),
             max(LEAST_TOTAL, len(grouped(max(totals, default=0)))),
         )
+
+    @property
+    def weights(self) -> Weights | None:
+        """Those that the rows are counted by, or are about to be."""
+        if self.tried is not None and self.own is not None:
+            return self.tried.on(self.own)
+        return self.priorities.weights if self.priorities is not None else None
 
     @property
     def queue(self) -> Sequence[PriorityRow]:
@@ -143,31 +156,35 @@ class PriorityRows:
         ]
 
     def cells(self, row_id: RowId, width: int) -> Sequence[Line]:
-        row, scale = self._rows[row_id], Scale(self._whole, self._letters(), self.figures)
+        row, scale = self._rows[row_id], Scale(self._whole, self.letters(), self.figures)
         return [column.cell(row, scale, size) for column, size in self._laid(width)]
 
     def _leads(self, column: PriorityColumn) -> bool:
         """In what-if the factor that steps change, else what the rows are sorted by."""
-        if self.tried is not None and self.chosen is not None:
+        if self.shown_tried and self.chosen is not None:
             return column.id == SIGNS[self.chosen].column
         return column.id == self.sort_column
 
     def _laid(self, width: int) -> Sequence[tuple[PriorityColumn, int]]:
         sorted_by = next((name for name in SIGNS if SIGNS[name].column == self.sort_column), None)
-        first = self.chosen if self.tried is not None else sorted_by
+        first = self.chosen if self.shown_tried else sorted_by
         id_columns, place_columns, total_columns = self._widths
         figures = max(LEAST_FIGURE, total_columns - 1)
         shape = Shape(
-            factors=self.factors,
+            factors=self._heaviest(),
             first=first,
             id_columns=id_columns,
             place_columns=place_columns,
             total_columns=total_columns,
             figure_columns=figures,
-            tried=self.tried is not None,
+            tried=self.shown_tried,
             queues=self._queues,
         )
-        return laid_out(width, shape)
+        return laid_out(width - EDGE, shape)
+
+    def _heaviest(self) -> tuple[FactorName, ...]:
+        weights = self.priorities.weights if self.priorities is not None else None
+        return tuple(sorted(self.factors, key=lambda name: -weight_of(weights, name))) if weights is not None else ()
 
     def _arrange(self) -> None:
         context = self._context()

@@ -15,7 +15,17 @@ from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec, PriorityWord
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities, WeightsSet
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 
 
 class MemoryBackend:

@@ -14,7 +14,17 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities, WeightsSet
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
 

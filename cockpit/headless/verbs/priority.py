@@ -15,7 +15,6 @@ from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 from cockpit.model.cluster import PriorityKind
 from cockpit.present.priority import IN_ORDER, weights_line, weights_set
-from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobRef
