@@ -255,9 +255,23 @@ _WEIGHING = (
         _PRIORITY,
         in_row=True,
     ),
-    Action("next_factor", "factor right", ("right",), "Choose a factor", priority_deeds.next_factor, WEIGH, _PRIORITY),
     Action(
-        "previous_factor", "factor left", ("left",), "Choose a factor", priority_deeds.previous_factor, WEIGH, _PRIORITY
+        "next_factor",
+        "factor right",
+        ("right_square_bracket",),
+        "Choose a factor",
+        priority_deeds.next_factor,
+        WEIGH,
+        _PRIORITY,
+    ),
+    Action(
+        "previous_factor",
+        "factor left",
+        ("left_square_bracket",),
+        "Choose a factor",
+        priority_deeds.previous_factor,
+        WEIGH,
+        _PRIORITY,
     ),
     Action("heavier", "more weight", ("plus",), "Of the chosen factor", priority_deeds.heavier, WEIGH, _PRIORITY),
     Action("lighter", "less weight", ("minus",), "Of the chosen factor", priority_deeds.lighter, WEIGH, _PRIORITY),
@@ -296,8 +310,8 @@ _PACING = (
 
 ACTIONS: Final = (
     Action("help", "help", ("question_mark", "f1"), "What every key does here", deeds.show_help, LOOK, in_row=True),
-    *_WEIGHING,
     *_ACTING,
+    *_WEIGHING,
     *_LOOKING,
     *_KEPT,
     *_ORDERING,

@@ -93,7 +93,7 @@ def test_other_weights_are_asked_for_by_name_and_show_the_place_before(desk: Des
         ("age=-1", "age wants a whole number"),
         ("age=4294967296", "age wants a whole number"),
         ("tres/=1", "tres/ is no factor"),
-        ("", "nothing is no factor"),
+        ("", "no weight is given"),
     ],
 )
 def test_weights_that_are_none_are_told(desk: Desk, weights: str, complaint: str) -> None:
