@@ -41,7 +41,7 @@ def test_what_is_so_already_leaves_no_event() -> None:
 
 
 def test_in_order_of_submission_the_factors_count_from_then_on() -> None:
-    (event,) = reweighed(state(Cluster()), ADMIN, WeightChanges(age=1))  # type: ignore[misc]
+    (event,) = reweighed(state(Cluster()), ADMIN, WeightChanges(age=1))  # type: ignore[misc]  # a list here
     assert isinstance(event, ClusterConfigured)
     assert event.cluster.priority.kind is PriorityKind.MULTIFACTOR
 

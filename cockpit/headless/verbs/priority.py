@@ -31,6 +31,7 @@ def arguments(parser: ArgumentParser) -> None:
         help=f"the order by other weights: {', '.join(NAMES)}, {RESOURCE}cpu, {RESOURCE}gres/gpu, …",
     )
     parser.add_argument("--apply", action="store_true", help="put these weights in force (administrators)")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     add_output_options(parser)
 
 
@@ -42,8 +43,6 @@ async def run(call: Call) -> int:
         raise UsageError("--apply wants the weights too, such as --weights age=1000,fairshare=2000")
     user = await asker(call)
     priorities = await call.backend.priorities(args.weights)
-    if args.apply:
-        call.streams.say(weights_set(await call.backend.set_weights(args.weights)))
     rows, missing = chosen(priorities.rows, args.jobs)
     in_order = priorities.kind is PriorityKind.BASIC
     for_people = args.output in {Form.TABLE, Form.WIDE}
@@ -56,7 +55,17 @@ async def run(call: Call) -> int:
         call.streams.hint(IN_ORDER if in_order else weights_line(priorities.weights))
     for job in missing:
         call.streams.say(f"cockpit: job {job} is not queued; `cockpit job {job}` says what became of it")
+    if args.apply and (code := await _apply(call)) is not ExitCode.OK:
+        return code
     return ExitCode.NOT_FOUND if missing else ExitCode.OK
+
+
+async def _apply(call: Call) -> ExitCode:
+    """After the rows, which show the new order beside the old one."""
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed("Put these weights in force?"):
+        return ExitCode.DECLINED
+    call.streams.say(weights_set(await call.backend.set_weights(call.args.weights)))
+    return ExitCode.OK
 
 
 def chosen(rows: Sequence[PriorityRow], wanted: Sequence[JobRef]) -> tuple[list[PriorityRow], list[int]]:
