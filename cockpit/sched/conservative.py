@@ -12,7 +12,7 @@ from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
-from cockpit.model.reasons import Reason, WouldDelay
+from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course
 from cockpit.sched.index import Index
@@ -49,7 +49,7 @@ class Conservative:
         span = 1000 * job.spec.time_limit_seconds
         hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
         if hole is None:
-            return None
+            return self._no_hole(index, shape)
         moment, found = hole
         if moment == self._now:
             return found
@@ -68,6 +68,11 @@ class Conservative:
     def fails_from(self, _reason: Reason | None) -> int:
         """Every job gets a hole of its own, whatever became of others of its shape."""
         return NEVER
+
+    def _no_hole(self, index: Index, shape: Shape) -> Reason | None:
+        """There may be room now, but none within the window that lasts."""
+        head = self.head
+        return BehindHead(head) if head is not None and has_room(index, shape) else None
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from tests.sched.naive_rules import NaiveRules, amounts_asked, amounts_held
+from tests.sched.naive_limits import amounts_asked, amounts_held
+from tests.sched.naive_rules import NaiveRules
 from tests.sched.reference import FOREVER, Occupied, hole_at, place
 
 
