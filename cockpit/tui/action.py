@@ -13,15 +13,18 @@ if TYPE_CHECKING:
     from cockpit.model.view import AccountRow, AccountsShown, JobRow
     from cockpit.tui.face import Face
 
-JOBS, NODES, CARDS, JOB = "jobs", "nodes", "cards", "job"
+JOBS, NODES, CARDS, PRIORITY, JOB = "jobs", "nodes", "cards", "priority", "job"
 ACCOUNTS, QOS = "accounts", "accounts-qos"
 """Two parts of one view."""
 ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
-ANYWHERE = frozenset({JOBS, NODES, CARDS, JOB}) | ON_ACCOUNTS
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
-OVER_A_JOB = frozenset({JOBS, CARDS, JOB})
+OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS}) | ON_ACCOUNTS
+ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
+"""Views with a job that may be queued."""
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY}) | ON_ACCOUNTS
+ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
 class Situation(NamedTuple):
@@ -39,6 +42,8 @@ class Situation(NamedTuple):
     """The account, user or QOS under the cursor."""
     accounts: AccountsShown | None = None
     """As last seen: also what this person may change."""
+    trying: bool = False
+    """Other weights are tried out."""
 
 
 class Action(NamedTuple):
@@ -133,6 +138,10 @@ def _locked(situation: Situation, account: str) -> str:
         return ""
     also = ", or a coordinator of the account above it" if account else ""
     return f"Only an administrator may change this{also}."
+
+
+def needs_trial(situation: Situation) -> str:
+    return "" if situation.trying else "No other weights are tried out; type some first."
 
 
 def needs_filter(situation: Situation) -> str:
