@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
@@ -111,6 +112,14 @@ class Backend(Protocol):
     async def make_reservation(self, reservation: Reservation) -> None: ...
 
     async def end_reservation(self, name: str) -> None: ...
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        """Why a queued job waits, when it starts, and what it could ask for instead."""
+        ...
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        """When these would start if they were submitted now; refused as `submit` would."""
+        ...
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         """Oldest first; `after` < 0: the last `limit`."""

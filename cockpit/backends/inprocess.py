@@ -13,7 +13,7 @@ from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, rows_of, whole_list
-from cockpit.runtime import acting, reading
+from cockpit.runtime import acting, predicting, reading
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.priorities import priorities
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
@@ -97,6 +98,12 @@ class InProcessBackend:
 
     async def end_reservation(self, name: str) -> None:
         await acting.end_reservation(self._engine, self._asked, messages.NameArgs(name))
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return await predicting.explain(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        return await predicting.predict(self._engine, self._asked, messages.PredictArgs(tuple(specs)))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))

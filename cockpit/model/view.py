@@ -77,6 +77,14 @@ class SliceUse(msgspec.Struct, frozen=True):
     """Kept by a failed job's container (`debug_hold: {cards: keep}`)."""
 
 
+class CardLoad(msgspec.Struct, frozen=True):
+    """How busy a card is, as its driver measures it: another thing than who it is given to."""
+
+    card: int
+    """From 0."""
+    percent: int
+
+
 class NodeRow(msgspec.Struct, frozen=True):
     """A node with what is used of it."""
 
@@ -88,6 +96,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Cards that are not free for a job that wants whole ones."""
     slices: tuple[SliceUse, ...]
     jobs: tuple[JobId, ...]
+    loads: tuple[CardLoad, ...] = ()
+    """Of the cards that somebody measures; of the others nothing is known."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):

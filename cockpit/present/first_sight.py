@@ -25,6 +25,28 @@ def empty_lines(capacity: str, hidden: int, keys: Mapping[str, str], *, demo: bo
     yield _offers(keys, ("new", "submit one"), *demo_offer, ("help", "help"))
 
 
+def no_cards_lines(hidden: int, keys: Mapping[str, str]) -> Iterator[Line]:
+    """Of the Cards view. `hidden`: cards and slices that a filter leaves out."""
+    yield line()
+    if hidden:
+        yield line(Span(f"{INDENT}No card matches.", STRONG))
+        yield line()
+        yield _offers(keys, ("back", "show them all"), ("filter", "another filter"))
+        return
+    yield line(Span(f"{INDENT}No node of this cluster has a card.", STRONG))
+    yield line()
+    yield line(
+        Span(INDENT),
+        Span("cockpit doctor", ACCENT),
+        "  says which cards of this machine were found, and what is missing",
+    )
+    yield line(
+        Span(INDENT), Span("cards", ACCENT), "           of a node in cluster.toml declare cards that were not found"
+    )
+    yield line()
+    yield _offers(keys, ("nodes", "the nodes"), ("jobs", "the jobs"))
+
+
 def _out_of_sight(hidden: int) -> str:
     return f"{units.counted(hidden, 'job')} {'is' if hidden == 1 else 'are'} out of sight."
 

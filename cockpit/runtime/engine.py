@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.view import Overview
     from cockpit.runtime.host import Host
+    from cockpit.sched.predict import Foresight
 
 
 class Engine:
@@ -42,4 +43,8 @@ class Engine:
         self.version = __version__
         self.feed = JobFeed(host)
         self.started_at = host.clock.now()
+        self.foresight: Foresight | None = None
+        """What the last question about starts was answered from."""
+        self.foretelling = asyncio.Lock()
+        """One such question at a time."""
         self.stopping = asyncio.Event()

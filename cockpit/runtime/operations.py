@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.model import asking
 from cockpit.protocol import messages
-from cockpit.runtime import acting, reading
+from cockpit.runtime import acting, predicting, reading
 from cockpit.runtime.priorities import priorities
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ OPERATIONS: dict[str, Operation] = {
     "nodes": (messages.NoArgs, reading.nodes),
     "holds": (messages.NoArgs, reading.holds),
     "priorities": (messages.PrioritiesArgs, priorities),
+    "explain": (messages.JobArgs, predicting.explain),
+    "predict": (messages.PredictArgs, predicting.predict),
     "reservations": (messages.NoArgs, reading.reservations),
     "events": (messages.EventsArgs, reading.list_events),
     "wait": (messages.WaitArgs, reading.wait),
@@ -47,5 +49,5 @@ OPERATIONS: dict[str, Operation] = {
 }
 """`shell` is the connection's own: its answer carries file descriptors."""
 
-WAITING = frozenset({"shell", "stop", "subscribe", "wait", "logs"})
+WAITING = frozenset({"shell", "stop", "subscribe", "wait", "logs", "explain", "predict"})
 """Operations that may take long and answer little: they are answered beside everything else of their connection."""

@@ -12,13 +12,13 @@ from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
-from cockpit.model.reasons import Reason, WouldDelay
+from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, eligible, find_among, has_room
 from cockpit.sched.plan import Reserved
-from cockpit.sched.shape import Shape
+from cockpit.sched.shape import Shape, alternative
 
 
 class Conservative:
@@ -49,23 +49,30 @@ class Conservative:
         span = 1000 * job.spec.time_limit_seconds
         hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
         if hole is None:
-            return None
+            return self._no_hole(index, shape)
         moment, found = hole
         if moment == self._now:
-            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
             return found
         head = self.head
         if job.id not in self._holes:  # else it has one in another partition
             self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
-            self._holes[job.id] = Reserved(job.id, moment, found.spec_index, found.placement)
+            self._holes[job.id] = Reserved(
+                job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
+            )
         return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
 
-    def started(self, _job: Job, _placement: Placement) -> None:
-        """Its hole was reserved when it was found."""
+    def started(self, index: Index, job: Job, placement: Placement) -> None:
+        end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
+        self._reserve(index, job.id, placement, self._now, end)
 
     def fails_from(self, _reason: Reason | None) -> int:
         """Every job gets a hole of its own, whatever became of others of its shape."""
         return NEVER
+
+    def _no_hole(self, index: Index, shape: Shape) -> Reason | None:
+        """There may be room now, but none within the window that lasts."""
+        head = self.head
+        return BehindHead(head) if head is not None and has_room(index, shape) else None
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):

@@ -25,7 +25,7 @@ from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.refusals import Refusals
 from cockpit.sched.request import NO_SHAPE, Ask, Request
 from cockpit.sched.reserved_nodes import Bars
-from cockpit.sched.shape import Shape
+from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
 
@@ -46,7 +46,11 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     # 1. refresh: the index follows what happened since the last cycle
     index = refreshed(index, snapshot)
     # 2. order: by priority, each job once for each partition that it may run in
-    priorities = prioritised(snapshot, priorities)
+    return pass_over(snapshot, index, policy, prioritised(snapshot, priorities))
+
+
+def pass_over(snapshot: Snapshot, index: Index, policy: Policy, priorities: PriorityTable) -> Plan:
+    """The cycle from its third step on: `index` and `priorities` are already those of the snapshot."""
     queue = line_up(priorities, index.book)
     descent = _descent(index, policy, queue)
     round_ = _Round(snapshot, index, policy, queue, descent)
@@ -98,14 +102,13 @@ class _Round:
         """Whether no rule stops the job; closes its request where one stops all of it."""
         if ask.job.id in self._started:  # in another partition
             return False
-        if (own := self._gates.own(ask.job)) is not None:
-            if isinstance(own, BeginsLater):
-                self._begins = min(own.begin_at, self._begins or own.begin_at)
-            return False
         if self._gates.shared(ask.request) is not None:
             self._stop(ask)
             return False
-        return True
+        own = self._gates.own(ask.job)
+        if isinstance(own, BeginsLater):
+            self._begins = min(own.begin_at, self._begins or own.begin_at)
+        return own is None
 
     def consider(self, ask: Ask) -> None:
         """Start the job, or note why its shape failed."""
@@ -169,7 +172,7 @@ class _Round:
             self._exceeded[ask.request] = exceeded
             self._close([ask.number])
             return
-        spec_index = job.spec.specs.index(shape.specs[found.spec_index])
+        spec_index = alternative(job.spec, shape, found.spec_index)
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
         self._started.add(job.id)
         if self._index is self._given:
@@ -177,7 +180,7 @@ class _Round:
         end = Millis(self._snapshot.now + 1000 * job.spec.time_limit_seconds)
         self._index.apply(((job.id, found.placement),), {job.id: end})
         self._close(self._gates.started(job, shape.partition, amounts))
-        self.line.started(job, found.placement)
+        self.line.started(self._index, job, found.placement)
 
 
 def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent | None:

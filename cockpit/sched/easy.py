@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
@@ -11,7 +13,7 @@ from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.plan import Reserved
 from cockpit.sched.reservation import Guard, reserve
-from cockpit.sched.shape import Shape
+from cockpit.sched.shape import Shape, alternative
 
 
 class InOrder:
@@ -22,13 +24,18 @@ class InOrder:
         """The first job that waits for room."""
         self.guard: Guard | None = None
         """Its reservation; None: nobody knows when it has room, or not within the window."""
+        self._guarded: tuple[Job, Shape] | None = None
+        """Whose reservation it is, and what it was tried as."""
         self._now = now
         self._backfill = backfill
         self._fit = fit
 
     @property
     def reservations(self) -> list[Reserved]:
-        return [self.guard.reservation()] if self.guard else []
+        if self.guard is None or self._guarded is None:
+            return []
+        (job, shape), reserved = self._guarded, self.guard.reservation()
+        return [replace(reserved, spec_index=alternative(job.spec, shape, reserved.spec_index))]
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now; else why not (None: no room), and the first of these gets a reservation."""
@@ -36,16 +43,19 @@ class InOrder:
         if found is None:
             if self.guard is None:
                 self.guard = reserve(index, self._now, self._backfill, job.id, shape)
+                self._guarded = job, shape
             self.head = self.head or job.id
             return None
-        return found if self.head is None else self.beside_head(index, job, shape, found)
+        if self.head in (None, job.id):  # it does not stand in its own way in another partition
+            return found
+        return self.beside_head(index, job, shape, found)
 
     def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
         """The room found, other room, or why the job has to wait behind the head."""
         assert self.head is not None
         return BehindHead(self.head)
 
-    def started(self, _job: Job, _placement: Placement) -> None:
+    def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """The job starts there."""
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -62,15 +72,15 @@ class Easy(InOrder):
 
     def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
         guard, end = self.guard, self.end(job)
-        if guard is None or guard.admits(job.id, end, found.placement):
+        if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
             return found
         other = find(index, shape, self._fit, avoid=guard.reserved_nodes())
         if other is not None and guard.admits(job.id, end, other.placement):
             return other
         return WouldDelay(guard.head, guard.reserved_at)
 
-    def started(self, job: Job, placement: Placement) -> None:
-        if self.guard is not None:
+    def started(self, _index: Index, job: Job, placement: Placement) -> None:
+        if self.guard is not None and self.guard.head != job.id:
             self.guard.start(job.id, self.end(job), placement)
 
     def fails_from(self, reason: Reason | None) -> int:

@@ -15,7 +15,7 @@ from cockpit.sched.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
 
 Group = tuple[Room, Sequence[Node]]
-"""Nodes that are equal when empty, and their empty room."""
+"""Nodes that are equal when empty and in the same state, and their empty room."""
 
 _STAGES = (Resource.CARDS, Resource.CARD_SHARE, Resource.CPUS, Resource.MEMORY)
 """The order in which a room is judged: a node short of the last is nearest to holding the job."""
@@ -93,13 +93,14 @@ def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reas
 
 def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_service: bool) -> Reason | None:
     lacking = [shortfall(room, spec, exclusive=shape.exclusive) for room, _ in matching]
-    big = [node for (_, nodes), lack in zip(matching, lacking, strict=True) if lack is None for node in nodes]
+    big = [nodes for (_, nodes), lack in zip(matching, lacking, strict=True) if lack is None]
     if not big:
         return _too_small(spec, [lack for lack in lacking if lack])
-    if len(big) < shape.nodes:
-        return NeverFits(None, shape.nodes, len(big), spec.card_models)
-    out = [node.name for node in big if node.state is not NodeState.UP]
-    if in_service and len(big) - len(out) < shape.nodes:
+    count = sum(map(len, big))
+    if count < shape.nodes:
+        return NeverFits(None, shape.nodes, count, spec.card_models)
+    out = [node.name for nodes in big if nodes[0].state is not NodeState.UP for node in nodes]
+    if in_service and count - len(out) < shape.nodes:
         return _no_eligible(shape, out)
     return None
 

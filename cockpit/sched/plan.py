@@ -61,7 +61,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def reservations(self) -> tuple[Reserved, ...]:
         """In the order of the queue: under EASY of the first job that waits for room, else of every job that does."""
-        return tuple(self.line.reservations)
+        started = {start.job for start in self.starts}  # one that waits in a partition may start in another
+        return tuple(each for each in self.line.reservations if each.job not in started)
 
     @cached_property
     def order(self) -> tuple[JobId, ...]:

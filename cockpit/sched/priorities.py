@@ -74,11 +74,11 @@ def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> Prior
 
 def _by_submission(snapshot: Snapshot) -> list[Entry]:
     """By tier where partitions differ in it, else as the queue stands."""
-    if not snapshot.cluster.partitions:
+    if not (snapshot.cluster.partitions or any(job.partitions for job in snapshot.queue)):
         return list(zip(snapshot.queue, repeat("")))
     entries = [(job, name) for job in snapshot.queue for name in partitions_of(job)]
     tiers = {each.name: each.priority_tier for each in snapshot.cluster.partitions}
-    if len(set(tiers.values())) > 1:
+    if set(tiers.values()) - {1}:  # that of whoever has no partition, or one that is gone
         entries.sort(key=lambda entry: -tiers.get(entry[1], 1))
     return entries
 

@@ -53,7 +53,7 @@ class Bars:
         if not name:
             return None
         kept = self._all.get(name)
-        if kept is None or kept.end_at <= self.now or not _may_use(kept, job):
+        if kept is None or kept.end_at <= self.now or not may_use(kept, job.submitter.name, job.account):
             return InReservation(name)
         if kept.start_at > self.now:
             return InReservation(name, Millis(kept.start_at))
@@ -73,9 +73,8 @@ def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) ->
     return [tuple(name for name, kept in named if node.name in kept) for node in nodes]
 
 
-def _may_use(kept: Reservation, job: Job) -> bool:
+def may_use(kept: Reservation, user: str, account: str) -> bool:
     """Where users and accounts are both given, a job must match both, as in Slurm; where neither is, nobody does."""
     if kept.maintenance or not (kept.users or kept.accounts):
         return False
-    of_users = not kept.users or job.submitter.name in kept.users
-    return of_users and (not kept.accounts or job.account in kept.accounts)
+    return (not kept.users or user in kept.users) and (not kept.accounts or account in kept.accounts)

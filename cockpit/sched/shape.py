@@ -35,3 +35,8 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         partition,
         spec.reservation,
     )
+
+
+def alternative(spec: JobSpec, shape: Shape, number: int) -> int:
+    """Which of the job's node specs the shape's is: a limit may have left the shape fewer."""
+    return spec.specs.index(shape.specs[number])

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobRow
     from cockpit.tui.face import Face
 
-JOBS, NODES, JOB = "jobs", "nodes", "job"
-ANYWHERE = frozenset({JOBS, NODES, JOB})
+JOBS, NODES, CARDS, JOB = "jobs", "nodes", "cards", "job"
+ANYWHERE = frozenset({JOBS, NODES, CARDS, JOB})
 ON_JOBS = frozenset({JOBS, JOB})
-ON_TABLES = frozenset({JOBS, NODES})
+OVER_A_JOB = frozenset({JOBS, CARDS, JOB})
+"""Views with a job under the cursor: on a card, whose it is."""
+ON_TABLES = frozenset({JOBS, NODES, CARDS})
 
 
 class Situation(NamedTuple):

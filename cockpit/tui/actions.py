@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.tui import deeds
 from cockpit.tui.action import (
+    CARDS,
     JOB,
     JOBS,
     NODES,
     ON_JOBS,
     ON_TABLES,
+    OVER_A_JOB,
     Action,
     Situation,
     needs_array,
@@ -31,15 +33,25 @@ from cockpit.tui.action import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ACTIONS", "BY_ID", "JOB", "JOBS", "NODES", "Action", "Situation", "called", "command_name"]
+__all__ = ["ACTIONS", "BY_ID", "CARDS", "JOB", "JOBS", "NODES", "Action", "Situation", "called", "command_name"]
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 
 _LOOKING = (
-    Action("open", "open", ("enter",), "The job's page", deeds.open_job, LOOK, _JOBS, needs_job, in_row=True),
+    Action(
+        "open",
+        "open",
+        ("enter",),
+        "The job's page",
+        deeds.open_job,
+        LOOK,
+        frozenset({JOBS, CARDS}),
+        needs_job,
+        in_row=True,
+    ),
     Action("node_jobs", "its jobs", ("enter",), "The jobs on this node", deeds.node_jobs, LOOK, frozenset({NODES})),
-    Action("logs", "logs", ("l",), "What the job printed", deeds.show_logs, LOOK, ON_JOBS, needs_job, in_row=True),
+    Action("logs", "logs", ("l",), "What the job printed", deeds.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True),
     Action("next_tab", "next tab", ("right_square_bracket", "tab"), "The tab to the right", deeds.next_tab, LOOK, _JOB),
     Action(
         "previous_tab",
@@ -60,6 +72,16 @@ _LOOKING = (
         "save_filter", "keep filter", ("W",), "Save it under a name", deeds.save_filter, LOOK, ON_TABLES, needs_filter
     ),
     Action("mine", "mine", ("m",), "Your own jobs, or everybody's", deeds.toggle_mine, LOOK, _JOBS, in_row=True),
+    Action(
+        "colours",
+        "colours",
+        ("u",),
+        "Colour the cards by user, or by job",
+        deeds.turn_colours,
+        LOOK,
+        frozenset({CARDS}),
+        in_row=True,
+    ),
     Action("fold", "fold", ("z",), "An array's tasks, or one row", deeds.fold, LOOK, _JOBS, needs_array),
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
 )
@@ -197,6 +219,7 @@ _ORDERING = (
 _GOING = (
     Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
+    Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
     Action("cluster", "cluster", (), "Another cluster", deeds.choose_cluster, GO),

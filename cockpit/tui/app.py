@@ -20,11 +20,13 @@ from cockpit.present.job_cells import Laid
 from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
+from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
-from cockpit.tui.actions import JOB, JOBS, NODES, Situation
+from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, Situation
 from cockpit.tui.ascii import AsciiFilter
+from cockpit.tui.card_rows import CardRows
 from cockpit.tui.face import Face, HelpEntry
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.job_rows import JobRows
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec, NodeSpec
-    from cockpit.model.view import JobDetail, JobRow, Overview
+    from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -81,6 +83,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self.actions = with_keys(outside.keys)
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
+        self.card_rows = CardRows(self.context, outside.filters.of)
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
@@ -135,7 +138,7 @@ class CockpitApp(Face, inherit_bindings=False):
 
     @property
     def view_name(self) -> str:
-        """`jobs`, `nodes`, or `job` for a job's page."""
+        """`jobs`, `nodes`, `cards`, or `job` for a job's page."""
         page = isinstance(self.screen, JobPage) if self.screen_stack else False
         return JOB if page else self.main_screen.view
 
@@ -143,6 +146,9 @@ class CockpitApp(Face, inherit_bindings=False):
         """The jobs that an action is about."""
         if isinstance(self.screen, JobPage):
             row = self.job_rows.row(self.screen.job)
+            return [row] if row is not None else []
+        if self.main_screen.view == CARDS:
+            row = self.job_rows.row(JobId(self.main_screen.job_of_card()))
             return [row] if row is not None else []
         ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
         return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
@@ -202,7 +208,8 @@ class CockpitApp(Face, inherit_bindings=False):
         return commands.completions(self)
 
     def filter_names(self, view: str) -> Sequence[str]:
-        return [f"{name}:" for name in (job_table if view == JOBS else node_table).names()]
+        tables = {JOBS: job_table, NODES: node_table, CARDS: card_table}
+        return [f"{name}:" for name in tables[view].names()]
 
     # Keeping it fresh
 
@@ -310,14 +317,21 @@ class CockpitApp(Face, inherit_bindings=False):
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
-            changed, moved = self.node_rows.take(await self.backend.nodes())
-            if moved:
-                self.main_screen.nodes.order_changed()
-            self.main_screen.nodes.rows_changed(changed)
+            self._take_nodes(await self.backend.nodes())
         row = self.job_under_cursor()
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
+
+    def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
+        screen = self.main_screen
+        taken = [(screen.nodes, self.node_rows.take(nodes))]
+        if screen.view == CARDS:
+            taken.append((screen.cards, self.card_rows.take(nodes, self.job_rows.list.rows())))
+        for table, (changed, moved) in taken:
+            if moved:
+                table.order_changed()
+            table.rows_changed(changed)
 
     def _is_fresh(self) -> None:
         self._heard, self._trouble = asyncio.get_running_loop().time(), ""

@@ -9,6 +9,7 @@ from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
+from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.tui.actions import ACTIONS, called, command_name
@@ -64,7 +65,7 @@ def run_command(app: Face, text: str) -> None:
 def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, CARDS)}.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return

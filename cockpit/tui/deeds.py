@@ -240,6 +240,11 @@ async def choose_cluster(app: Face) -> None:
         app.go_to_cluster(picked.id)
 
 
+def turn_colours(app: Face) -> None:
+    """By user, or by job."""
+    app.main_view.turn_colours()
+
+
 def toggle_mine(app: Face) -> None:
     """Only one's own jobs, or everybody's."""
     app.main_view.toggle_mine()
@@ -275,6 +280,11 @@ def show_jobs(app: Face) -> None:
 def show_nodes(app: Face) -> None:
     """The nodes."""
     _show_view(app, "nodes")
+
+
+def show_cards(app: Face) -> None:
+    """The cards."""
+    _show_view(app, "cards")
 
 
 async def open_demo(app: Face) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
     from cockpit.present.job_cells import Laid
+    from cockpit.tui.card_rows import CardRows
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
     from cockpit.tui.theme import RoleTheme
@@ -53,6 +54,7 @@ class MainView(Protocol):
     def filter_text(self) -> str: ...
     def filter(self, text: str) -> None: ...
     def ask_command(self) -> None: ...
+    def turn_colours(self) -> None: ...
     def toggle_mine(self) -> None: ...
     def toggle_fold(self) -> None: ...
     def unfold(self) -> bool: ...
@@ -87,6 +89,7 @@ class Face(KeysInTurn):
     """Which of them this is."""
     job_rows: JobRows
     node_rows: NodeRows
+    card_rows: CardRows
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
@@ -124,7 +127,7 @@ class Face(KeysInTurn):
     @property
     @abstractmethod
     def view_name(self) -> str:
-        """`jobs`, `nodes`, or `job` for a job's page."""
+        """`jobs`, `nodes`, `cards`, or `job` for a job's page."""
 
     @abstractmethod
     def now(self) -> Millis: ...

@@ -32,7 +32,24 @@ _MODIFIER = re.compile(r"(ctrl|shift|alt)[-+](?=.)", re.IGNORECASE)
 _NAMED = {key.value for key in Keys}
 
 MOVING = frozenset(
-    {"j", "k", "g", "G", "V", "space", "up", "down", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u"}
+    {
+        "j",
+        "k",
+        "g",
+        "G",
+        "V",
+        "space",
+        "up",
+        "down",
+        "left",
+        "right",
+        "home",
+        "end",
+        "pageup",
+        "pagedown",
+        "ctrl+d",
+        "ctrl+u",
+    }
 )
 """Keys that move the cursor or mark rows in every list; no action may take them."""
 CHORD = "ctrl+"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT, ANSI = "dark", "ansi"
 SURFACE = "surface"
-TABLES = (SURFACE, "text", "state", "role", "priority")
+TABLES = (SURFACE, "text", "state", "role", "priority", "hue")
 HEAD = frozenset({"name", "title", "dark", "base"})
 
 Colours = dict[str, dict[str, str]]
@@ -41,6 +41,7 @@ class RoleTheme:
         self._styles["strong"] += Style(bold=True)
         self._styles["accent"] += Style(bold=True)
         self._styles["bright"] = self._styles["strong"]
+        self._styles["picked"] = self._styles["strong"] + Style(reverse=True)
         if self.ansi:
             self._styles |= dict.fromkeys(("muted", "unknown", "free"), Style(dim=True))
         self._drawn: dict[tuple[str, str], Style] = {}
@@ -62,7 +63,9 @@ class RoleTheme:
         if drawn is None:
             style = self.style(role)
             reversed_row = self.ansi and surface == "cursor"
-            drawn = Style(reverse=True, bold=style.bold) if reversed_row else style + self.background(surface)
+            drawn = (
+                Style(reverse=not style.reverse, bold=style.bold) if reversed_row else style + self.background(surface)
+            )
             self._drawn[surface, role] = drawn
         return drawn
 

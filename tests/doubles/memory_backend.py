@@ -10,6 +10,7 @@ from cockpit.model.accountchange import AccountChange
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
+from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
@@ -31,6 +32,7 @@ class MemoryBackend:
         self.reserved: list[Reservation] = []
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
+        self.outlooks: dict[int, Outlook] = {}
         self.log = b""
         self.order = Priorities(PriorityKind.BASIC, Weights(), ())
         self.tried: Priorities | None = None
@@ -84,6 +86,14 @@ class MemoryBackend:
 
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", name)
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        self.asked.append(("explain", job, task))
+        return self.outlooks[job]
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        self._act("predict", *specs)
+        return list(self.outlooks.values())
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         self.asked.append(("events", job, after, limit))

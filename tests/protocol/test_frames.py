@@ -15,6 +15,7 @@ from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
+from cockpit.model.forecast import Outlook
 from cockpit.model.job import Job
 from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
 from cockpit.protocol import messages
@@ -55,6 +56,8 @@ ANSWERS: dict[str, Any] = {
     "holds": list[HoldRow],
     "rules": Cluster,
     "accounts": AccountsShown,
+    "explain": Outlook,
+    "predict": list[Outlook],
     "reservations": list[Reservation],
     "events": list[EventRecord],
     "wait": Job | None,

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
-from cockpit.model.node import Allocation, CardSlice
-from cockpit.sched.fragmentation import GradientDescent, fragmentation, target_workload
+from cockpit.model.node import Allocation, CardSlice, NodeState
+from cockpit.sched.fragmentation import GradientDescent, fragmentation, target_workload, workload
 from cockpit.sched.index import refreshed
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.room import room_of
+from cockpit.sched.room import allocate, best_fit_rank, room_of, sharing_cards, shortfall
 from cockpit.sched.shape import shape_of
+from tests.sched.random_worlds import act, histories, job_specs, node_specs, some_nodes
+from tests.sched.test_properties import quick
 from tests.sched.world import World, alone, node, spec_of, wants
 
 
@@ -79,3 +84,35 @@ def test_equal_growth_is_decided_by_best_fit() -> None:
     rooms = GradientDescent(()).rooms(refreshed(None, world.snapshot()), shape_of(asked), asked.specs[0])
     assert [room.node.name for room in rooms] == ["n2", "n1", "n3"]
     assert GradientDescent(()).card(room_with_holes(900, 400), wants(300)) == 1
+
+
+def steps_by_hand(room, spec, targets) -> int | None:
+    """Steps of growth of the gentlest way, by trying each on the room itself; None where it does not fit."""
+    if shortfall(room, spec, exclusive=False):
+        return None
+    cards = sharing_cards(room, spec) if spec.shares_a_card else [None]
+    after = [room.having(JobId(99), allocate(room, spec, 0, exclusive=False, card=card)) for card in cards]
+    growth = min(fragmentation(each, targets) for each in after) - fragmentation(room, targets)
+    return -(-growth // (40 * max(1, sum(weight for _, weight in targets))))
+
+
+@pytest.mark.req("SC-04", "SC-05")
+@quick
+@given(some_nodes(), histories(), st.lists(st.tuples(node_specs, st.integers(1, 9)), max_size=5), job_specs())
+def test_what_it_remembers_is_what_trying_each_room_finds(nodes, history, targets, asked) -> None:
+    targets = workload(dict(targets))
+    descent = GradientDescent(targets)
+    world = World(*nodes)
+    shape, spec = shape_of(replace(asked, node_names=(), pool=None, driver_version=None)), asked.specs[0]
+    for step in history:
+        act(world, step)
+        index = world.run().index
+        if len({each.name for each in world.nodes.values()}) != len(nodes) or step[0] == "node":
+            descent = GradientDescent(targets)  # other nodes, another floor
+        found = list(descent.rooms(index, shape, spec))
+        by_hand = {
+            room.order: (grown, *best_fit_rank(room, spec))
+            for room in index.rooms
+            if room.node.state is NodeState.UP and (grown := steps_by_hand(room, spec, targets)) is not None
+        }
+        assert [room.order for room in found] == sorted(by_hand, key=by_hand.__getitem__)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import BehindHead, Held, NeverFits, NoEligibleNode, NotEnoughFree, WouldDelay
+from cockpit.sched.cards import accepts, share_taken
 from cockpit.sched.cycle import cycle
 from cockpit.sched.explain import reason_of
 from cockpit.sched.feasible import never_fits
@@ -45,6 +46,26 @@ def test_nothing_is_ever_given_twice_and_every_gang_is_whole(nodes, history, pol
         plan = world.run()
         assert resource_violations(world.nodes, world.occupied) == []
         assert all(len(start.placement) == world.jobs[start.job].spec.nodes for start in plan.starts)
+
+
+@pytest.mark.req("SC-05")
+@quick
+@given(some_nodes(), histories(), policies)
+def test_a_replica_gets_what_it_asked_for_of_cards_and_no_more_than_a_slot_beyond(nodes, history, policy) -> None:
+    world = World(*nodes, policy=policy)
+    for step in history:
+        act(world, step)
+        for start in world.run().starts:
+            spec = world.jobs[start.job].spec
+            asked = spec.specs[start.spec_index]
+            for part in () if spec.exclusive else start.placement:
+                cards = [world.nodes[part.node].cards[each.card] for each in part.slices]
+                assert all(accepts(asked, card) for card in cards)
+                if asked.shares_a_card:
+                    assert len({card.index for card in cards}) == 1
+                    assert part.card_milli == share_taken(cards[0], asked.card_milli)
+                else:
+                    assert [each.slot for each in part.slices] == [None] * asked.whole_cards
 
 
 @pytest.mark.req("SC-14")

@@ -210,3 +210,16 @@ def test_depth_counts_from_the_first_job_that_waits() -> None:
     assert [start.job for start in world.run().starts] == starting
     assert isinstance(world.reason(head), NotEnoughFree)
     assert world.reason(behind) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_conservative_room_that_does_not_last_within_the_window_is_told_as_such() -> None:
+    """One of three cards is free now, but all are the head's from 0:10 on, until after the window."""
+    backfill = Backfill(kind=BackfillKind.CONSERVATIVE, window_seconds=20)
+    world = World(node("n1", 3), policy=Policy(backfill=backfill))
+    world.submit(wants(2000), limit=10)
+    world.run()
+    head, other = world.submit(wants(3000), limit=100), world.submit(wants(1000), limit=11)
+    world.run()
+    assert [each.job for each in world.plan.reservations] == [head]
+    assert world.reason(other) == BehindHead(head)

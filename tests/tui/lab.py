@@ -58,11 +58,15 @@ class Lab:
 
 @asynccontextmanager
 async def a_lab(
-    *alices: JobSpec, bobs: tuple[JobSpec, ...] = (), size: tuple[int, int] = (120, 40), **outside: Any
+    *alices: JobSpec,
+    bobs: tuple[JobSpec, ...] = (),
+    size: tuple[int, int] = (120, 40),
+    fixture: str = FIXTURE,
+    **outside: Any,
 ) -> AsyncIterator[Lab]:
     """Opened a minute after these were submitted; without any, on an empty cluster."""
-    demo = await open_demo(FIXTURE, going=False)
-    bob = InProcessBackend(demo.backend._engine, actor_of(read_fixture(FIXTURE), "bob"))
+    demo = await open_demo(fixture, going=False)
+    bob = InProcessBackend(demo.backend._engine, actor_of(read_fixture(fixture), "bob"))
     for seat, specs in ((demo.backend, alices), (bob, bobs)):
         for spec in specs:
             await seat.submit([spec])

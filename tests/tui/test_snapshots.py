@@ -18,6 +18,7 @@ SCREENS = {
     "jobs.svg": ("G", "k", "k"),
     "job.txt": ("j", "Enter"),
     "nodes.txt": ("2",),
+    "cards.txt": ("3",),
 }
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from cockpit.backends.demo.crowd import Crowd, actor_of
 from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import nodes_of, read_fixture
+from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.rooms import Rooms
@@ -33,13 +34,14 @@ from cockpit.runtime.memory_journal import MemoryJournal
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
     from cockpit.backends.demo.fixture import Fixture
     from cockpit.engine.access import Actor
     from cockpit.engine.ports import Observer
     from cockpit.model.asking import LogChunk, LogRequest
-    from cockpit.model.view import EngineStatus, JobDetail
+    from cockpit.model.view import EngineStatus, JobDetail, NodeRow
 
 DEFAULT_FIXTURE = "campus"
 DEFAULT_SEED = 1
@@ -97,7 +99,7 @@ class DemoCluster:
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
         self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock)
-        self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs)
+        self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs, self.now)
         self._nodes = nodes_of(fixture)
         self._crowd = Crowd(
             fixture,
@@ -148,12 +150,16 @@ class DemoCluster:
 class DemoBackend(InProcessBackend):
     """The engine in this process, whose logs are written when somebody looks."""
 
-    def __init__(self, engine: Engine, actor: Actor, logs: LogFiles) -> None:
+    def __init__(self, engine: Engine, actor: Actor, logs: LogFiles, now: Callable[[], Millis]) -> None:
         super().__init__(engine, actor)
         self._logs = logs
+        self._now = now
 
     async def status(self) -> EngineStatus:
         return replace(await super().status(), socket="", containers=CONTAINERS)
+
+    async def nodes(self) -> list[NodeRow]:
+        return [measured(row, self._now()) for row in await super().nodes()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         found = (await super().job(job, task=task)).job

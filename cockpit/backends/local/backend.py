@@ -12,6 +12,7 @@ from cockpit.backends.local.channel import ConnectionLost
 from cockpit.model import asking
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
+from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
@@ -82,6 +83,12 @@ class LocalBackend:
 
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", messages.NameArgs(name), _DONE)
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return self._ask("explain", messages.JobArgs(job, task), Outlook)
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        return self._ask("predict", messages.PredictArgs(tuple(specs)), list[Outlook])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))

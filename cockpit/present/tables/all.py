@@ -6,6 +6,7 @@ from typing import Final
 
 from cockpit.present.columns import Table
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.engine import ENGINE
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.findings import FINDINGS
@@ -13,10 +14,13 @@ from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
+from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.reservations import RESERVATIONS
 
-TABLES: Final[dict[str, Table]] = {
-    table.name: table
-    for table in (JOBS, JOB, PRIORITY, NODES, HOLDS, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS)
-}
+_ALL: Final = (
+    *(JOBS, JOB, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
+    *(RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
+)
+
+TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

@@ -11,13 +11,15 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.errors import CockpitError
 from cockpit.present.answer import answer
+from cockpit.present.card_answer import card_answer, legend, totals
 from cockpit.present.filters import quoted
-from cockpit.present.first_sight import empty_lines
+from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.node_answer import node_answer
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.tui.card_map import CardMap
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
@@ -31,14 +33,17 @@ if TYPE_CHECKING:
     from cockpit.model.view import NodeRow
     from cockpit.tui.face import Face
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"))
+VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"))
 SMALL_HEIGHT = 30
+WIDE = 100
+"""Columns from which on a note may be a sentence."""
 LEAST_PANEL, MOST_PANEL = 3, 9
 """Lines of the answer panel."""
-JOBS, NODES = "jobs", "nodes"
+JOBS, NODES, CARDS = "jobs", "nodes", "cards"
 HINTS = {
     JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
     NODES: "status:up cards>=4 card_model:A100 name~a0",
+    CARDS: "model:A100 state:free,stranded user:me node~a0",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
     NAME: "a name for this filter",
 }
@@ -52,7 +57,7 @@ class MainScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._filters = {JOBS: "", NODES: ""}
+        self._filters = {JOBS: "", NODES: "", CARDS: ""}
         self._wrong = ""
         """What is wrong with the filter that is being typed."""
         self._came_from: Hashable | None = None
@@ -62,12 +67,14 @@ class MainScreen(Screen[None]):
         theme = self.app.role_theme
         self.jobs = Table(self.app.job_rows, theme, id=JOBS)
         self.nodes = Table(self.app.node_rows, theme, id=NODES)
+        self.cards = CardMap(self.app.card_rows, theme, id=CARDS)
         yield Lines(theme, id="top")
         yield Lines(theme, ground="background", id="views")
         yield Titles(self.jobs, id="titles")
         with ContentSwitcher(initial=JOBS, id="rows"):
             yield self.jobs
             yield self.nodes
+            yield self.cards
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
         yield Entry(id="entry")
@@ -75,14 +82,20 @@ class MainScreen(Screen[None]):
 
     @property
     def view(self) -> str:
-        """`jobs` or `nodes`; also while the screen is only coming, or going."""
+        """`jobs`, `nodes` or `cards`; also while the screen is only coming, or going."""
         shown = self.query(ContentSwitcher)
         return str(shown.first().current) if shown else JOBS
 
     @property
     def table(self) -> Table:
         """The one that is shown."""
-        return self.jobs if self.view == JOBS else self.nodes
+        return {JOBS: self.jobs, NODES: self.nodes, CARDS: self.cards}[self.view]
+
+    def job_of_card(self) -> int:
+        """The id of the job that holds the part of a card under the cursor; 0 where nobody does, or nobody one may
+        see."""
+        part = self.cards.part
+        return (part.job or 0) if part is not None else 0
 
     @property
     def filter_text(self) -> str:
@@ -117,7 +130,8 @@ class MainScreen(Screen[None]):
     def draw_answer(self) -> None:
         """The panel about what is under the cursor."""
         panel = self.query_one("#answer", Lines)
-        panel.show(self._node_answer() if self.view == NODES else self._job_answer())
+        answers = {JOBS: self._job_answer, NODES: self._node_answer, CARDS: self._card_answer}
+        panel.show(answers[self.view]())
 
     def _job_answer(self) -> Iterator[Line]:
         row = self.app.job_under_cursor()
@@ -130,6 +144,18 @@ class MainScreen(Screen[None]):
         if row is not None:
             yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
 
+    def _card_answer(self) -> Iterator[Line]:
+        part, rows = self.cards.part, self.app.card_rows
+        row = rows.row(self.cards.cursor_id)  # type: ignore[arg-type]  # ids of nodes
+        if part is not None and row is not None:
+            size = self.query_one("#answer").size
+            job = self.app.job_rows.row(part.job) if part.job else None
+            around = self.app.around(size.width, size.height)
+            brief = size.height <= LEAST_PANEL
+            yield from card_answer(part, row, job, around.context, size.width, brief=brief)
+            key = around.keys.get("colours", ":colours")
+            yield legend("by user" if rows.by_user else "by job", key)
+
     def _node_under_cursor(self) -> NodeRow | None:
         name = self.nodes.cursor_id
         return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
@@ -138,7 +164,7 @@ class MainScreen(Screen[None]):
         """What makes this list other than all rows in their usual order."""
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
-        yield from self._jobs_note() if self.view == JOBS else self._nodes_note()
+        yield from {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note}[self.view]()
 
     def _jobs_note(self) -> Iterator[Span]:
         jobs = self.app.job_rows.list
@@ -152,8 +178,12 @@ class MainScreen(Screen[None]):
             yield Span("   queued jobs ask for  ", MUTED)
             yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in self.app.demand.items()))
 
+    def _cards_note(self) -> Iterator[Span]:
+        yield Span("   ")
+        yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
+
     def _draw_emptiness(self) -> None:
-        nothing = self.view == JOBS and not self.app.job_rows.order
+        nothing = not self.table.rows.order and self.view != NODES
         empty = self.query_one("#empty", Lines)
         empty.display = nothing
         self.query_one("#rows").styles.display = "none" if nothing else "block"
@@ -166,8 +196,10 @@ class MainScreen(Screen[None]):
     def _empty_lines(self) -> Iterator[Line]:
         if not self.app.loaded:
             return iter([line(), line(Span("   connecting …", MUTED))])
-        hidden = len(self.app.job_rows.list.rows())
         keys = self.app.around(self.size.width).keys
+        if self.view == CARDS:
+            return no_cards_lines(sum(1 for _ in self.app.card_rows.parts()), keys)
+        hidden = len(self.app.job_rows.list.rows())
         return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
 
     # Filters and commands
@@ -228,9 +260,8 @@ class MainScreen(Screen[None]):
 
     def filter(self, text: str) -> None:
         """Show what matches; a filter that cannot be read says why, and the last one that could stays."""
-        rows = self.app.job_rows.list if self.view == JOBS else self.app.node_rows
         try:
-            rows.filter_by(text)
+            self._filter_rows(text)
         except CockpitError as error:
             self._wrong = str(error).removeprefix("filter: ")
         else:
@@ -238,6 +269,11 @@ class MainScreen(Screen[None]):
             self._filters[self.view] = text
             self.table.order_changed()
         self.draw()
+
+    def _filter_rows(self, text: str) -> None:
+        app = self.app
+        by = {JOBS: app.job_rows.list.filter_by, NODES: app.node_rows.filter_by, CARDS: app.card_rows.filter_by}
+        by[self.view](text)
 
     def _unfilter(self) -> None:
         """Everything again, the cursor where it was before the filter."""
@@ -253,6 +289,12 @@ class MainScreen(Screen[None]):
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
             self.filter(f"node:{quoted(node.node.name)}")
+
+    def turn_colours(self) -> None:
+        """The cards by user, or by job."""
+        self.app.card_rows.by_user = not self.app.card_rows.by_user
+        self.cards.redraw()
+        self.draw()
 
     def toggle_mine(self) -> None:
         """Only one's own jobs, or everybody's."""
@@ -328,7 +370,7 @@ class MainScreen(Screen[None]):
 
     @on(Table.Opened)
     def _opened(self, event: Table.Opened) -> None:
-        self.app.perform("open" if event.table is self.jobs else "node_jobs")
+        self.app.perform("node_jobs" if event.table is self.nodes else "open")
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:

@@ -116,6 +116,11 @@ class Table(ScrollView, can_focus=True):
         self.cursor_id: Hashable | None = None
         self.marked: set[Hashable] = set()
 
+    @property
+    def rows(self) -> TableRows:
+        """What it shows."""
+        return self._rows
+
     # What the owner tells
 
     def rows_changed(self, changed: Iterable[Hashable], *, news: bool = True) -> None:

@@ -1,0 +1,226 @@
+"""The map of the cards: a line for each node, a cell for each card, split into its slices.
+
+A job that has whole cards side by side is one bar over all of them. What nobody holds has a shape of its own, so that
+the map reads without colours too: `·` free, `░` stranded, `╌` out of service, `✗` before a kept container's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, groupby, pairwise, zip_longest
+from typing import NamedTuple
+from zlib import crc32
+
+from cockpit.model.job import JobState
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.present import units
+from cockpit.present.card_rows import CardRow, CardState
+from cockpit.present.columns import NOTHING
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.states import GLYPHS
+from cockpit.present.width import clusters
+
+HUES = 8
+GAP = 2
+"""Between columns; cards stand one column apart."""
+LEAST_CELL, MOST_CELL = 3, 24
+NODE_COLUMNS, MODEL_COLUMNS, GIVEN_COLUMNS, STRANDED_COLUMNS = 10, 8, 7, 8
+MODEL_NEED, STRANDED_NEED = 100, 90
+BAR, BOUNDARY, EDGE = "━", "┿", "│"
+SHAPES = {CardState.FREE: "·", CardState.STRANDED: "░", CardState.OUT: "╌"}
+ROLES = {CardState.FREE: "free", CardState.STRANDED: "stranded", CardState.OUT: "drained"}
+FIGURES = frozenset({"GIVEN", "STRANDED"})
+"""Columns whose figures stand at the right edge."""
+PICKED = "picked"
+"""The role of the part under the cursor."""
+
+Hue = Callable[[CardRow], str]
+
+
+def by_job(row: CardRow) -> str:
+    """The role in whose colour a job's cards are drawn: the same wherever it has some."""
+    return f"hue{(row.job or 0) % HUES}"
+
+
+def by_user(row: CardRow) -> str:
+    """Likewise, for all jobs of one user."""
+    return f"hue{crc32(row.user.encode('utf-8', 'surrogatepass')) % HUES}"
+
+
+class Layout(NamedTuple):
+    """How wide everything is; 0: not shown."""
+
+    node: int
+    model: int
+    cell: int
+    """Of one card, without the column between two."""
+    cards: int
+    """As many as are shown of a node."""
+    given: int
+    stranded: int
+
+    @property
+    def map_columns(self) -> int:
+        return max(self.cards * (self.cell + 1) - 1, 0)
+
+    def widths(self) -> list[int]:
+        """Of the columns that are shown, in order."""
+        return [each for each in (self.node, self.model, self.map_columns, self.given, self.stranded) if each]
+
+    def titles(self) -> list[str]:
+        named = (
+            (self.node, "NODE"),
+            (self.model, "MODEL"),
+            (self.map_columns, "CARDS"),
+            (self.given, "GIVEN"),
+            (self.stranded, "STRANDED"),
+        )
+        return [title for width, title in named if width]
+
+
+def laid_out(total: int, most_cards: int, longest_name: int) -> Layout:
+    """For so many terminal columns, the largest node's cards and the longest name of a node."""
+    node = min(max(longest_name, 4), NODE_COLUMNS if total < MODEL_NEED else 2 * NODE_COLUMNS)
+    model = MODEL_COLUMNS if total >= MODEL_NEED else 0
+    stranded = STRANDED_COLUMNS if total >= STRANDED_NEED else 0
+    others = [each for each in (node, model, GIVEN_COLUMNS, stranded) if each]
+    room = total - sum(others) - GAP * len(others)
+    cell = min(max((room + 1) // max(most_cards, 1) - 1, LEAST_CELL), MOST_CELL)
+    return Layout(node, model, cell, min(most_cards, max((room + 1) // (cell + 1), 1)), GIVEN_COLUMNS, stranded)
+
+
+def cells(
+    parts: Sequence[CardRow],
+    layout: Layout,
+    hue: Hue,
+    *,
+    lit: Collection[tuple[int, int]] | None = None,
+    picked: tuple[int, int] | None = None,
+) -> list[Line]:
+    """One node's line, in the columns of `layout.widths()`. `lit`: the keys of the parts that a filter lets through,
+    None for all; `picked`: the key of the one under the cursor."""
+    node = parts[0].node
+    models = dict.fromkeys(part.card.model for part in parts)
+    given = sum(part.milli for part in parts if part.job is not None)
+    stranded = sum(part.milli for part in parts if part.state is CardState.STRANDED)
+    columns = [
+        (layout.node, line(Span(safe(node.name), STRONG))),
+        (layout.model, line(Span(safe(", ".join(models)), MUTED))),
+        (layout.map_columns, _map(parts, layout, _Look(hue, lit, picked))),
+        (layout.given, line(f"{units.cards(given)}/{len(node.cards)}")),
+        (layout.stranded, line(Span(f"{units.cards(stranded)}", "warning") if stranded else Span(NOTHING, MUTED))),
+    ]
+    return [cell for width, cell in columns if width]
+
+
+def part_at(parts: Sequence[CardRow], layout: Layout, column: int) -> CardRow | None:
+    """The part that stands there, counted from the left edge of the map; None between and beside cards."""
+    cell = _cell(parts, layout)
+    card, within = divmod(column, cell + 1)
+    of_card = [part for part in parts if part.card.index == card]
+    columns = [part for part, width in zip(of_card, _shares(of_card, cell), strict=True) for _ in range(width)]
+    return columns[within] if within < len(columns) else None
+
+
+class _Look(NamedTuple):
+    """What decides the roles."""
+
+    hue: Hue
+    lit: Collection[tuple[int, int]] | None
+    picked: tuple[int, int] | None
+
+    def role(self, part: CardRow) -> str:
+        return PICKED if part.key == self.picked else self.plain(part)
+
+    def plain(self, part: CardRow) -> str:
+        """Wherever the cursor is."""
+        if self.lit is not None and part.key not in self.lit:
+            return "free"
+        if part.job is None:
+            return ROLES[part.state]
+        return "held" if part.state is CardState.KEPT else self.hue(part)
+
+
+def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
+    """How wide the node's cards are: shared ones of a small node are as wide as there is room for them."""
+    if all(part.whole for part in parts):
+        return layout.cell
+    return max((layout.map_columns + 1) // len({part.card.index for part in parts}) - 1, layout.cell)
+
+
+def _map(parts: Sequence[CardRow], layout: Layout, look: _Look) -> Line:
+    cell, spans = _cell(parts, layout), list[Span]()
+    for _, run in groupby((part for part in parts if part.card.index < layout.cards), key=_run):
+        together = list(run)
+        spans += [Span(" ")] * bool(spans)
+        spans += _bar(together, cell, look) if _held_whole(together[0]) else _split(together, cell, look)
+    return tuple(spans)
+
+
+def _held_whole(part: CardRow) -> bool:
+    return part.whole and part.job is not None
+
+
+def _run(part: CardRow) -> tuple[object, ...]:
+    """Equal for whole cards of one job side by side, and for the parts of one card."""
+    return _holder(part) if _held_whole(part) else (part.card.index,)
+
+
+def _holder(part: CardRow) -> tuple[object, ...]:
+    return part.job, part.name, part.state
+
+
+def _bar(run: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
+    """The job's name, then a bar to the end of its last card; the edges of cards are seen where the name is over."""
+    roles = [role for part in run for role in (*[look.role(part)] * cell, look.plain(part))][:-1]
+    return _painted(_named(run[0]), BOUNDARY.join([BAR * cell] * len(run)), roles)
+
+
+def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
+    """A card in its parts, each as wide as it is large; slices of one job side by side are one."""
+    sized = zip(parts, _shares(parts, cell), strict=True)
+    segments = [list(group) for _, group in groupby(sized, key=lambda each: _holder(each[0]))]
+    for segment, after in zip_longest(segments, segments[1:]):
+        first = segment[0][0]
+        roles = [look.role(part) for part, columns in segment for _ in range(columns)]
+        if first.job is None:
+            yield from _painted("", SHAPES[first.state] * len(roles), roles)
+        elif after is None or after[0][0].job is None or len(roles) < LEAST_CELL:
+            yield from _painted(_named(first), " " * len(roles), roles)
+        else:
+            yield from _painted(_named(first), " " * (len(roles) - 1), roles[:-1])
+            yield Span(EDGE, MUTED)
+
+
+def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
+    """The name on the ground, clipped to it; each column in its role."""
+    pieces = list(_clipped(name, len(ground)))
+    pieces += [(char, 1) for char in ground[sum(columns for _, columns in pieces) :]]
+    starts = accumulate((columns for _, columns in pieces), initial=0)
+    for role, group in groupby(zip(starts, pieces, strict=False), key=lambda each: roles[each[0]]):
+        yield Span("".join(text for _, (text, _) in group), role)
+
+
+def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
+    """Columns of each part: by its size, at least one while there are enough, together the cell."""
+    total = sum(part.milli for part in parts) or WHOLE_CARD
+    edges, before = [0], 0
+    for number, part in enumerate(parts, 1):
+        before += part.milli
+        edges.append(min(max(round(cell * before / total), edges[-1] + 1), max(cell - len(parts) + number, edges[-1])))
+    edges[-1] = cell
+    return [right - left for left, right in pairwise(edges)]
+
+
+def _named(part: CardRow) -> str:
+    return f"{GLYPHS[JobState.ERROR]}{safe(part.name)}" if part.state is CardState.KEPT else safe(part.name)
+
+
+def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
+    """What of a text fits, each character with its columns."""
+    for cluster, size in clusters(text):
+        columns -= size
+        if columns < 0:
+            return
+        yield cluster, size

@@ -1,0 +1,73 @@
+"""Which free cards, and parts of cards, nobody could use as things stand.
+
+What is free of a card is stranded when no request in sight could take any of it: a part too small for all of them, a
+card on a node without the CPUs or the memory beside it, too few whole cards together, a model that nobody asks for. In
+sight are the requests of the jobs that wait or run; where none of them asks for cards, nothing counts as stranded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cockpit.model.node import Card, NodeState
+from cockpit.model.spec import NodeSpec
+from cockpit.model.view import JobRow, NodeRow
+from cockpit.sched.cards import accepts, can_be_whole, share_taken, shareable
+
+Requests = tuple[NodeSpec, ...]
+
+
+def requests_in_sight(jobs: Iterable[JobRow]) -> Requests:
+    """What live jobs ask of a node, without those that another asks less than: whatever they could use, it could."""
+    asked = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
+    least: list[NodeSpec] = []
+    for spec in sorted(asked, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
+        if not any(_asks_less(other, spec) for other in least):
+            least = [other for other in least if not _asks_less(spec, other)]
+            least.append(spec)
+    return tuple(least)
+
+
+def free_milli(row: NodeRow, card: Card) -> int:
+    """Thousandths that are not given to anybody."""
+    uses = [use for use in row.slices if use.card == card.index]
+    return 0 if any(use.slot is None for use in uses) else shareable(card) - sum(use.milli for use in uses)
+
+
+def usable_cards(row: NodeRow, requests: Requests) -> set[int]:
+    """Indices of the cards of which somebody in sight could use what is free."""
+    node = row.node
+    if node.state is not NodeState.UP:
+        return set()
+    free = {card.index: free_milli(row, card) for card in node.cards}
+    taken = {use.card for use in row.slices}
+    usable: set[int] = set()
+    for spec in requests:
+        if node.cpus - row.used_cpus >= spec.cpus and node.memory_mib - row.used_memory_mib >= spec.memory_mib:
+            usable |= _cards_for(spec, node.cards, free, taken)
+    return usable
+
+
+def _cards_for(spec: NodeSpec, cards: Iterable[Card], free: dict[int, int], taken: set[int]) -> set[int]:
+    accepted = [card for card in cards if accepts(spec, card)]
+    if spec.shares_a_card:
+        return {card.index for card in accepted if share_taken(card, spec.card_milli) <= free[card.index]}
+    whole = {card.index for card in accepted if can_be_whole(card) and card.index not in taken}
+    return whole if len(whole) >= spec.whole_cards else set()
+
+
+def _request(job: JobRow) -> NodeSpec:
+    return NodeSpec(
+        cpus=job.cpus // job.nodes,
+        memory_mib=job.memory_mib // job.nodes,
+        card_milli=job.card_milli // job.nodes,
+        card_models=job.card_models,
+    )
+
+
+def _asks_less(one: NodeSpec, other: NodeSpec) -> bool:
+    """Or as much, of everything."""
+    models = not one.card_models or (bool(other.card_models) and set(other.card_models) <= set(one.card_models))
+    return (
+        one.cpus <= other.cpus and one.memory_mib <= other.memory_mib and one.card_milli <= other.card_milli and models
+    )

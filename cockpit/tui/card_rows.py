@@ -1,0 +1,141 @@
+"""The cards as the table wants them: a row for each node that has some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.present.card_map import FIGURES, Layout, by_job, by_user, cells, laid_out
+from cockpit.present.card_rows import card_rows
+from cockpit.present.filters import compile_filter
+from cockpit.present.saved import none_saved
+from cockpit.present.stranded import requests_in_sight
+from cockpit.present.tables.cards import CARDS
+from cockpit.present.width import width as columns_of
+from cockpit.tui.widgets.table import TableColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from cockpit.model.ids import NodeName
+    from cockpit.model.view import JobRow, NodeRow
+    from cockpit.present.card_rows import CardRow
+    from cockpit.present.columns import Context
+    from cockpit.present.saved import Saved
+    from cockpit.present.spans import Line
+    from cockpit.present.stranded import Requests
+
+Key = tuple[int, int]
+"""Card and slot on a node."""
+
+
+class CardRows:
+    """`TableRows` over the last answer of `backend.nodes()`. `cursor` is the node whose part is picked."""
+
+    def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
+        self.cursor: NodeName | None = None
+        self.by_user = False
+        """Coloured by user rather than by job."""
+        self._context = context
+        self._saved = saved
+        self._wanted: Key = (0, -1)
+        """Where one looks."""
+        self._requests: Requests = ()
+        self._nodes: dict[NodeName, NodeRow] = {}
+        self._parts: dict[NodeName, list[CardRow]] = {}
+        self._places: dict[NodeName, int] = {}
+        self._lit: dict[NodeName, Collection[Key]] | None = None
+        """What the filter lets through; None: everything."""
+        self._filter_text = ""
+        self._filter = compile_filter("", CARDS)
+        self._largest = (1, 1)
+        """Cards of the node with most, columns of the longest name."""
+
+    def take(self, nodes: Sequence[NodeRow], jobs: Iterable[JobRow]) -> tuple[list[NodeName], bool]:
+        """The nodes whose rows differ, and whether nodes came or went."""
+        requests = requests_in_sight(jobs)
+        fresh = {row.node.name: row for row in nodes if row.node.cards}
+        stale = (
+            set(fresh) if requests != self._requests else {n for n, row in fresh.items() if self._nodes.get(n) != row}
+        )
+        before, self._nodes, self._requests = list(self._places), fresh, requests
+        known, self._parts = self._parts, {}
+        for name, row in fresh.items():
+            self._parts[name] = card_rows(row, requests) if name in stale else known[name]
+        changed = [name for name in stale if known.get(name) != self._parts[name]]
+        self._arrange()
+        return changed, list(self._places) != before
+
+    def filter_by(self, text: str) -> None:
+        """Show the nodes of what matches, and the rest of them dimmed. Raises `FilterError`, and then nothing has
+        changed."""
+        self._filter = compile_filter(text, CARDS, saved=self._saved)
+        self._filter_text = text
+        self._arrange()
+
+    @property
+    def order(self) -> Sequence[NodeName]:
+        return list(self._places)
+
+    def place(self, row_id: NodeName) -> int | None:
+        return self._places.get(row_id)
+
+    def row(self, row_id: NodeName) -> NodeRow | None:
+        """None when it has gone."""
+        return self._nodes.get(row_id)
+
+    def parts(self) -> Iterator[CardRow]:
+        """Of every node, shown or not."""
+        return (part for parts in self._parts.values() for part in parts)
+
+    def layout(self, width: int) -> Layout:
+        """For a row of so many columns."""
+        return laid_out(width, *self._largest)
+
+    def columns(self, width: int) -> Sequence[TableColumn]:
+        layout = self.layout(width)
+        titled = zip(layout.titles(), layout.widths(), strict=True)
+        return [TableColumn(title, size, right=title in FIGURES) for title, size in titled]
+
+    def cells(self, row_id: NodeName, width: int) -> Sequence[Line]:
+        picked = self.part_of(row_id) if row_id == self.cursor else None
+        return cells(
+            self._parts[row_id],
+            self.layout(width),
+            by_user if self.by_user else by_job,
+            lit=None if self._lit is None else self._lit[row_id],
+            picked=None if picked is None else picked.key,
+        )
+
+    def of_node(self, row_id: NodeName) -> Sequence[CardRow]:
+        """Card by card; none of a node that has gone."""
+        return self._parts.get(row_id, ())
+
+    def part_of(self, row_id: NodeName | None) -> CardRow | None:
+        """What one looks at on that node: the part at the place that was picked, or the next one of that card."""
+        parts = self._parts.get(row_id, []) if row_id is not None else []
+        near = [part for part in parts if part.card.index == self._wanted[0]] or parts
+        return next((part for part in near if part.key >= self._wanted), near[-1] if near else None)
+
+    def pick(self, part: CardRow) -> None:
+        """Look at this place from now on, on whatever node the cursor is."""
+        self._wanted = part.key
+
+    def neighbour(self, step: int) -> CardRow | None:
+        """The part so many places further on the node under the cursor; the outermost where there are no more."""
+        here = self.part_of(self.cursor)
+        if here is None or self.cursor is None:
+            return None
+        parts = self._parts[self.cursor]
+        return parts[max(0, min(parts.index(here) + step, len(parts) - 1))]
+
+    def _arrange(self) -> None:
+        order, self._lit = list(self._parts), None
+        if self._filter_text.strip():
+            lit: dict[NodeName, set[Key]] = {}
+            for part in self._filter.passing(self.parts(), self._context()):
+                lit.setdefault(part.node.name, set()).add(part.key)
+            order = [name for name in order if name in lit]
+            self._lit = dict(lit)
+        self._places = {name: place for place, name in enumerate(order)}
+        most = max((len(row.node.cards) for row in self._nodes.values()), default=1)
+        self._largest = (most, max(map(columns_of, self._nodes), default=1))

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.cluster import Enforce, Reservation
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import ArrayTask
+from cockpit.model.reasons import (
+    ArrayFull,
+    BeginsLater,
+    DependencyNever,
+    Held,
+    LimitReached,
+    WaitsForJob,
+)
+from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.sched.enforcement import enforced
+from cockpit.sched.gates import Gates
+from cockpit.sched.reserved_nodes import Bars
+from tests.sched.lab import starts, submit, tree, world
+from tests.sched.world import World, node, spec_of, wants
+
+
+def reserved(name: str, nodes: tuple[str, ...], start: int, end: int, **fields) -> dict[str, Reservation]:
+    return {name: Reservation(name=name, nodes=nodes, start_at=1000 * start, end_at=1000 * end, **fields)}
+
+
+@pytest.mark.req("SC-03")
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ((), set()),
+        (("associations",), {"associations"}),
+        (("limits",), {"associations", "limits"}),
+        (("qos",), {"associations", "qos"}),
+        (("safe",), {"associations", "limits", "safe"}),
+        (("safe", "qos"), {"associations", "limits", "safe", "qos"}),
+    ],
+)
+def test_what_each_part_of_the_enforcement_implies(written, means) -> None:
+    assert enforced(map(Enforce, written)) == means
+
+
+@pytest.mark.req("SC-10", "SC-13")
+def test_a_jobs_own_conditions_come_first_and_in_this_order() -> None:
+    here = World(node("n1"))
+    job = here.submit(begin_at=Millis(9000))
+    after = (Dependency(DependencyKind.AFTER_ANY, JobId(7)), Dependency(DependencyKind.AFTER_OK, JobId(8)))
+    here.change(job, held_by="root", held_since=Millis(5), waits_for=after, never=JobId(8))
+    told = []
+    for change in ({"held_by": ""}, {"never": None}, {"waits_for": after[:1]}, {"waits_for": ()}):
+        here.cycle()
+        told.append(here.reason(job))
+        here.change(job, **change)
+    assert told == [
+        Held("root", Millis(5)),
+        DependencyNever(DependencyKind.AFTER_OK, JobId(8)),
+        WaitsForJob(DependencyKind.AFTER_ANY, JobId(7), 1),
+        WaitsForJob(DependencyKind.AFTER_ANY, JobId(7), 0),
+    ]
+    here.cycle()
+    assert here.reason(job) == BeginsLater(Millis(9000))
+    here.now = Millis(8999)
+    assert not starts(here, job)
+    here.now = Millis(9000)
+    assert starts(here, job)
+
+
+@pytest.mark.req("SC-10", "SC-14")
+def test_the_plan_says_when_time_alone_may_let_something_start() -> None:
+    here = World(node("n1"), node("n2"))
+    assert here.cycle().next_at is None
+    for begin in (7000, 5000):
+        here.submit(begin_at=Millis(begin))
+    here.submit(begin_at=Millis(1000), held_by="root")
+    assert here.cycle().next_at == 5000
+    here.change_rules(reservations=reserved("r", ("n1",), 3, 6))
+    assert here.cycle().next_at == 3000
+    here.now = Millis(3000)
+    assert here.cycle().next_at == 5000
+    here.now = Millis(5500)
+    assert here.cycle().next_at == 6000
+    here.now = Millis(7000)
+    assert here.cycle().next_at is None
+
+
+@pytest.mark.req("SC-10")
+def test_of_an_array_with_a_bound_another_task_starts_when_one_ends() -> None:
+    here = World(node("n1"))
+    tasks = [here.submit(record={"array": ArrayTask(JobId(1), index, 2)}) for index in range(4)]
+    assert [start.job for start in here.run().starts] == tasks[:2]
+    assert here.reason(tasks[3]) == ArrayFull(JobId(1), 2)
+    here.end(tasks[0])
+    assert [start.job for start in here.run().starts] == tasks[2:3]
+
+
+@pytest.mark.req("SC-13")
+def test_a_gate_can_be_asked_by_itself() -> None:
+    here = world(tree(nlp={"max_jobs": 1}))
+    first, second = submit(here), submit(here)
+    plan = here.run()
+    index = here.index
+    gates = Gates(here.snapshot(), index.book, index.counters.fork(), Bars({}, here.now))
+    assert gates.refusal(here.jobs[second], "") is None  # the index is of before the start
+    assert isinstance(plan.refusals.gates.refusal(here.jobs[second], ""), LimitReached)
+    here.cycle()
+    assert first in here.occupied
+
+
+def test_a_spec_without_limits_asks_the_book_once_for_all_that_are_alike() -> None:
+    here = World(node("n1"))
+    for _ in range(20):
+        here.submit_spec(spec_of(wants(1000)))
+    here.cycle()
+    assert len(here.index.book.requests) == 1

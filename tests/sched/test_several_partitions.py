@@ -1,0 +1,87 @@
+"""A job of several partitions is one job: it does not stand in its own way, and starts once."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.accounts import Accounts, Association, Limits
+from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition
+from cockpit.model.ids import NodeName
+from cockpit.model.reasons import PartitionRefuses
+from cockpit.sched.policy import Policy
+from tests.sched.world import World, cards, node, wants
+
+pytestmark = pytest.mark.req("SC-03", "SC-06")
+
+SMALL = Partition(name="small", nodes=(NodeName("n1"),))
+BOTH = Partition(name="both", nodes=(NodeName("n1"), NodeName("n2")))
+IN_BOTH = {"partitions": ("small", "both")}
+
+
+def world_of(kind: BackfillKind) -> World:
+    """n1 is busy until 0:10; n2 is free and belongs to one of the two partitions."""
+    cluster = Cluster(partitions=(SMALL, BOTH))
+    world = World(node("n1", 4), node("n2", 4), policy=Policy(backfill=Backfill(kind=kind)), cluster=cluster)
+    world.submit(wants(4000), limit=10, pins=("n1",), record={"partitions": ("small",)})
+    world.run()
+    return world
+
+
+@pytest.mark.parametrize("kind", BackfillKind)
+def test_a_job_that_waits_in_one_starts_in_the_other_and_keeps_no_reservation(kind: BackfillKind) -> None:
+    world = world_of(kind)
+    job = world.submit(wants(4000), limit=100, record=IN_BOTH)
+    plan = world.run()
+    assert [(start.job, start.partition) for start in plan.starts] == [(job, "both")]
+    assert plan.reservations == ()
+
+
+def test_without_partitions_any_more_jobs_that_name_one_say_so() -> None:
+    world = world_of(BackfillKind.EASY)
+    job = world.submit(wants(4000), record={"partitions": ("small",)})
+    world.change_rules(cluster=Cluster())
+    world.run()
+    assert world.reason(job) == PartitionRefuses("small", "state", "not there")
+
+
+def test_one_partition_of_a_high_tier_goes_before_jobs_of_none() -> None:
+    world = world_of(BackfillKind.EASY)
+    old = world.submit(wants(4000))
+    world.change_rules(cluster=Cluster(partitions=(replace(BOTH, priority_tier=5),)))
+    young = world.submit(wants(4000), record={"partitions": ("both",)})
+    assert world.run().order[:2] == (young, old)
+
+
+@pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
+def test_a_reservation_names_the_jobs_own_alternative_though_a_limit_closed_another(kind: BackfillKind) -> None:
+    line = (
+        Association(account="root"),
+        Association(account="lab", parent="root", limits=Limits(grp_tres={"cpu": 4.0})),
+        Association(account="lab", user="ann"),
+    )
+    rules = {"cluster": Cluster(enforce=(Enforce.LIMITS,))}
+    rules["accounts"] = Accounts(associations={each.key: each for each in line})
+    world = World(node("n1", 4), policy=Policy(backfill=Backfill(kind=kind)), **rules)
+    ann = {"account": "lab"}
+    world.submit(wants(4000), limit=10, record=ann)
+    world.run()
+    world.submit(wants(4000, cpus=4), wants(4000, cpus=2), record=ann)
+    assert world.run().reservation.spec_index == 1
+
+
+def test_what_a_limit_stops_after_all_keeps_nobody_from_its_place() -> None:
+    """A share of a sliced card takes more than it asked for, which its owner may not have."""
+    line = (
+        Association(account="root"),
+        Association(account="lab", parent="root", limits=Limits(grp_tres={"gres/gpu": 0.4})),
+        Association(account="lab", user="ann"),
+        Association(account="root", user="ann"),
+    )
+    rules = {"cluster": Cluster(enforce=(Enforce.LIMITS,))}
+    rules["accounts"] = Accounts(associations={each.key: each for each in line})
+    halves = node("n1", cards(1, slices=2))
+    world = World(halves, policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)), **rules)
+    world.submit(wants(300), record={"account": "lab"})
+    other = world.submit(wants(1000), record={"account": "root"})
+    assert [start.job for start in world.run().starts] == [other]

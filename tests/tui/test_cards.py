@@ -1,0 +1,121 @@
+"""The map of the cards: who holds what, the part under the cursor, and its job one key away."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.ids import NodeName
+from cockpit.model.spec import NodeSpec
+from cockpit.present.columns import Context
+from cockpit.tui.card_rows import CardRows
+from tests.doubles.samples import NOW, node_row
+from tests.tui.lab import GIB, Lab, a_lab, job
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+FIXTURE = str(Path(__file__).with_name("cards.toml"))
+
+
+def shares(name: str, milli: int, model: str = "A100"):
+    spec = NodeSpec(cpus=1, memory_mib=GIB, card_milli=milli, card_models=(model,))
+    return replace(job(name), specs=(spec,))
+
+
+ALICE = (job("train", cards=2), shares("note", 500), shares("mig-a", 250, "A30"))
+BOB = (shares("lab", 250), shares("mig-b", 500, "A30"))
+
+
+@asynccontextmanager
+async def the_cards(**outside) -> AsyncIterator[Lab]:
+    async with a_lab(*ALICE, bobs=BOB, fixture=FIXTURE, **outside) as lab:
+        await lab.cockpit.sees("train").press("3").sees("GIVEN")
+        yield lab
+
+
+@pytest.mark.req("UI-05")
+async def test_a_line_for_each_node_with_cards_shows_who_holds_them() -> None:
+    async with the_cards() as lab:
+        screen = await lab.cockpit.sees("3.5 of 6 cards given")
+        assert "train━" in screen
+        assert "n01" in screen
+        assert "m01" in screen
+        assert "c01" not in screen
+        assert "STRANDED" in screen
+
+
+@pytest.mark.req("UI-05")
+async def test_the_part_under_the_cursor_is_told_by_its_usage_and_opens_its_job() -> None:
+    async with the_cards() as lab:
+        await lab.cockpit.stands_on("n01").sees("n01 1:train", "alice  the whole card since", "in use")
+        await lab.cockpit.press("right", "right").sees("n01 3(1):note", "alice  500/1000 of card 3")
+        await lab.cockpit.press("right").sees("n01 3(2):lab", "bob  250/1000 of card 3")
+        await lab.cockpit.press("Enter").sees("Replicas", "lab").press("escape").sees("n01 3(2):lab")
+
+
+@pytest.mark.req("UI-05")
+async def test_a_slice_that_the_hardware_cut_is_not_measured_and_the_place_is_kept_on_another_node() -> None:
+    async with the_cards() as lab:
+        await lab.cockpit.press("right", "right", "j").sees("m01 2(4)", "in use  n/a (MIG)")
+        await lab.cockpit.press("left", "left", "left", "left").sees("m01 1(4)").press("k").sees("n01 1:train")
+
+
+@pytest.mark.req("UI-05")
+async def test_the_place_stays_when_its_job_ends() -> None:
+    async with the_cards() as lab:
+        await lab.cockpit.press("right", "right", "right").sees("n01 3(2):lab")
+        bobs = next(row for row in await lab.backend.jobs() if row.name == "lab")
+        await lab.backend.cancel(bobs.id)
+        await lab.cockpit.lives(90).sees("n01 3  500/1000 of card 3 is free")
+
+
+@pytest.mark.req("UI-05")
+async def test_a_filter_keeps_the_nodes_of_what_matches_and_colours_turn() -> None:
+    async with the_cards() as lab:
+        await lab.cockpit.press("/").type("model:A30 user:bob").press("Enter").misses("n01").sees("m01")
+        await lab.cockpit.press("escape").sees("n01", "by job").press("u").sees("by user")
+        await lab.cockpit.press("/").type("user:nobody").press("Enter").sees("No card matches")
+
+
+@pytest.mark.req("UI-05")
+async def test_a_free_place_has_no_job_to_open() -> None:
+    async with the_cards() as lab:
+        await lab.cockpit.press("right", "right", "right", "right", "right").sees("n01 4  the whole card is free")
+        await lab.cockpit.press("Enter").sees("There is no job under the cursor.")
+
+
+@pytest.mark.req("UI-05")
+async def test_it_works_at_80_by_24_and_in_ascii() -> None:
+    async with the_cards(size=(80, 24), ascii_only=True) as lab:
+        screen = await lab.cockpit.sees("3.5 given", "signs")
+        assert "train===" in screen
+        assert screen.isascii()
+
+
+@pytest.mark.req("UI-05")
+async def test_a_cluster_without_cards_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_lab() as lab:
+
+        async def bare():
+            return [replace(node_row("n01", cards=()), slices=())]
+
+        monkeypatch.setattr(lab.backend, "nodes", bare)
+        await lab.cockpit.press("3").sees("No node of this cluster has a card", "cockpit doctor")
+
+
+@pytest.mark.req("UI-05")
+def test_of_a_thousand_nodes_only_changed_ones_are_made_again() -> None:
+    rows = CardRows(lambda: Context(now=NOW))
+    nodes = [node_row(f"n{number:04}") for number in range(1000)]
+    changed, moved = rows.take(nodes, [])
+    assert (len(changed), moved, len(rows.order)) == (1000, True, 1000)
+    before = rows.of_node(NodeName("n0007"))
+    nodes[3] = replace(nodes[3], slices=())
+    assert rows.take(nodes, []) == ([NodeName("n0003")], False)
+    assert rows.of_node(NodeName("n0007")) is before
+    assert len(rows.cells(NodeName("n0999"), 119)) == 5
