@@ -97,7 +97,7 @@ def needs_array(situation: Situation) -> str:
 
 
 def needs_trial(situation: Situation) -> str:
-    return "" if situation.trying else "No other weights are tried out; type some first."
+    return "" if situation.trying else "No other weights are tried out."
 
 
 def needs_filter(situation: Situation) -> str:

@@ -53,7 +53,7 @@ __all__ = [
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _PRIORITY = frozenset({PRIORITY})
-WEIGH = "priorities"
+WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 
 _LOOKING = (
