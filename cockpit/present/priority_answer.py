@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import Final
 
 from cockpit.model.cluster import PriorityKind, Weights
@@ -27,6 +28,18 @@ NAMED: Final = 3
 # The legend
 
 
+class Detail(Enum):
+    """How much the legend says, as far as there is room for it."""
+
+    WORDS = auto()
+    """Whole words, every weight."""
+    WEIGHTS = auto()
+    """Short words, every weight."""
+    CHANGES = auto()
+    """The weights that are tried out."""
+    NAMES = auto()
+
+
 def legend(
     weights: Weights,
     before: Weights | None,
@@ -37,7 +50,7 @@ def legend(
     letters: bool,
 ) -> Line:
     """Each factor as it looks in the bars, with its weight and what that was before. The chosen one stands out."""
-    for detail in (2, 1, 0):
+    for detail in Detail:
         parts = [_entry(name, weights, before, detail, letters=letters, chosen=name is chosen) for name in factors]
         shown = (Span(" "), *(span for part in parts for span in part))
         if line_width(shown) <= columns:
@@ -46,13 +59,15 @@ def legend(
 
 
 def _entry(
-    name: FactorName, weights: Weights, before: Weights | None, detail: int, *, letters: bool, chosen: bool
+    name: FactorName, weights: Weights, before: Weights | None, detail: Detail, *, letters: bool, chosen: bool
 ) -> Line:
-    word, weight = SIGNS[name].word, units.grouped(weight_of(weights, name))
+    sign, weight = SIGNS[name], units.grouped(weight_of(weights, name))
     was = units.grouped(weight_of(before, name)) if before is not None else weight
-    figures = f" {was} → {weight}" if detail and was != weight else f" {weight}" * (detail == 2)
+    changed = was != weight and detail is not Detail.NAMES
+    figures = f" {was} → {weight}" if changed else f" {weight}" * (detail in {Detail.WORDS, Detail.WEIGHTS})
+    word = sign.word if detail is Detail.WORDS else sign.title.lower()
     label = Span(f" {word}", ACCENT if chosen else MUTED)
-    return (swatch(name, letters=letters), label, Span(figures, STRONG if was != weight else MUTED), Span("  "))
+    return (swatch(name, letters=letters), label, Span(figures, STRONG if changed else MUTED), Span("  "))
 
 
 def trial_words(rows: Iterable[PriorityRow]) -> str:

@@ -18,6 +18,8 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 
 LEAST_BAR: Final = 20
+NARROW_BAR: Final = 12
+"""Where the factor that leads would be missed otherwise."""
 UP, DOWN, SAME = "▲", "▼", "·"
 PLACE, WAS, MOVED, TOTAL, BAR = "position", "position_before", "moved", "priority", "bar"
 
@@ -163,8 +165,10 @@ def laid_out(total: int, shape: Shape) -> tuple[tuple[PriorityColumn, int], ...]
     """The columns that fit, with their widths; of the factors as many as leave room for a bar."""
     head = list(_head(total, shape))
     room = total - sum(column.width + GAP for column in head) - LEAST_BAR
-    shown = _fitting_factors(shape, max(room // (shape.figure_columns + GAP), 0))
-    bar = PriorityColumn(BAR, "", LEAST_BAR, _bar, grows=6)
+    one = shape.figure_columns + GAP
+    led = shape.first is not None and room + LEAST_BAR - NARROW_BAR >= one
+    shown = _fitting_factors(shape, max(room // one, int(led)))
+    bar = PriorityColumn(BAR, "", NARROW_BAR, _bar, grows=6)
     return tuple(fitting([*head, bar, *(_factor_column(name, shape) for name in shown)], total))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cockpit.model.cluster import Weights
-from cockpit.model.priority import Breakdown, FactorName
+from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import PriorityRow
 from cockpit.present.spans import Line, Span
 
@@ -72,8 +72,9 @@ def added(breakdown: Breakdown) -> float:
 
 
 def longest(rows: Iterable[PriorityRow]) -> float:
-    """What a whole bar stands for."""
-    return max((added(row.breakdown) for row in rows if row.breakdown is not None), default=0.0)
+    """What a whole bar stands for: the most that the factors of one job add."""
+    computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
+    return max((each.total + max(each.nice, 0) for each in computed), default=0)
 
 
 def weight_of(weights: Weights, name: FactorName) -> float:
@@ -90,13 +91,14 @@ def weight_of(weights: Weights, name: FactorName) -> float:
 def counting_factors(weights: Weights, rows: Iterable[PriorityRow]) -> tuple[FactorName, ...]:
     """Those with a weight; the site's where it adds anything."""
     names = [name for name in SIGNS if weight_of(weights, name)]
-    site = any(
-        part.name is FactorName.SITE and part.contribution
-        for row in rows
-        if row.breakdown is not None
-        for part in row.breakdown.parts
-    )
+    computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
+    site = any(_of_site(each.parts) for each in computed)
     return (*names, FactorName.SITE) if site else tuple(names)
+
+
+def _of_site(parts: Sequence[Part]) -> bool:
+    """It comes first in sprio's order."""
+    return parts[0].name is FactorName.SITE and bool(parts[0].contribution)
 
 
 def stacked(breakdown: Breakdown, whole: float, columns: int, *, letters: bool) -> Line:

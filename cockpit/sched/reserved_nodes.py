@@ -67,6 +67,13 @@ class Bars:
         return min((Millis(moment) for moment in moments if moment > self.now), default=None)
 
 
+def closed(reservations: Mapping[str, Reservation], named: str, start: int, end: int) -> frozenset[str]:
+    """The reservations that a job would run into from `start` to `end`, but for the one that it names."""
+    return frozenset(
+        name for name, each in reservations.items() if each.start_at < end and each.end_at > start and name != named
+    )
+
+
 def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) -> list[tuple[str, ...]]:
     """Per node, the names of the reservations it is in."""
     named = [(each.name, frozenset(each.nodes)) for each in reservations.values()]

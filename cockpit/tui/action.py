@@ -141,7 +141,7 @@ def _locked(situation: Situation, account: str) -> str:
 
 
 def needs_trial(situation: Situation) -> str:
-    return "" if situation.trying else "No other weights are tried out; type some first."
+    return "" if situation.trying else "No other weights are tried out."
 
 
 def needs_filter(situation: Situation) -> str:

@@ -62,7 +62,7 @@ _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
 _TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
-WEIGH = "priorities"
+WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
 

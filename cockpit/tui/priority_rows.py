@@ -10,7 +10,7 @@ from cockpit.present.priority_cells import PLACE, Figures, PriorityColumn, Scale
 from cockpit.present.priority_parts import SIGNS, counting_factors, longest, weight_of
 from cockpit.present.saved import none_saved
 from cockpit.present.sorting import sorted_rows
-from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.priority import PRIORITY, SEARCHED
 from cockpit.present.units import grouped
 from cockpit.tui.widgets.table import TableColumn
 
@@ -45,7 +45,7 @@ class PriorityRows:
         self._rows: dict[RowId, PriorityRow] = {}
         self._order: list[RowId] = []
         self._places: dict[RowId, int] = {}
-        self._filter = compile_filter("", PRIORITY)
+        self._filter = compile_filter("", SEARCHED)
         self._whole = 0.0
         self._widths = (LEAST_ID, LEAST_PLACE, LEAST_TOTAL)
         self._queues = False
@@ -118,7 +118,7 @@ class PriorityRows:
 
     def filter_by(self, text: str) -> None:
         """Show what matches. Raises `FilterError`, and then nothing has changed."""
-        self._filter = compile_filter(text, PRIORITY, saved=self._saved)
+        self._filter = compile_filter(text, SEARCHED, saved=self._saved)
         self._arrange()
 
     def sort_by(self, column: str, *, descending: bool | None = None) -> None:

@@ -201,3 +201,10 @@ async def test_every_size_shows_place_name_total_and_bar(size: tuple[int, int]) 
     async with a_queue(size=size) as lab:
         screen = await lab.cockpit.press("5").sees("PLACE", "TOTAL", "▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆", "large", "ahead of")
         assert all(len(line) <= size[0] for line in screen.splitlines())
+
+
+@pytest.mark.req("UI-07")
+async def test_help_lists_the_keys_of_the_view() -> None:
+    async with a_queue() as lab:
+        await lab.cockpit.press("5").sees("PLACE").press("?").sees("Try other weights out", "order of the queue")
+        await lab.cockpit.press("Esc").sees("PLACE")
