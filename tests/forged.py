@@ -30,10 +30,12 @@ READING = (
     "rules",
     "accounts",
     "reservations",
+    "explain",
+    "predict",
 )
 """Operations that change nothing; every other one must leave an event."""
 
-_OF_JOB = ("job", "hold", "release", "delete", "end_hold")
+_OF_JOB = ("job", "explain", "hold", "release", "delete", "end_hold")
 
 
 def arguments_for(operation: str, job: int) -> dict[str, Any]:
@@ -47,6 +49,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "subscribe": {"first": 10},
         "priorities": {"weights": {"age": 1000, "tres": {"cpu": 2.0}}},
         "nodes": {},
+        "predict": {"specs": [SPEC]},
         "holds": {},
         "events": {"job": job},
         "wait": {"job": job, "timeout_seconds": 0.01},
@@ -60,6 +63,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "accounts": {},
         "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
         "set_priority": {"job": job, "priority": "urgent"},
+        "set_weights": {"weights": {"age": 1}},
         "reservations": {},
         "make_reservation": {"reservation": {**UPKEEP, "name": "forged"}},
         "end_reservation": {"name": UPKEEP["name"]},

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities, WeightsSet
 
 
 class ShellSession(Protocol):
@@ -104,6 +105,10 @@ class Backend(Protocol):
         """The queue in its order; with `weights` as it would be, beside the order that it has."""
         ...
 
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        """Other weights in force from now on. Administrators only; refused where the rules are fixed."""
+        ...
+
     async def reservations(self) -> list[Reservation]:
         """The first to begin first."""
         ...
@@ -111,6 +116,14 @@ class Backend(Protocol):
     async def make_reservation(self, reservation: Reservation) -> None: ...
 
     async def end_reservation(self, name: str) -> None: ...
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        """Why a queued job waits, when it starts, and what it could ask for instead."""
+        ...
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        """When these would start if they were submitted now; refused as `submit` would."""
+        ...
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         """Oldest first; `after` < 0: the last `limit`."""

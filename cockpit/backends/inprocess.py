@@ -11,9 +11,10 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, rows_of, whole_list
-from cockpit.runtime import acting, reading
+from cockpit.runtime import acting, predicting, reading, weighing
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.priorities import priorities
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
@@ -89,6 +91,10 @@ class InProcessBackend:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
         return whole_list([page async for page in pages])
 
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        answer = await weighing.set_weights(self._engine, self._asked, messages.SetWeightsArgs(weights))
+        return msgspec.msgpack.decode(answer, type=WeightsSet)
+
     async def reservations(self) -> list[Reservation]:
         return await reading.reservations(self._engine, self._asked, _NOTHING)
 
@@ -97,6 +103,12 @@ class InProcessBackend:
 
     async def end_reservation(self, name: str) -> None:
         await acting.end_reservation(self._engine, self._asked, messages.NameArgs(name))
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return await predicting.explain(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        return await predicting.predict(self._engine, self._asked, messages.PredictArgs(tuple(specs)))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))

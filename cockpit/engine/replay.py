@@ -124,9 +124,12 @@ class Replay:
 
     def _end(self, job: JobId) -> None:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
-        ended = decide.replica_ended(self.machine, ReplicaId(job, 1, 0), _WELL, self._now)
-        if ended:
-            self._tell(*ended, events.JobArchived(job))
+        if job not in self.machine.state.jobs:
+            return
+        for part in self.machine.occupied[job]:
+            replica = ReplicaId(job, 1, part.rank)
+            self._tell(*decide.replica_ended(self.machine, replica, _WELL, self._now))
+        self._tell(events.JobArchived(job))
 
     def _look(self, for_the_sake_of: Arrival | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""

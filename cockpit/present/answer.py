@@ -94,9 +94,10 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
 
 
 def _waits(row: JobRow, context: Context) -> Line:
-    waited = units.spoken(wait_seconds(row, context) // 60 * 60)
+    waited = wait_seconds(row, context) // 60 * 60
     since = clock(row.submitted_at, context.now, context.zone)
-    return line(Span(f"{INDENT}waits since ", MUTED), since, Span(f", for {waited}", MUTED))
+    for_how_long = f", for {units.spoken(waited)}" if waited else ""
+    return line(Span(f"{INDENT}waits since ", MUTED), since, Span(for_how_long, MUTED))
 
 
 def _way_out(row: JobRow, around: Around) -> Iterator[Line]:

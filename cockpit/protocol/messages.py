@@ -29,12 +29,17 @@ class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class JobArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    """For `job`, `hold`, `release`, `delete`, `end_hold`. An array's id means all its tasks to `hold`, `release` and
-    `delete`."""
+    """For `job`, `explain`, `hold`, `release`, `delete`, `end_hold`. An array's id means all its tasks to `hold`,
+    `release` and `delete`."""
 
     job: int
     task: int | None = None
     """The index of a task in the array of `job`."""
+
+
+class PredictArgs(msgspec.Struct, frozen=True):
+    specs: tuple[JobSpec, ...]
+    """As they would be submitted together."""
 
 
 class EditArgs(msgspec.Struct, frozen=True):
@@ -71,6 +76,10 @@ class SetPriorityArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: PriorityWord | int
     """A number only by an administrator."""
     task: int | None = None
+
+
+class SetWeightsArgs(msgspec.Struct, frozen=True):
+    weights: WeightChanges
 
 
 class ReservationArgs(msgspec.Struct, frozen=True):

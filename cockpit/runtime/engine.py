@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.view import Overview
     from cockpit.runtime.host import Host
+    from cockpit.sched.predict import Foresight
 
 
 class Engine:
@@ -26,6 +27,7 @@ class Engine:
         socket: Path,
         system: bool,
         cluster: str,
+        cluster_file: Path | None = None,
     ) -> None:
         self.host = host
         self.state_folder = state_folder
@@ -33,6 +35,8 @@ class Engine:
         self.socket = socket
         self.system = system
         self.cluster = cluster
+        self.cluster_file = cluster_file
+        """Read at every start; None: this engine has none."""
         self.containers = ""
         """How containers are made here, once that has been tried."""
         self.glance: tuple[int, Overview] | None = None
@@ -42,4 +46,8 @@ class Engine:
         self.version = __version__
         self.feed = JobFeed(host)
         self.started_at = host.clock.now()
+        self.foresight: Foresight | None = None
+        """What the last question about starts was answered from."""
+        self.foretelling = asyncio.Lock()
+        """One such question at a time."""
         self.stopping = asyncio.Event()

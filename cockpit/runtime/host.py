@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from cockpit.engine import decide
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
+from cockpit.engine.foresight import remember
 from cockpit.engine.invariants import violations
 from cockpit.engine.ports import Executor
 from cockpit.errors import StoreError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import ExitStatus, Job
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
+    from cockpit.sched.history import History
     from cockpit.sched.plan import Plan
 
 HOUR_MS = 3_600_000
@@ -122,6 +124,8 @@ class Host:
         self.settings = settings
         self.plan: Plan | None = None
         """Of the last scheduling cycle: where reasons come from."""
+        self.history: History | None = None
+        """How jobs ran, once somebody has asked for a prediction."""
         self.given_up: Refusal | None = None
         """Set once the engine's promises do not hold: what every further act is told."""
         self.changed = asyncio.Condition()
@@ -244,6 +248,8 @@ class Host:
     def _apply(self, records: Sequence[EventRecord]) -> None:
         for record in records:
             effects = self.machine.handle(record)
+            if self.history is not None:
+                remember(self.history, record.body, self.machine.state.jobs)
             if self.settings.check_invariants and (broken := violations(self.machine)):
                 raise InvariantBroken("; ".join(broken))
             self.run_effects(effects)

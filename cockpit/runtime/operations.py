@@ -8,8 +8,9 @@ import msgspec
 
 from cockpit.model import asking
 from cockpit.protocol import messages
-from cockpit.runtime import acting, reading
+from cockpit.runtime import acting, predicting, reading
 from cockpit.runtime.priorities import priorities
+from cockpit.runtime.weighing import set_weights
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -25,6 +26,8 @@ OPERATIONS: dict[str, Operation] = {
     "nodes": (messages.NoArgs, reading.nodes),
     "holds": (messages.NoArgs, reading.holds),
     "priorities": (messages.PrioritiesArgs, priorities),
+    "explain": (messages.JobArgs, predicting.explain),
+    "predict": (messages.PredictArgs, predicting.predict),
     "reservations": (messages.NoArgs, reading.reservations),
     "events": (messages.EventsArgs, reading.list_events),
     "wait": (messages.WaitArgs, reading.wait),
@@ -36,6 +39,7 @@ OPERATIONS: dict[str, Operation] = {
     "edit": (messages.EditArgs, acting.edit),
     "delete": (messages.JobArgs, acting.delete),
     "set_priority": (messages.SetPriorityArgs, acting.set_priority),
+    "set_weights": (messages.SetWeightsArgs, set_weights),
     "make_reservation": (messages.ReservationArgs, acting.make_reservation),
     "end_reservation": (messages.NameArgs, acting.end_reservation),
     "extend_hold": (messages.ExtendArgs, acting.extend_hold),
@@ -47,5 +51,5 @@ OPERATIONS: dict[str, Operation] = {
 }
 """`shell` is the connection's own: its answer carries file descriptors."""
 
-WAITING = frozenset({"shell", "stop", "subscribe", "wait", "logs"})
+WAITING = frozenset({"shell", "stop", "subscribe", "wait", "logs", "explain", "predict"})
 """Operations that may take long and answer little: they are answered beside everything else of their connection."""

@@ -36,7 +36,7 @@ async def planned(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan
     """The plan for a snapshot that nobody changes meanwhile; `last` saves work."""
     if len(snapshot.queue) < LARGE_QUEUE:
         return next_plan(last, snapshot, policy)
-    with _considerate():
+    with considerate():
         return await asyncio.to_thread(_described, snapshot, last, policy)
 
 
@@ -48,7 +48,7 @@ def _described(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
 
 
 @contextmanager
-def _considerate() -> Iterator[None]:
+def considerate() -> Iterator[None]:
     """The interpreter changes hands quickly, and nobody looks for garbage among a hundred thousand jobs meanwhile, nor
     afterwards among what a pass has added for those that follow it."""
     usual, collects = sys.getswitchinterval(), gc.isenabled()

@@ -22,7 +22,11 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     # 1. refresh: the index follows what happened since the last cycle
     index = refreshed(index, snapshot)
     # 2. order: by priority, each job once for each partition that it may run in
-    priorities = prioritised(snapshot, priorities)
+    return pass_over(snapshot, index, policy, prioritised(snapshot, priorities))
+
+
+def pass_over(snapshot: Snapshot, index: Index, policy: Policy, priorities: PriorityTable) -> Plan:
+    """The cycle from its third step on: `index` and `priorities` are already those of the snapshot."""
     queue = line_up(priorities, index.book)
     descent = _descent(index, policy, queue)
     round_ = Round(snapshot, index, policy, queue, descent)

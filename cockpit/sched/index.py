@@ -192,7 +192,7 @@ class Index:
         if changes:
             fresh = self.fork()
             fresh.apply(changes.items(), snapshot.ends)
-            _count(fresh, changes, snapshot)
+            count(fresh, changes, snapshot)
         else:
             fresh = copy(self)
             fresh._own = set()  # noqa: SLF001 - of its own kind
@@ -320,10 +320,11 @@ def _rebuilt(snapshot: Snapshot, book: RequestBook) -> Index:
 
 def _count_anew(index: Index, snapshot: Snapshot) -> None:
     index.counters = Counters()
-    _count(index, snapshot.occupied, snapshot)
+    count(index, snapshot.occupied, snapshot)
 
 
-def _count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
+def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
+    """What each of the changed jobs adds to the limits from now on."""
     rules = index.book.rules
     for job_id, placement in changes.items():
         job = snapshot.jobs.get(job_id) if placement else None

@@ -37,6 +37,8 @@ def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> l
     round_ = last.round
     if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
+    if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
+        return None  # what was beyond the window comes within it, and moments are rounded to the clock
     if _beside_starts(last, snapshot) != {} or not _still_so(last, snapshot, index):
         return None
     came = _came(last, snapshot)

@@ -10,12 +10,23 @@ from cockpit.model.accountchange import AccountChange
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
+from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec, PriorityWord
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 
 
 class MemoryBackend:
@@ -31,6 +42,7 @@ class MemoryBackend:
         self.reserved: list[Reservation] = []
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
+        self.outlooks: dict[int, Outlook] = {}
         self.log = b""
         self.order = Priorities(PriorityKind.BASIC, Weights(), ())
         self.tried: Priorities | None = None
@@ -76,6 +88,10 @@ class MemoryBackend:
         self.asked.append(("priorities", weights))
         return self.tried if weights is not None and self.tried is not None else self.order
 
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        self._act("set_weights", weights)
+        return WeightsSet(weights.on(self.cluster.priority.weights), "/etc/cockpit-cluster/cluster.toml")
+
     async def reservations(self) -> list[Reservation]:
         return self.reserved
 
@@ -84,6 +100,14 @@ class MemoryBackend:
 
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", name)
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        self.asked.append(("explain", job, task))
+        return self.outlooks[job]
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        self._act("predict", *specs)
+        return list(self.outlooks.values())
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         self.asked.append(("events", job, after, limit))

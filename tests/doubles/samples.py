@@ -6,6 +6,7 @@ import msgspec
 
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord, JobEnded, JobPlaced, JobSubmitted, ReplicaEnded, ReplicaStarted
+from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState
@@ -242,6 +243,30 @@ def overview() -> Overview:
     return Overview("lab", states, 1, 2, 128, 36, 1024 * 1024, 24 * 1024, 16_000, 1500)
 
 
+def outlook() -> Outlook:
+    """What is foretold of job 4720."""
+    spec = JobSpec(name="vit-sweep", command="true", output="/out")
+    return Outlook(
+        job=JobId(4720),
+        name="vit-sweep",
+        position=3,
+        explanation=Explanation(JobId(4720), WAITS, 3, (JobId(4718),)),
+        forecast=Forecast(
+            likely_at=Millis(NOW + HOUR),
+            latest_at=Millis(NOW + 2 * HOUR),
+            after=(Awaited(JobId(0), NOW), Awaited(JobId(4711), Millis(NOW + HOUR))),
+        ),
+        what_ifs=(
+            WhatIf(Change.CARDS, "4", "2", spec, Forecast(now=True, likely_at=NOW)),
+            WhatIf(Change.LIMIT, "28800", "7200", spec, Forecast(likely_at=Millis(NOW + 10 * MINUTE))),
+        ),
+        named=(
+            Holding(JobId(4718), "first", "carol", running=False, nodes=4, cpus=32, memory_mib=1, card_milli=32_000),
+            Holding(JobId(4711), "runs", "ann\x1b[31m", running=True, nodes=1, cpus=8, memory_mib=1, card_milli=0),
+        ),
+    )
+
+
 def small_cluster() -> MemoryBackend:
     backend = MemoryBackend()
     backend.job_rows = five_jobs()
@@ -251,4 +276,5 @@ def small_cluster() -> MemoryBackend:
     backend.event_records = some_events()
     backend.glance = overview()
     backend.order = priorities()
+    backend.outlooks[4720] = outlook()
     return backend

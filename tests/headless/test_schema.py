@@ -13,6 +13,8 @@ COMMANDS = {
     "jobs": ("jobs",),
     "job-details": ("job", "4715"),
     "priority": ("priority",),
+    "explain": ("explain", "4720"),
+    "predict": ("predict", "-"),
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
     "holds": ("holds",),

@@ -13,6 +13,7 @@ from cockpit.engine.views import job_row
 from cockpit.model import asking, events, view
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Cluster, Partition, PriorityKind, Reservation, Weights
+from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica
 from cockpit.model.node import Allocation, CardSlice
@@ -129,6 +130,17 @@ _PRIORITIES = view.Priorities(
         ),
     ),
 )
+_OUTLOOK = Outlook(
+    job=JobId(13),
+    name="waits",
+    position=2,
+    explanation=_DETAIL.explanation,
+    forecast=Forecast(likely_at=NOON, latest_at=Millis(NOON + HOUR), after=(Awaited(JobId(12), NOON),)),
+    what_ifs=(WhatIf(Change.CARDS, "4", "2", _QUEUED.spec, Forecast(now=True, likely_at=NOON)),),
+    named=(Holding(JobId(12), "kept", "ann", running=True, nodes=1, cpus=1, memory_mib=1024, card_milli=250),),
+)
+
+_ANN = Association(account="vision", user="ann", priority=0)
 
 ANSWERS: dict[str, Any] = {
     "status": _STATUS,
@@ -140,6 +152,8 @@ ANSWERS: dict[str, Any] = {
     "subscribe-resync": JobsChange(9, page_of([]), resync=True),
     "job": _DETAIL,
     "priorities": _PRIORITIES,
+    "explain": _OUTLOOK,
+    "predict": [_OUTLOOK],
     "nodes": [_NODE],
     "holds": [_HOLD],
     "reservations": [
@@ -151,9 +165,14 @@ ANSWERS: dict[str, Any] = {
     "submit": messages.Submitted((12, 13)),
     "rules": Cluster(partitions=(Partition(name="a4", pools=("a4",), billing_weights={"cpu": 1.0}),), mutable=False),
     "accounts": view.AccountsShown(
-        (view.AccountRow(Association(account="vision", user="ann"), depth=2, used=1.5, queued=1, running=0),),
+        (
+            view.AccountRow(
+                Association(account="vision", user="ann", priority=0), depth=2, used=1.5, queued=1, running=0
+            ),
+        ),
         (Qos(name="high", priority=100),),
     ),
+    "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
     "shell": messages.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
     **dict.fromkeys(

@@ -15,8 +15,18 @@ from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
+from cockpit.model.forecast import Outlook
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.frames import (
     MAJOR,
@@ -55,11 +65,14 @@ ANSWERS: dict[str, Any] = {
     "holds": list[HoldRow],
     "rules": Cluster,
     "accounts": AccountsShown,
+    "explain": Outlook,
+    "predict": list[Outlook],
     "reservations": list[Reservation],
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,
     "submit": messages.Submitted,
+    "set_weights": WeightsSet,
     "extend_hold": messages.HeldUntil,
     "shell": messages.ShellOpened,
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         NodeRow,
         Overview,
         Priorities,
+        WeightsSet,
     )
 
 T = TypeVar("T")
@@ -86,6 +88,15 @@ class BlockingDemo:
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         return self._run(self._backend.priorities(weights))
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        return self._run(self._backend.set_weights(weights))
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return self._run(self._backend.explain(job, task=task))
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        return self._run(self._backend.predict(specs))
 
     async def reservations(self) -> list[Reservation]:
         return self._run(self._backend.reservations())

@@ -12,9 +12,20 @@ from cockpit.backends.local.channel import ConnectionLost
 from cockpit.model import asking
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
+from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
 
@@ -74,6 +85,9 @@ class LocalBackend:
         pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))
         return whole_list(msgspec.msgpack.decode(page, type=Priorities) for page in pages)
 
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        return self._act("set_weights", messages.SetWeightsArgs(weights), WeightsSet)
+
     async def reservations(self) -> list[Reservation]:
         return self._ask("reservations", _NOTHING, list[Reservation])
 
@@ -82,6 +96,12 @@ class LocalBackend:
 
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", messages.NameArgs(name), _DONE)
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return self._ask("explain", messages.JobArgs(job, task), Outlook)
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        return self._ask("predict", messages.PredictArgs(tuple(specs)), list[Outlook])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))

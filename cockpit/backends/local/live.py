@@ -22,9 +22,20 @@ from cockpit.errors import CockpitError, Unreachable
 from cockpit.model import asking
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
+from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, Update, rows_of, whole_list
 
@@ -48,6 +59,8 @@ _DONE = type(None)
 _decode_update = msgspec.msgpack.Decoder(Update).decode
 _decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
 _decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
+_decode_outlook = msgspec.msgpack.Decoder(Outlook).decode
+_decode_outlooks = msgspec.msgpack.Decoder(list[Outlook]).decode
 _decode_page = msgspec.msgpack.Decoder(JobsPage).decode
 
 
@@ -109,6 +122,9 @@ class LiveBackend:
     async def change_accounts(self, change: AccountChange) -> None:
         await self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
 
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        return await self._act("set_weights", messages.SetWeightsArgs(weights), WeightsSet)
+
     async def reservations(self) -> list[Reservation]:
         return await self._read("reservations", _NOTHING, list[Reservation])
 
@@ -129,6 +145,12 @@ class LiveBackend:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
             pages = wire.stream("priorities", messages.PrioritiesArgs(weights))
             return whole_list([_decode_priorities(encoded) async for encoded in pages])
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
+        return _decode_outlook(await self._own("explain", messages.JobArgs(job, task)))
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
+        return _decode_outlooks(await self._own("predict", messages.PredictArgs(tuple(specs))))
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()

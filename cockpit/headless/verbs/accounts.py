@@ -38,7 +38,7 @@ def _named(what: str, options: tuple[str, ...] = (), *, settings: bool = True) -
     def arguments(parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar=what.upper(), help=f"the {what}")
         if settings:
-            parser.add_argument("settings", nargs="*", metavar="SETTING=VALUE", help=_SETTINGS_HELP)
+            parser.add_argument("settings", nargs="*", default=[], metavar="SETTING=VALUE", help=_SETTINGS_HELP)
         for name in options:
             _, value, about = _OPTIONS[name]
             parser.add_argument(f"--{name.replace('_', '-')}", metavar=value, help=about)
@@ -103,7 +103,11 @@ def _verb(
         call.streams.line(f"{done} {safe(call.args.name)}")
         return ExitCode.OK
 
-    return Verb(arguments, run, (f"cockpit accounts {example}",), mixed=True)
+    def with_change(parser: ArgumentParser) -> None:
+        arguments(parser)
+        parser.set_defaults(change=make, done=done)
+
+    return Verb(with_change, run, (f"cockpit accounts {example}",), mixed=True)
 
 
 LIST = Verb(add_output_options, run_list, ("cockpit accounts", "cockpit accounts --filter user:alice -o json"))

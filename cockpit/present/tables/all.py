@@ -14,10 +14,13 @@ from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
+from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.reservations import RESERVATIONS
 
-TABLES: Final[dict[str, Table]] = {
-    table.name: table
-    for table in (JOBS, JOB, PRIORITY, NODES, CARDS, HOLDS, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS)
-}
+_ALL: Final = (
+    *(JOBS, JOB, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
+    *(RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
+)
+
+TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

@@ -1,0 +1,141 @@
+"""When jobs will start, told to somebody: what is asked for becomes a job as a submission or an edit would make it,
+the scheduler's own plan says when it starts, and what the asker may not see is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.access import HIDDEN_JOB, may_see, shown_explanation
+from cockpit.engine.apply import apply
+from cockpit.engine.state import ClusterState
+from cockpit.engine.submit import edit, submit
+from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
+from cockpit.model.forecast import Forecast, Holding, Outlook, WhatIf
+from cockpit.model.job import OCCUPYING
+from cockpit.model.refusal import Refusal
+from cockpit.sched.whatif import candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cockpit.engine.access import Actor
+    from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventBody
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.job import Job
+    from cockpit.model.spec import JobSpec
+    from cockpit.sched.history import History
+    from cockpit.sched.predict import Foresight
+    from cockpit.sched.whatif import Candidate
+
+Changed = tuple["Candidate", "Job"]
+"""What a job could ask for, and what the cluster would make of it."""
+
+
+def remember(history: History, body: EventBody, jobs: Mapping[JobId, Job]) -> None:
+    """Tell the history of an event that the state `jobs` is of has just taken over."""
+    if isinstance(body, JobSubmitted):
+        history.submitted(jobs[body.job])
+    elif isinstance(body, JobEnded):
+        history.ended(jobs[body.job])
+
+
+def would_be(machine: Machine, specs: Sequence[JobSpec], actor: Actor, now: Millis) -> list[Job] | Refusal:
+    """The queued jobs that submitting `specs` would make, an array's tasks each; or why it would be refused."""
+    bodies = submit(machine, specs, actor.who, admin=actor.admin, now=now)
+    return bodies if isinstance(bodies, Refusal) else list(_applied(machine, bodies, {}, now).values())
+
+
+def first_of_each(jobs: Iterable[Job]) -> list[Job]:
+    """Without the tasks of an array behind its first."""
+    return [job for job in jobs if job.array is None or job.array.array == job.id]
+
+
+def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> list[Changed]:
+    """What a queued job, or one that nobody has submitted, could ask for instead and the cluster would accept."""
+    now, reserved = foresight.snapshot.now, foresight.plan.reservation
+    reserved_at = reserved.reserved_at if reserved is not None and reserved.job != job.id else None
+    found = []
+    for each in candidates(foresight.snapshot, job, reserved_at):
+        if job.id in machine.queue:
+            bodies = edit(machine, job, each.spec, actor=actor, now=now)
+        else:
+            bodies = submit(machine, [each.spec], actor.who, admin=actor.admin, now=now)
+        if not isinstance(bodies, Refusal):
+            before = {job.id: job} if job.id in machine.queue else {}
+            made = next(iter(_applied(machine, bodies, before, now).values()))
+            found.append((each, replace(made, id=job.id)))
+    return found
+
+
+def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlook:
+    """All that can be said of one job of the foresight's snapshot."""
+    explanation = foresight.explanation(job.id)
+    forecast = foresight.forecast(job.id)
+    tried = (
+        WhatIf(each.change, each.before, each.after, each.spec, foresight.if_instead(other, forecast.likely_at))
+        for each, other in ([] if forecast.now else changed)
+    )
+    return Outlook(
+        job=job.id,
+        name=job.spec.name,
+        position=explanation.position if explanation is not None else 1,
+        explanation=explanation,
+        forecast=forecast,
+        what_ifs=tuple(_worth_saying(tried)),
+    )
+
+
+def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Outlook:
+    """Without the jobs that the actor may not see; of the others, what they hold."""
+    explanation = found.explanation and shown_explanation(actor, found.explanation, jobs)
+    forecast = _shown_forecast(actor, found.forecast, jobs)
+    named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after)]
+    return replace(
+        found,
+        explanation=explanation,
+        forecast=forecast,
+        what_ifs=tuple(replace(each, forecast=replace(each.forecast, after=())) for each in found.what_ifs),
+        named=tuple(_holding(jobs[job]) for job in dict.fromkeys(named) if job in jobs),
+    )
+
+
+def _shown_forecast(actor: Actor, forecast: Forecast, jobs: Mapping[JobId, Job]) -> Forecast:
+    def shown(job: JobId) -> JobId:
+        return job if job in jobs and may_see(actor, jobs[job]) else HIDDEN_JOB
+
+    return replace(forecast, after=tuple(replace(each, job=shown(each.job)) for each in forecast.after))
+
+
+def _worth_saying(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:
+    """Of each kind the one that starts soonest, of equally soon ones the least change; the soonest kind first."""
+    best: dict[str, WhatIf] = {}
+    for each in tried:
+        at = each.forecast.likely_at
+        if at is not None and (each.change not in best or at < (best[each.change].forecast.likely_at or 0)):
+            best[each.change] = each
+    yield from sorted(best.values(), key=lambda each: each.forecast.likely_at or 0)
+
+
+def _holding(job: Job) -> Holding:
+    if job.state in OCCUPYING and job.attempt is not None:
+        held = job.attempt.placement
+        sums = [
+            sum(each) for each in zip(*((part.cpus, part.memory_mib, part.card_milli) for part in held), strict=True)
+        ]
+        return Holding(job.id, job.spec.name, job.submitter.name, True, len(held), *sums)
+    nodes, asked = job.spec.nodes, job.spec.specs[0]
+    sums = [nodes * each for each in (asked.cpus, asked.memory_mib, asked.card_milli)]
+    return Holding(job.id, job.spec.name, job.submitter.name, False, nodes, *sums)
+
+
+def _applied(machine: Machine, bodies: Iterable[EventBody], jobs: Mapping[JobId, Job], now: Millis) -> dict[JobId, Job]:
+    """What the events make of these jobs, on a state of their own."""
+    known = machine.state
+    scratch = ClusterState(jobs=dict(jobs), cluster=known.cluster, accounts=known.accounts)
+    for seq, body in enumerate(bodies, 1):
+        apply(scratch, EventRecord(seq=seq, at=now, actor="", origin="", body=body))
+    return scratch.jobs

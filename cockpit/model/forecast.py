@@ -1,0 +1,94 @@
+"""When a job would start: what the scheduler's own plan says of the future, and what would change it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.reasons import Explanation
+from cockpit.model.spec import JobSpec
+
+
+class Awaited(msgspec.Struct, frozen=True):
+    """A job whose end the forecast counts on."""
+
+    job: JobId
+    """0: one that the asker may not see."""
+    end_at: Millis
+    """When it is taken to end."""
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """One job's start, as far as it can be told from what is known now."""
+
+    now: bool = False
+    """It starts with the next look at the queue."""
+    likely_at: Millis | None = None
+    """If jobs run as long as their users' jobs usually do. None: it starts only when something else happens, or lies
+    beyond what is planned."""
+    latest_at: Millis | None = None
+    """No later than this, if jobs run half as long again as their users' longest and as many come as in the last day:
+    a bound that holds for about 95 of 100 jobs, not a promise. None: not asked for, or beyond what is planned."""
+    after: tuple[Awaited, ...] = ()
+    """The ends that make its room, of those on its nodes the last ones before it starts, soonest first."""
+
+
+class Change(StrEnum):
+    """What a what-if changes."""
+
+    CARDS = "cards"
+    NODES = "nodes"
+    PARTITION = "partition"
+    SPEC = "spec"
+    POOL = "pool"
+    LIMIT = "limit"
+    PRIORITY = "priority"
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """The job asking for something else, and when it would start then."""
+
+    change: Change
+    before: str
+    """What it asks for, as data: a number, a name, seconds, or the numbers of alternatives."""
+    after: str
+    spec: JobSpec
+    """What to edit the job to."""
+    forecast: Forecast
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A job that an outlook names: what it holds, or asks for while it waits."""
+
+    job: JobId
+    name: str
+    user: str
+    running: bool
+    nodes: int
+    cpus: int
+    """Over all nodes, as memory and cards."""
+    memory_mib: int
+    card_milli: int
+
+
+class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to "why not, when, and what if": for a queued job, or for a spec that nobody has submitted."""
+
+    job: JobId
+    """0: not submitted."""
+    name: str
+    position: int
+    """Place in the queue, from 1."""
+    explanation: Explanation | None
+    """None: it starts now."""
+    forecast: Forecast
+    what_ifs: tuple[WhatIf, ...] = ()
+    """Those by which it starts sooner, the soonest first."""
+    named: tuple[Holding, ...] = ()
+    """The jobs ahead and the ends awaited, those that the asker may see."""
+
+    def holding(self, job: JobId) -> Holding | None:
+        """What a named job holds; None where the asker may not see it."""
+        return next((each for each in self.named if each.job == job), None)

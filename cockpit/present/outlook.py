@@ -1,0 +1,125 @@
+"""When a job starts, whose ends it waits for, and what it could ask for instead, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.ids import JobId, Millis
+from cockpit.present import units
+from cockpit.present.columns import Context
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.reasons import reason_sentence
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+
+INDENT: Final = "  "
+HIDDEN: Final = "another user's job"
+NOW: Final = "now"
+UNKNOWN: Final = "nobody can say when"
+MOST_NAMED: Final = 3
+MINUTE_MS: Final = 60_000
+
+
+def prediction(outlook: Outlook, context: Context) -> str:
+    """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`."""
+    if outlook.forecast.now:
+        return "starts now"
+    behind = outlook.position - 1
+    place = f"queued behind {behind}" if behind else "first in the queue"
+    return f"{place}, {starts(outlook.forecast, context)}"
+
+
+def starts(forecast: Forecast, context: Context) -> str:
+    """The second half of it."""
+    if forecast.likely_at is None:
+        return f"{UNKNOWN} it starts"
+    about = f"starts about {clock(forecast.likely_at, context.now, context.zone)} ({until(forecast, context)})"
+    if forecast.latest_at is None:
+        return about
+    return f"{about}, no later than {clock(forecast.latest_at, context.now, context.zone)}"
+
+
+def until(forecast: Forecast, context: Context) -> str:
+    """`now`, `in 25 min`."""
+    if forecast.now or forecast.likely_at is None:
+        return NOW if forecast.now else UNKNOWN
+    return f"in {_spoken(forecast.likely_at, context)}"
+
+
+def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
+    """The whole answer: the rule, the start, whose ends make room, who is ahead, and the what-ifs."""
+    head = f"{outlook.job} " if outlook.job else ""
+    yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
+    if outlook.explanation is not None:
+        sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
+        yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+    yield from after_lines(outlook, context)
+    yield from _ahead(outlook)
+    yield from what_if_lines(outlook, context)
+
+
+def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
+    """`after 4711 (ann, 8 cards) ends about 14:12`; nothing where it waits for nobody's end."""
+    words = [_awaited(each, outlook, context) for each in outlook.forecast.after[-MOST_NAMED:]]
+    if words:
+        yield line(Span(f"{INDENT}after ", MUTED), listed_words(words))
+
+
+def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
+    """One a line."""
+    for each in outlook.what_ifs:
+        yield line(Span(f"{INDENT}{what_if(each)}: ", MUTED), Span(until(each.forecast, context), STRONG))
+
+
+def what_if(each: WhatIf) -> str:
+    """`with 4 cards instead of 8`."""
+    return _CHANGES[each.change](each.before, each.after)
+
+
+_CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
+    Change.CARDS: lambda before, after: f"with {units.counted(int(after), 'card')} instead of {safe(before)}",
+    Change.NODES: lambda before, after: f"on {units.counted(int(after), 'node')} instead of {safe(before)}",
+    Change.PARTITION: lambda _, after: f"on partition {safe(after)}",
+    Change.SPEC: lambda before, _: f"with cards of any model instead of {listed(before.split(','), 'or')}",
+    Change.POOL: lambda before, after: f"in pool {safe(after)} instead of {safe(before)}",
+    Change.LIMIT: lambda before, after: (
+        f"with a limit of {units.spoken(int(after))} instead of {units.spoken(int(before))}"
+    ),
+    Change.PRIORITY: lambda before, after: f"as {safe(after)} instead of {safe(before)}",
+}
+
+
+def holding(job: JobId, known: Holding | None) -> str:
+    """`4722 (carol, 32 cards)`; of a job that the asker may not see that it is one."""
+    if known is None:
+        return f"{job} (-)" if job else HIDDEN
+    amount = units.counted(known.cpus, "CPU")
+    if known.card_milli:
+        amount = f"{units.cards(known.card_milli)} {'card' if known.card_milli <= 1000 else 'cards'}"
+    return f"{job} ({safe(known.user)}, {amount})"
+
+
+def listed_words(words: list[str]) -> str:
+    """`a, b and c`, of words that are harmless already."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _awaited(each: Awaited, outlook: Outlook, context: Context) -> str:
+    ends = clock(each.end_at, context.now, context.zone)
+    return f"{holding(each.job, outlook.holding(each.job))} ends about {ends}"
+
+
+def _ahead(outlook: Outlook) -> Iterator[Line]:
+    if outlook.explanation is None or outlook.position < 2:
+        return
+    named = [holding(job, outlook.holding(job)) for job in outlook.explanation.ahead[:MOST_NAMED]]
+    rest = outlook.position - 1 - len(named)
+    more = [f"{rest} more" if named else units.counted(rest, "job")] if rest > 0 else []
+    yield line(Span(f"{INDENT}ahead ", MUTED), listed_words([*named, *more]))
+
+
+def _spoken(moment: Millis, context: Context) -> str:
+    return units.spoken(max(MINUTE_MS, moment - context.now) // MINUTE_MS * 60)

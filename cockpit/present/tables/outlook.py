@@ -1,0 +1,176 @@
+"""The columns of an answer to "why not, when, and what if"."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from cockpit.model.forecast import Awaited, Outlook
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.reasons import Reason
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.moments import iso
+from cockpit.present.outlook import prediction, what_if
+from cockpit.present.reasons import reason_sentence
+from cockpit.present.tables.jobs import REASON_SCHEMA, reason_json
+
+RECORDS: Final = {"type": "array", "items": {"type": "object"}}
+
+
+def job(outlook: Outlook, _: Context) -> int | None:
+    return outlook.job or None
+
+
+def sentence(outlook: Outlook, context: Context) -> str:
+    return prediction(outlook, context)
+
+
+def reason(outlook: Outlook, _: Context) -> Reason | None:
+    return outlook.explanation.reason if outlook.explanation is not None else None
+
+
+def why(outlook: Outlook, context: Context) -> str | None:
+    found = reason(outlook, context)
+    return reason_sentence(found, context.now, context.zone) if found is not None else None
+
+
+def starts_now(outlook: Outlook, _: Context) -> str:
+    return "yes" if outlook.forecast.now else "no"
+
+
+def likely_at(outlook: Outlook, _: Context) -> Millis | None:
+    return outlook.forecast.likely_at
+
+
+def latest_at(outlook: Outlook, _: Context) -> Millis | None:
+    return outlook.forecast.latest_at
+
+
+def reserved_at(outlook: Outlook, _: Context) -> Millis | None:
+    return outlook.explanation.reserved_at if outlook.explanation is not None else None
+
+
+def ahead(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
+    jobs = outlook.explanation.ahead if outlook.explanation is not None else ()
+    return [_holding(outlook, each) for each in jobs]
+
+
+def after(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
+    return [_awaited(outlook, each) for each in outlook.forecast.after]
+
+
+def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
+    return [
+        {
+            "change": each.change,
+            "before": each.before,
+            "after": each.after,
+            "sentence": what_if(each),
+            "starts_now": each.forecast.now,
+            "likely_at": iso(each.forecast.likely_at) if each.forecast.likely_at is not None else None,
+        }
+        for each in outlook.what_ifs
+    ]
+
+
+def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
+    known = outlook.holding(each)
+    return {"job": each or None} if known is None else to_builtins(known)
+
+
+def _awaited(outlook: Outlook, each: Awaited) -> dict[str, Any]:
+    return _holding(outlook, each.job) | {"end_at": iso(each.end_at)}
+
+
+_COLUMNS: Final = (
+    Column("id", "ID", Kind.INTEGER, "The job; null: not submitted", derive=job, nullable=True),
+    Column("name", "NAME", Kind.TEXT, "Its name", field="name"),
+    Column("position", "PLACE", Kind.INTEGER, "Place in the queue, from 1", field="position"),
+    Column("prediction", "PREDICTION", Kind.TEXT, "When it starts, as a sentence", derive=sentence),
+    Column(
+        "starts_now",
+        "NOW",
+        Kind.TEXT,
+        "Whether it starts with the next look at the queue",
+        derive=starts_now,
+        schema={"enum": ["yes", "no"]},
+        wide=True,
+    ),
+    Column(
+        "likely_at",
+        "LIKELY",
+        Kind.MOMENT,
+        "When it starts if jobs run as long as their users' jobs usually do; null: nobody can say",
+        derive=likely_at,
+        nullable=True,
+        wide=True,
+    ),
+    Column(
+        "latest_at",
+        "NO LATER",
+        Kind.MOMENT,
+        "A bound that holds for about 95 of 100 jobs; null: nobody can say",
+        derive=latest_at,
+        nullable=True,
+        wide=True,
+    ),
+    Column(
+        "reserved_at",
+        "RESERVED",
+        Kind.MOMENT,
+        "When the plan starts it at the latest, if it has a reservation",
+        derive=reserved_at,
+        nullable=True,
+        wide=True,
+    ),
+    Column("why", "WHY", Kind.TEXT, "The first rule that stops it; null: none", derive=why, nullable=True, wide=True),
+    Column(
+        "reason",
+        "REASON",
+        Kind.RECORD,
+        "The same for programs: a type and its data",
+        derive=reason,
+        record_json=reason_json,
+        schema=REASON_SCHEMA,
+        nullable=True,
+        wide=True,
+    ),
+    Column(
+        "ahead",
+        "AHEAD",
+        Kind.RECORD,
+        "The jobs before it that you may see, nearest to the head first, with what they ask for",
+        derive=ahead,
+        schema=RECORDS,
+        wide=True,
+    ),
+    Column(
+        "after",
+        "AFTER",
+        Kind.RECORD,
+        "The ends that make its room, soonest first, with what those jobs hold; job null: one that you may not see",
+        derive=after,
+        schema=RECORDS,
+        wide=True,
+    ),
+    Column(
+        "what_ifs",
+        "WHAT IF",
+        Kind.RECORD,
+        "What it could ask for instead and when it would start then, the soonest first",
+        derive=what_ifs,
+        schema=RECORDS,
+        wide=True,
+    ),
+)
+
+EXPLAIN: Final = Table(
+    name="explain", help="Why a queued job waits, and when it starts", columns=_COLUMNS, empty="No job was named."
+)
+PREDICT: Final = Table(
+    name="predict",
+    help="When jobs would start if they were submitted now",
+    columns=_COLUMNS,
+    empty="The file holds no job.",
+)

@@ -1,0 +1,130 @@
+"""When queued jobs, and jobs that nobody has submitted, will start: asked over the socket, answered from a thread.
+
+A thread, since the cluster's future takes some tens of milliseconds. It works on a copy of what the state says, and one
+question is answered at a time: who asks again at the same moment goes on in the future that is already there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine import foresight as telling
+from cockpit.engine.foresight import Changed, first_of_each, outlook, shown_outlook, would_be
+from cockpit.errors import RequestRefused
+from cockpit.model.forecast import Outlook
+from cockpit.model.ids import JobId
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.asked import Asked, asked_job
+from cockpit.runtime.passing import considerate
+from cockpit.sched.history import History, history_of
+from cockpit.sched.predict import Foresight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.engine.access import Actor
+    from cockpit.model.job import Job
+    from cockpit.protocol import messages
+    from cockpit.runtime.engine import Engine
+    from cockpit.runtime.host import Host
+    from cockpit.sched.snapshot import Snapshot
+
+REMEMBERED_JOBS = 5_000
+"""Read from accounting for the first question."""
+SAME_MOMENT_MS = 1_000
+MOST_SPECS = 1_000
+
+
+async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlook:
+    """Why a queued job does not start, when it will, and what it could ask for instead."""
+    found = await asked_job(engine, asked.actor, args.job, args.task)
+    if found.id not in engine.host.machine.queue:
+        message = f"Job {found.id} is {found.state}; only a queued job waits for something."
+        raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
+    async with engine.foretelling:
+        foresight = await _foresight(engine)
+        (answer,) = await _told(engine, asked.actor, foresight, [found])
+    return answer
+
+
+async def predict(engine: Engine, asked: Asked, args: messages.PredictArgs) -> list[Outlook]:
+    """When these would start if they were submitted now, one behind the other. Refused as their submission would be."""
+    if len(args.specs) > MOST_SPECS:
+        message = f"A prediction takes at most {MOST_SPECS} jobs; ask for fewer at once."
+        raise RequestRefused(Refusal(RefusalKind.INVALID, message))
+    host = engine.host
+    jobs = would_be(host.machine, args.specs, asked.actor, host.clock.now())
+    if isinstance(jobs, Refusal):
+        raise RequestRefused(jobs)
+    async with engine.foretelling:
+        foresight = await _of_now(host, jobs)
+        answers = await _told(engine, asked.actor, foresight, first_of_each(jobs))
+    return [replace(answer, job=JobId(0)) for answer in answers]
+
+
+async def _foresight(engine: Engine) -> Foresight:
+    """That of the last question, if nothing has happened since."""
+    host, known = engine.host, engine.foresight
+    if known is not None and _still_true(known, host):
+        return known
+    engine.foresight = await _of_now(host, [])
+    return engine.foresight
+
+
+def _still_true(known: Foresight, host: Host) -> bool:
+    same = known.snapshot.version == host.machine.state.seq
+    return same and host.clock.now() - known.snapshot.now < SAME_MOMENT_MS
+
+
+async def _of_now(host: Host, more: Sequence[Job]) -> Foresight:
+    """With these jobs at the end of the queue."""
+    history = await _history(host)
+    policy = replace(host.settings.policy, backfill=host.machine.state.cluster.backfill)
+    snapshot = _own_copy(host.machine.peek(host.clock.now()), more)
+    return Foresight(snapshot, host.plan, policy, history)
+
+
+def _own_copy(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
+    """Nothing of it changes any more."""
+    return replace(
+        snapshot,
+        nodes=dict(snapshot.nodes),
+        queue=(*snapshot.queue, *more),
+        jobs={**snapshot.jobs, **{job.id: job for job in more}},
+        occupied=dict(snapshot.occupied),
+        ends=dict(snapshot.ends),
+        reservations=dict(snapshot.reservations),
+        qos_usage=dict(snapshot.qos_usage),
+    )
+
+
+async def _told(engine: Engine, actor: Actor, foresight: Foresight, jobs: Sequence[Job]) -> list[Outlook]:
+    """What-ifs are for a single job: of many, nobody reads them."""
+    machine = engine.host.machine
+
+    def judged() -> list[Outlook]:
+        with considerate():
+            foresight.plan  # noqa: B018 - worked out here, beside the event loop
+            return [outlook(foresight, job, ()) for job in jobs]
+
+    found = await asyncio.to_thread(judged)
+    if len(jobs) == 1 and not found[0].forecast.now:
+        changed: list[Changed] = telling.changes(machine, jobs[0], actor, foresight)
+        found = [await asyncio.to_thread(_with_changes, foresight, jobs[0], changed)]
+    return [shown_outlook(actor, each, foresight.snapshot.jobs) for each in found]
+
+
+def _with_changes(foresight: Foresight, job: Job, changed: Sequence[Changed]) -> Outlook:
+    with considerate():
+        return outlook(foresight, job, changed)
+
+
+async def _history(host: Host) -> History:
+    """Read from accounting once, then told of every event."""
+    if host.history is None:
+        ended = await host.journal.ended_jobs(limit=REMEMBERED_JOBS)
+        host.history = history_of(({job.id: job for job in ended} | dict(host.machine.state.jobs)).values())
+    return host.history.copy()

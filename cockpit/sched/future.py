@@ -1,0 +1,212 @@
+"""The cluster's future as the scheduling cycle would make it: jobs end one after the other, and each end is followed by
+a pass over those that wait. The cycle itself decides; only when jobs end, and who else comes, is assumed.
+
+Priorities stay what they are now: who comes later is put in by submission, behind everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import OCCUPYING, Attempt, Job, JobState
+from cockpit.model.node import Placement
+from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.sched.cycle import pass_over
+from cockpit.sched.entries import Entry, partitions_of
+from cockpit.sched.habits import Lengths
+from cockpit.sched.index import Index, count
+from cockpit.sched.placement import find
+from cockpit.sched.plan import Start
+from cockpit.sched.policy import Policy
+from cockpit.sched.priorities import PriorityTable
+from cockpit.sched.request import RequestBook
+from cockpit.sched.shape import shape_of
+from cockpit.sched.snapshot import Snapshot
+
+EXACT_LOOKS = 64
+"""So many moments are gone through one by one; further on those within a 32nd of their distance are taken together."""
+COARSENESS = 32
+MOST_LOOKS = 500
+"""Then the future is too far."""
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A start that lies ahead."""
+
+    at: Millis
+    placement: Placement
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """An end that lies ahead."""
+
+    at: Millis
+    job: JobId
+    placement: Placement
+
+
+class Future:
+    """One course of things, gone through as far as somebody asks. Changes nothing that it was made from."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        index: Index,
+        policy: Policy,
+        order: Sequence[Entry],
+        lengths: Lengths,
+        arrivals: Sequence[Job] = (),
+    ) -> None:
+        """`index` and `order`: of this snapshot. `arrivals`: who comes later, soonest first."""
+        self.begun: dict[JobId, Begun] = {}
+        self.ended: list[Ended] = []
+        """Soonest first."""
+        self.began_at = self._now = snapshot.now
+        self._policy, self._lengths = policy, lengths
+        self._index = index.fork()
+        self._index.book = RequestBook(index.book.rules)  # the cycle alone writes to its own
+        self._jobs, self._occupied, self._ends = dict(snapshot.jobs), dict(snapshot.occupied), dict(snapshot.ends)
+        self._snapshot = replace(
+            snapshot, queue=(), jobs=self._jobs, occupied=self._occupied, ends=self._ends, changes=(), touched=None
+        )
+        self._table = PriorityTable(self._snapshot, None, ())
+        self._waiting = {job.id: job for job in snapshot.queue}
+        self._entries: list[tuple[JobId, str]] = [(job.id, partition) for job, partition in order]
+        self._arrivals, self._came = arrivals, 0
+        self._leaving: list[tuple[Millis, JobId]] = []
+        self._looks = 0
+        self._next_at: Millis | None = None
+        for job, end in self._ends.items():
+            self._leaving.append((self._end_of(self._jobs.get(job), end), job))
+        self._leaving.sort()
+        self._conditional = {job.id for job in snapshot.queue if job.waits_for}
+        self._look()
+
+    def start_of(self, job: JobId, before: Millis | None = None) -> Begun | None:
+        """When and where it starts; None: not as things stand, too far ahead, or not before that moment."""
+        while job not in self.begun and self._looks < MOST_LOOKS and self._go_on():
+            if before is not None and self._now >= before:
+                return None
+        return self.begun.get(job)
+
+    def awaited(self, begun: Begun) -> list[Ended]:
+        """The ends on a start's nodes before it, soonest first."""
+        nodes = {part.node for part in begun.placement}
+        return [end for end in self.ended if end.at <= begun.at and any(part.node in nodes for part in end.placement)]
+
+    def _go_on(self) -> bool:
+        """To the next moment; False when nothing more comes."""
+        moment = min(self._moments(), default=None)
+        if moment is None:
+            return False
+        if self._looks > EXACT_LOOKS:
+            moment = Millis(moment + (moment - self.began_at) // COARSENESS)
+        self._now = max(moment, self._now)
+        left = self._leave()
+        room = self._arrive()
+        if left or room or (self._next_at is not None and self._next_at <= self._now):
+            self._look()
+        return True
+
+    def _moments(self) -> Iterator[Millis]:
+        if self._leaving:
+            yield self._leaving[0][0]
+        if self._next_at is not None:
+            yield self._next_at
+        if self._came < len(self._arrivals) and self._waiting:
+            yield self._arrivals[self._came].submitted_at
+
+    def _leave(self) -> bool:
+        """Those whose end has come are gone."""
+        gone: list[JobId] = []
+        while self._leaving and self._leaving[0][0] <= self._now:
+            at, job = heappop(self._leaving)
+            self.ended.append(Ended(at, job, self._occupied.pop(job)))
+            self._ends.pop(job, None)
+            self._jobs.pop(job, None)
+            gone.append(job)
+        if gone:
+            self._index.apply([(job, None) for job in gone], {})
+            for job in gone:
+                self._index.counters.set(job, None)
+            self._settle()
+        return bool(gone)
+
+    def _arrive(self) -> bool:
+        """Whether there may be room for one that comes."""
+        room = False
+        while self._came < len(self._arrivals) and self._arrivals[self._came].submitted_at <= self._now:
+            job = self._arrivals[self._came]
+            self._came += 1
+            self._waiting[job.id] = self._jobs[job.id] = job
+            self._entries += [(job.id, partition) for partition in partitions_of(job)]
+            room = room or any(
+                find(self._index, shape_of(job.spec, partition)) is not None for partition in partitions_of(job)
+            )
+        return room
+
+    def _look(self) -> None:
+        """One pass of the cycle over who waits."""
+        self._looks += 1
+        waiting = self._waiting
+        entries = [(waiting[job], partition) for job, partition in self._entries if job in waiting]
+        if len(entries) < len(self._entries) // 2:
+            self._entries = [(job.id, partition) for job, partition in entries]
+        table, snapshot = self._table, replace(self._snapshot, now=self._now)
+        table.order = entries
+        plan = pass_over(snapshot, self._index, self._policy, table)
+        self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
+        for start in plan.starts:
+            self._begin(start)
+        if plan.starts:
+            started = {start.job: start.placement for start in plan.starts}
+            self._index.apply(started.items(), self._ends)
+            count(self._index, started, snapshot)
+
+    def _begin(self, start: Start) -> None:
+        job, at = self._waiting.pop(start.job), self._now
+        self.begun[start.job] = Begun(at, start.placement)
+        attempt = Attempt(
+            number=1,
+            spec_index=start.spec_index,
+            placement=start.placement,
+            placed_at=at,
+            replicas=(),
+            partition=start.partition,
+            billing=start.billing,
+        )
+        self._jobs[start.job] = replace(job, state=JobState.RUNNING, state_since=at, attempt=attempt)
+        self._occupied[start.job] = start.placement
+        self._ends[start.job] = Millis(at + 1000 * job.spec.time_limit_seconds)
+        heappush(self._leaving, (Millis(at + self._lengths.run_ms(job)), start.job))
+
+    def _end_of(self, job: Job | None, limit: Millis) -> Millis:
+        """When what holds something now lets go of it: a job by habit, a kept container when its time is over."""
+        end = limit
+        if job is not None and job.attempt is not None and job.state in OCCUPYING:
+            since = job.attempt.placed_at
+            end = min(limit, Millis(since + self._lengths.run_ms(job, self.began_at - since)))
+        return max(end, Millis(self.began_at + 1))
+
+    def _settle(self) -> None:
+        """Conditions on jobs that have ended come true: they are taken to end as they should."""
+        for job_id in [*self._conditional]:
+            job = self._waiting.get(job_id)
+            left = tuple(each for each in job.waits_for if self._holds(each, job)) if job is not None else ()
+            if job is not None and left != job.waits_for:
+                self._waiting[job_id] = self._jobs[job_id] = replace(job, waits_for=left)
+            if not left:
+                self._conditional.discard(job_id)
+
+    def _holds(self, condition: Dependency, job: Job) -> bool:
+        """Whether the job must go on waiting for it."""
+        others = (each for each in self._jobs.values() if each.id != job.id and not each.ended)
+        if condition.kind is DependencyKind.SINGLETON:
+            owner = (job.submitter.uid, job.spec.name)
+            return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
+        return any(condition.job in (each.id, each.array.array if each.array is not None else 0) for each in others)

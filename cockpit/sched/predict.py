@@ -1,0 +1,104 @@
+"""When a job starts: its place in the cluster's future, once as things usually go and once at the latest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from cockpit.model.forecast import Awaited, Forecast
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.reasons import Explanation
+from cockpit.sched.cycle import pass_over
+from cockpit.sched.entries import Entry
+from cockpit.sched.explain import explain
+from cockpit.sched.future import Begun, Future
+from cockpit.sched.habits import Habits, Lengths, Margins
+from cockpit.sched.history import History, coming
+from cockpit.sched.index import refreshed
+from cockpit.sched.plan import Plan
+from cockpit.sched.policy import Policy
+from cockpit.sched.priorities import PriorityTable, prioritised
+from cockpit.sched.request import RequestBook
+from cockpit.sched.snapshot import Snapshot
+
+MOST_AWAITED = 5
+HYPOTHETICAL = JobId(1 << 52)
+"""Ids from here on are of jobs that nobody has submitted."""
+
+
+class Foresight:
+    """What can be foretold from one snapshot. Its futures are gone through once, as far as the questions reach."""
+
+    def __init__(self, snapshot: Snapshot, plan: Plan | None, policy: Policy, history: History) -> None:
+        """`plan`: the last one, or None; it saves work and changes nothing."""
+        self.snapshot = snapshot
+        self._policy, self._history = policy, history
+        self._index = refreshed(plan.index if plan is not None else None, snapshot)
+        self._measure = plan.priorities.measure if plan is not None else None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the cycle would decide now."""
+        index = self._index.fork()
+        index.book = RequestBook(index.book.rules)
+        return pass_over(self.snapshot, index, self._policy, PriorityTable(self.snapshot, None, self._entries))
+
+    def explanation(self, job: JobId) -> Explanation | None:
+        """Of a queued job; None: it starts now."""
+        return explain(self.snapshot, self.plan, job)
+
+    def forecast(self, job: JobId) -> Forecast:
+        """Of a queued job."""
+        likely, latest = self._usual.start_of(job), self._careful.start_of(job)
+        if likely is None:
+            return Forecast(latest_at=latest.at if latest is not None else None)
+        held = next((each.reserved_at for each in self.plan.reservations if each.job == job), None)
+        bounds = [each for each in (latest.at if latest is not None else None, held) if each is not None]
+        return Forecast(
+            now=likely.at == self.snapshot.now,
+            likely_at=likely.at,
+            latest_at=max(likely.at, min(bounds)) if bounds else None,
+            after=_awaited(self._usual, likely),
+        )
+
+    def if_instead(self, job: Job, before: Millis | None) -> Forecast:
+        """The likely start if the job of this id asked for this instead; empty unless it is sooner than `before`."""
+        queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
+        changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
+        future = self._future(changed, self._order(changed), Habits(self._history))
+        begun = future.start_of(job.id, before)
+        if begun is None:
+            return Forecast()
+        return Forecast(now=begun.at == self.snapshot.now, likely_at=begun.at, after=_awaited(future, begun))
+
+    @cached_property
+    def _entries(self) -> Sequence[Entry]:
+        return self._order(self.snapshot)
+
+    @cached_property
+    def _usual(self) -> Future:
+        return self._future(self.snapshot, self._entries, Habits(self._history))
+
+    @cached_property
+    def _careful(self) -> Future:
+        arrivals = coming(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
+        return self._future(self.snapshot, self._entries, Margins(self._history), arrivals)
+
+    def _future(
+        self, snapshot: Snapshot, order: Sequence[Entry], lengths: Lengths, arrivals: Sequence[Job] = ()
+    ) -> Future:
+        return Future(snapshot, self._index, self._policy, order, lengths, arrivals)
+
+    def _order(self, snapshot: Snapshot) -> Sequence[Entry]:
+        """By what the last table knows of rules and usage; its columns are the cycle's."""
+        known = PriorityTable(snapshot, self._measure, ()) if self._measure is not None else None
+        return list(prioritised(snapshot, known).order)
+
+
+def _awaited(future: Future, begun: Begun) -> tuple[Awaited, ...]:
+    """Without those that have not been submitted."""
+    ends = [end for end in future.awaited(begun) if end.job < HYPOTHETICAL]
+    return tuple(Awaited(end.job, end.at) for end in ends[-MOST_AWAITED:])

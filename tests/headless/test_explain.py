@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.forecast import Forecast
+from cockpit.model.ids import JobId
+from cockpit.model.refusal import Refusal, RefusalKind
+from tests.doubles.samples import NOW, outlook
+from tests.headless.conftest import Desk
+
+
+@pytest.mark.req("SC-12", "SC-13")
+def test_an_explanation_says_rule_start_those_awaited_those_ahead_and_what_would_help(desk: Desk) -> None:
+    head, why, after, ahead, *what_ifs = desk("explain", "4720").lines
+    assert head.startswith("4720 vit-sweep  queued behind 2, starts about ")
+    assert ", no later than " in head
+    assert why.startswith("  Waits for ")
+    assert after.startswith("  after another user's job ends about ")
+    assert " and 4711 (ann" in after
+    assert "\x1b" not in after
+    assert ahead == "  ahead 4718 (carol, 32 cards) and 1 more"
+    assert what_ifs[0] == "  with 2 cards instead of 4: now"
+    assert what_ifs[1].startswith("  with a limit of 2 h instead of 8 h: in ")
+
+
+@pytest.mark.req("SC-13")
+def test_programs_get_the_reason_the_moments_and_each_what_if(desk: Desk) -> None:
+    (row,) = json.loads(desk("explain", "4720", "-o", "json").out)["rows"]
+    assert (row["id"], row["position"], row["starts_now"]) == (4720, 3, "no")
+    assert row["reason"]["type"] == "not_enough_free"
+    assert row["likely_at"] < row["latest_at"]
+    assert [each["job"] for each in row["after"]] == [None, 4711]
+    assert row["ahead"][0]["card_milli"] == 32_000
+    assert [(each["change"], each["after"], each["starts_now"]) for each in row["what_ifs"]] == [
+        ("cards", "2", True),
+        ("limit", "7200", False),
+    ]
+
+
+@pytest.mark.req("JT-32")
+def test_a_file_is_predicted_and_not_submitted(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("vit")
+    now = Forecast(now=True, likely_at=NOW, latest_at=NOW)
+    desk.backend.outlooks[4720] = replace(outlook(), job=JobId(0), position=1, explanation=None, forecast=now)
+    done = desk("predict", str(file))
+    assert (done.code, done.lines[0]) == (0, "vit-sweep  starts now.")
+    assert [call[0] for call in desk.backend.asked] == ["predict"]
+    assert json.loads(desk("predict", str(file), "-o", "json").out)["rows"][0]["id"] is None
+
+
+@pytest.mark.req("JT-32")
+def test_what_would_be_refused_is_refused_with_its_place(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("vit")
+    desk.backend.refusal = Refusal(RefusalKind.INVALID, "nodes: too many")
+    done = desk("predict", str(file))
+    assert done.code != 0
+    assert str(file) in done.err
+    assert "nodes: too many" in done.err
+
+
+@pytest.mark.req("SC-12")
+def test_what_nobody_can_say_is_said_so(desk: Desk) -> None:
+    desk.backend.outlooks[4720] = replace(outlook(), forecast=Forecast(), what_ifs=())
+    assert "nobody can say when it starts." in desk("explain", "4720").lines[0]
