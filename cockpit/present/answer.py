@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoEligibleNode
@@ -18,11 +19,12 @@ from cockpit.present.columns import Context
 from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
+from cockpit.present.outlook import after_lines, until, what_if
 from cockpit.present.phrases import listed
-from cockpit.present.priority import GAP, in_a_line, says_something
+from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
 
@@ -44,6 +46,8 @@ class Around(NamedTuple):
     """The key of each action, by its id, as a person reads it."""
     others: Callable[[JobId], JobRow | None]
     """Other jobs, where the asker may see them."""
+    outlook: Outlook | None = None
+    """Of the job, once it has been foretold."""
 
 
 def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
@@ -83,14 +87,48 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) ->
 def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     context, explanation = around.context, detail.explanation if detail is not None else None
     first, *more = reason_clauses(row.reason, context.now, context.zone) if row.reason is not None else ("is queued",)
-    at = explanation.reserved_at if explanation is not None else None
-    latest = (Span("no later than ", MUTED), Span(clock(at, context.now, context.zone), STRONG)) if at else ()
-    yield _head(row, first, STRONG, latest, around)
+    yield _head(row, first, STRONG, _starts(row, explanation, around), around)
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, around)
     if detail is not None and explanation is not None:
         yield from _place(detail, explanation, around)
+    if (outlook := _foretold(row, around)) is not None:
+        yield from after_lines(outlook, context)
+        yield from _what_ifs(outlook, around)
+
+
+def _foretold(row: JobRow, around: Around) -> Outlook | None:
+    return around.outlook if around.outlook is not None and around.outlook.job == row.id else None
+
+
+def _starts(row: JobRow, explanation: Explanation | None, around: Around) -> Line:
+    """`about 14:20, no later than 16:05`, as much of it as is known and there is room for."""
+    context, outlook = around.context, _foretold(row, around)
+    at = explanation.reserved_at if explanation is not None else None
+    likely: Line = ()
+    if outlook is not None and outlook.forecast.likely_at is not None:
+        at = outlook.forecast.latest_at or at
+        likely_clock = clock(outlook.forecast.likely_at, context.now, context.zone)
+        likely = line(Span("starts about ", MUTED), Span(likely_clock, STRONG))
+    if at is None or (likely and around.columns < WIDE):
+        return likely
+    lead = ", no later than " if likely else "no later than "
+    return (*likely, *line(Span(lead, MUTED), Span(clock(at, context.now, context.zone), STRONG)))
+
+
+def _what_ifs(outlook: Outlook, around: Around) -> Iterator[Line]:
+    """`w with 4 cards instead of 8: now   with a limit of 2 h: in 20 min`: as many as there is room for."""
+    key = around.keys.get("what_if")
+    if not outlook.what_ifs or key is None:
+        return
+    shown: list[Span] = [Span(INDENT), Span(f"{key} ", ACCENT)]
+    for each in outlook.what_ifs:
+        piece = [Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, around.context), STRONG), Span(GAP)]
+        if len(shown) > 2 and line_width(tuple(shown + piece)) > around.columns:
+            break
+        shown += piece
+    yield tuple(shown)
 
 
 def _waits(row: JobRow, context: Context) -> Line:

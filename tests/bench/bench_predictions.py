@@ -26,7 +26,6 @@ JOBS, SEED, ROUNDS = 600, 42, 9
 def test_predictions(figure: Figures, log: str, processors: int) -> None:
     past = history(read_swf(log, trace(f"{log}.easy-oracle.swf.gz").read_bytes()), processors)
     found = predicted(past, processors, "easy", JOBS, SEED, lambda _: None)
-    print(found)
     figure("SC-12", f"likely start, {log}, median error", found.median_error)
     figure("SC-12", f"likely start, {log}, mean error", found.mean_error)
     figure("SC-12", f"likely start, {log}, within a minute", 100 * found.within_a_minute)
