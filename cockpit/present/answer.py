@@ -87,7 +87,12 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) ->
 def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     context, explanation = around.context, detail.explanation if detail is not None else None
     first, *more = reason_clauses(row.reason, context.now, context.zone) if row.reason is not None else ("is queued",)
-    yield _head(row, first, STRONG, _starts(row, explanation, around), around)
+    starts = _starts(row, explanation, around)
+    head = _head(row, first, STRONG, starts, around)
+    yield head
+    narrow = bool(starts) and starts[-1] != head[-1]
+    if narrow:
+        yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, around), around)
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, around)
@@ -95,7 +100,8 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
         yield from after_lines(outlook, context)
-        yield from _what_ifs(outlook, around)
+        if outlook.what_ifs and not narrow:
+            yield _fitting([Span(INDENT)], _what_ifs(row, around), around)
 
 
 def _foretold(row: JobRow, around: Around) -> Outlook | None:
@@ -117,18 +123,23 @@ def _starts(row: JobRow, explanation: Explanation | None, around: Around) -> Lin
     return (*likely, *line(Span(lead, MUTED), Span(clock(at, context.now, context.zone), STRONG)))
 
 
-def _what_ifs(outlook: Outlook, around: Around) -> Iterator[Line]:
-    """`w with 4 cards instead of 8: now   with a limit of 2 h: in 20 min`: as many as there is room for."""
-    key = around.keys.get("what_if")
-    if not outlook.what_ifs or key is None:
+def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:
+    """`w with 4 cards instead of 8: now`, each in a piece; nothing where the key was taken away."""
+    outlook, key = _foretold(row, around), around.keys.get("what_if")
+    if outlook is None or key is None:
         return
-    shown: list[Span] = [Span(INDENT), Span(f"{key} ", ACCENT)]
-    for each in outlook.what_ifs:
-        piece = [Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, around.context), STRONG), Span(GAP)]
-        if len(shown) > 2 and line_width(tuple(shown + piece)) > around.columns:
+    for number, each in enumerate(outlook.what_ifs):
+        lead = () if number else (Span(f"{key} ", ACCENT),)
+        yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, around.context), STRONG), Span(GAP))
+
+
+def _fitting(shown: list[Span], pieces: Iterator[Line], around: Around) -> Line:
+    """With as many pieces as there is room for."""
+    for piece in pieces:
+        if line_width((*shown, *piece[:-1])) > around.columns:
             break
         shown += piece
-    yield tuple(shown)
+    return tuple(shown)
 
 
 def _waits(row: JobRow, context: Context) -> Line:

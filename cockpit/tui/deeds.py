@@ -85,9 +85,8 @@ async def what_if(app: Face) -> None:
         return
     chosen = outlook.what_ifs[int(picked.id)]
     question = f"Change {_named([row])}?"
-    consequence = (
-        f"It runs {words(chosen)} and starts {until(chosen.forecast, context)}; it keeps its id and its place."
-    )
+    starts = until(chosen.forecast, context)
+    consequence = f"It runs {words(chosen)} and starts {starts}; it keeps its id and its place."
     if await app.push_screen_wait(Confirm(question, consequence)):
         await app.backend.edit(row.id, chosen.spec)
         app.notify(f"changed {_named([row])}")
