@@ -25,9 +25,9 @@ from cockpit.sched.request import RequestBook
 from cockpit.sched.snapshot import Snapshot
 
 MOST_AWAITED = 5
-CAREFUL, DOUBTFUL = 1.2, 1.5
-"""So much longer than the careful plan says, and than is likely, may a job wait within the bound. Found on published
-logs: with less of it the bound holds for fewer than 95 of 100 jobs, with more it says less."""
+CAREFUL, DOUBTFUL, HARD = 1.1, 1.5, 0.5
+"""So many times as long as the careful plan says, as is likely, and as limits say, may a job wait within the bound.
+Found on published logs: with less the bound holds for fewer than 95 of 100 jobs, with more it says less."""
 HYPOTHETICAL = JobId(1 << 52)
 """Ids from here on are of jobs that nobody has submitted."""
 
@@ -96,14 +96,15 @@ class Foresight:
         return coming(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
 
     def _latest(self, job: JobId, likely_at: Millis) -> Millis | None:
-        """The careful plan and a fifth, at least half as long again as is likely; no later than by time limits alone,
-        and than its reservation."""
+        """The careful plan and a tenth, at least half as long again as is likely, and half as long as by time limits
+        alone; no later than by these, and than its reservation."""
         now = self.snapshot.now
         careful, hard = self._careful.start_of(job), self._hard.start_of(job)
         reserved = next((each.reserved_at for each in self.plan.reservations if each.job == job), None)
         bounds = [each for each in (hard.at if hard is not None else None, reserved) if each is not None]
         if careful is not None:
             wait = max(CAREFUL * (careful.at - now), DOUBTFUL * (likely_at - now))
+            wait = max(wait, HARD * (hard.at - now)) if hard is not None else wait
             bounds.append(Millis(now + int(wait)))
         return max(likely_at, min(bounds)) if bounds else None
 
