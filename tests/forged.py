@@ -63,6 +63,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "accounts": {},
         "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
         "set_priority": {"job": job, "priority": "urgent"},
+        "set_weights": {"weights": {"age": 1}},
         "reservations": {},
         "make_reservation": {"reservation": {**UPKEEP, "name": "forged"}},
         "end_reservation": {"name": UPKEEP["name"]},

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, PriorityWord
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
+    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities, WeightsSet
 
 
 class ShellSession(Protocol):
@@ -103,6 +103,10 @@ class Backend(Protocol):
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         """The queue in its order; with `weights` as it would be, beside the order that it has."""
+        ...
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        """Other weights in force from now on. Administrators only; refused where the rules are fixed."""
         ...
 
     async def reservations(self) -> list[Reservation]:

@@ -11,9 +11,10 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, rows_of, whole_list
-from cockpit.runtime import acting, predicting, reading
+from cockpit.runtime import acting, predicting, reading, weighing
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.priorities import priorities
@@ -89,6 +90,10 @@ class InProcessBackend:
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
         return whole_list([page async for page in pages])
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        answer = await weighing.set_weights(self._engine, self._asked, messages.SetWeightsArgs(weights))
+        return msgspec.msgpack.decode(answer, type=WeightsSet)
 
     async def reservations(self) -> list[Reservation]:
         return await reading.reservations(self._engine, self._asked, _NOTHING)

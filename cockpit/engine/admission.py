@@ -15,6 +15,7 @@ from cockpit.model.spec import DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
+from cockpit.sched.reserved_nodes import may_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -184,9 +185,9 @@ class Admission:
     def _reservation_refused(self, name: str, account: str) -> InReservation | None:
         """One that begins later is waited for."""
         found = self._machine.state.reservations.get(name)
-        usable = found is not None and found.end_at > self._now and not found.maintenance
-        open_to = found is not None and (self._owner.name in found.users or account in found.accounts)
-        return None if usable and open_to else InReservation(visible(name))
+        if found is None or found.end_at <= self._now or not may_use(found, self._owner.name, account):
+            return InReservation(visible(name))
+        return None
 
     def _asking(self, charged: Charge) -> Asking:
         partition = next(iter(charged.partitions), "")

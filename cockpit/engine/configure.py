@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import fields, replace
 
+from cockpit.engine.access import refuse_others
 from cockpit.model import events
 from cockpit.model.accounts import Accounts
-from cockpit.model.cluster import Backfill, Cluster
+from cockpit.model.cluster import Backfill, Cluster, PriorityKind
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
+    from cockpit.engine.access import Actor
     from cockpit.engine.decide import Decision
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventBody
+    from cockpit.model.priority import WeightChanges
 
 _WORDS = {"enforce": "accounting", "login_pool": "login_node_pool", "home": "home_directory_storage"}
 """What cluster.toml calls an attribute, where that differs."""
@@ -34,6 +37,25 @@ def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decisi
         "its rules are not taken over and those before stay in force. Undo the edit, write `mutable = true`, or fix "
         "others with `cockpit cluster init --force`.",
     )
+
+
+def reweighed(state: ClusterState, actor: Actor, changes: WeightChanges) -> Decision:
+    """Other weights from now on, and the order by factors where it was that of submission. Administrators only, and
+    not where `cluster init` fixed the rules."""
+    refused = refuse_others(actor, "change the weights of priorities")
+    if refused is not None:
+        return refused
+    cluster = state.cluster
+    if not cluster.mutable:
+        return Refusal(
+            RefusalKind.CONFLICT,
+            "This cluster's rules are fixed by `cockpit cluster init` (mutable = false), so its weights stay as they "
+            "are. Write `mutable = true` into cluster.toml and restart the engine, or fix others with "
+            "`cockpit cluster init --force`.",
+        )
+    priority = replace(cluster.priority, kind=PriorityKind.MULTIFACTOR, weights=changes.on(cluster.priority.weights))
+    changed = replace(cluster, priority=priority)
+    return [events.ClusterConfigured(changed)] if changed != cluster else []
 
 
 def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:

@@ -56,21 +56,20 @@ class PodReplay:
         for number, pod in enumerate(pods, self.machine.state.last_job_id + 1):
             milli = pod.specs[0].card_milli * pod.nodes
             asked += milli
-            if self._has_room(JobId(number), pod):
+            if self._starts(JobId(number), pod):
                 allocated += milli
                 placed += 1
             yield Arrived(asked, allocated, placed)
 
-    def _has_room(self, job: JobId, pod: JobSpec) -> bool:
+    def _starts(self, job: JobId, pod: JobSpec) -> bool:
         self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))
         snapshot = self.machine.snapshot(_AT)
         self._index = refreshed(self._index, snapshot)
-        if not has_room(self._index, shape_of(pod)):
-            self._tell(events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job))
-            return False
-        plan = cycle(snapshot, self._index, self._policy)
-        self._tell(*decide.placed(self.machine, plan))
-        return True
+        placed: list[events.EventBody] = []
+        if has_room(self._index, shape_of(pod)):  # else the cycle has nothing to decide
+            placed = decide.placed(self.machine, cycle(snapshot, self._index, self._policy))
+        self._tell(*placed or (events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job)))
+        return bool(placed)
 
     def _tell(self, *bodies: events.EventBody) -> None:
         for body in bodies:

@@ -10,7 +10,9 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
 
-STATE_VERSION = 1
+STATE_VERSION = 2
+"""Snapshots of other versions are left alone and the events applied anew. It is raised when an event comes to mean more
+than it did: 2, since when jobs count their age."""
 
 
 class ClusterState(msgspec.Struct, kw_only=True):

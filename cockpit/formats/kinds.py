@@ -209,6 +209,13 @@ class Environment:
         }
 
 
+def _as_item(value: object) -> str:
+    """A value as it would stand in the list."""
+    if isinstance(value, str):
+        return f'"{visible(value)}"'
+    return "…" if value is None else described(value).removeprefix("the number ")
+
+
 class ListOf:
     """Any number of one kind, within bounds that the rules check."""
 
@@ -221,7 +228,7 @@ class ListOf:
     def read(self, value: object, at: str, reading: Reading) -> tuple[Any, ...]:
         if isinstance(value, list):
             return tuple(self._item.read(item, f"{at}[{index}]", reading) for index, item in enumerate(value))
-        reading.wrong(at, f"is {described(value)}; write a list: [{'…' if value is None else described(value)}]")
+        reading.wrong(at, f"is {described(value)}; write a list: [{_as_item(value)}]")
         return self.stand_in
 
     def write(self, value: tuple[Any, ...]) -> list[object]:

@@ -19,6 +19,8 @@ from cockpit.model.text import visible
 Read = Callable[[str], Any]
 """The value of a setting's text; raises ValueError with a clause."""
 
+MOST_DIGITS = 16
+
 _LIMITS = {
     "MaxWall": ("max_wall_seconds", "maxwalldurationperjob", "maxwallpj"),
     "MaxTRES": ("max_tres_per_job", "maxtresperjob", "maxtrespj"),
@@ -129,9 +131,12 @@ def _advice(equals: str, own: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _number(text: str) -> int:
-    if text == str(CLEAR) or (text.isascii() and text.isdigit() and len(text) < 16):
-        return int(text)
-    raise ValueError(f'"{visible(text)}" is no whole number; -1 takes it away')
+    """Whether it is within its bounds the engine says."""
+    if text != str(CLEAR) and not (text.isascii() and text.isdigit()):
+        raise ValueError(f'"{visible(text)}" is no whole number from 0 on; -1 takes it away')
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"has {len(text)} digits; no bound has more than {MOST_DIGITS}")
+    return int(text)
 
 
 def _tres(text: str) -> dict[str, float]:

@@ -145,6 +145,16 @@ class Priorities(msgspec.Struct, frozen=True):
     """The first considered first, held jobs last."""
 
 
+class WeightsSet(msgspec.Struct, frozen=True):
+    """What became of other weights: they are in force, and whether they are when the engine starts again."""
+
+    weights: Weights
+    file: str = ""
+    """The cluster.toml that says the same now; empty: there is none."""
+    trouble: str = ""
+    """Why it does not: what it says is in force again from the engine's next start."""
+
+
 class JobDetail(msgspec.Struct, frozen=True):
     """Everything about one job."""
 

@@ -143,9 +143,10 @@ def _fitting(shown: list[Span], pieces: Iterator[Line], around: Around) -> Line:
 
 
 def _waits(row: JobRow, context: Context) -> Line:
-    waited = units.spoken(wait_seconds(row, context) // 60 * 60)
+    waited = wait_seconds(row, context) // 60 * 60
     since = clock(row.submitted_at, context.now, context.zone)
-    return line(Span(f"{INDENT}waits since ", MUTED), since, Span(f", for {waited}", MUTED))
+    for_how_long = f", for {units.spoken(waited)}" if waited else ""
+    return line(Span(f"{INDENT}waits since ", MUTED), since, Span(for_how_long, MUTED))
 
 
 def _way_out(row: JobRow, around: Around) -> Iterator[Line]:

@@ -141,6 +141,8 @@ def _equal(column: Column, table: Table, value: str) -> Mask:
         return lambda rows, context: [wanted in text.casefold().split(", ") for text in column.texts(rows, context)]
     if column.kind in {Kind.TEXT, Kind.WORDS}:
         return _same_word(column, value)
+    if column.id == "id" and TASK.fullmatch(value):
+        return lambda rows, context: [value == text for text in column.texts(rows, context)]
     operand = _operand(column, value)
     return lambda rows, context: [number == operand.wanted for number in operand.numbers(column.facts(rows, context))]
 
@@ -173,5 +175,8 @@ def _operand(column: Column, value: str) -> Operand:
         raise FilterError(f"filter: {column.id} wants {operand}, not {safe(value) or 'nothing'}")
     return operand
 
+
+TASK: Final = re.compile(r"\d+_\d+", re.ASCII)
+"""How a task of an array is written, other than its number."""
 
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {">": gt, ">=": ge, "<": lt, "<=": le}

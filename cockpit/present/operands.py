@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -34,12 +35,11 @@ def read_operand(kind: Kind, text: str) -> Operand | str:
 
 
 def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    """Not all that Python takes: 1_2 is no twelve, and nothing is larger than nan."""
+    return float(text) if _FIGURE.fullmatch(text) else None
 
 
+_FIGURE: Final = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _NUMBER: Final = (_number, "a number")
 _MEMORY: Final = (parse_memory, "memory such as 512M or 4G")
 

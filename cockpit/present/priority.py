@@ -7,7 +7,7 @@ from typing import Final
 
 from cockpit.model.cluster import Weights
 from cockpit.model.priority import Breakdown, FactorName, Part
-from cockpit.model.view import JobDetail
+from cockpit.model.view import JobDetail, WeightsSet
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.safe import safe
@@ -137,6 +137,12 @@ def weights_line(weights: Weights) -> str:
     }
     counted: Sequence[str] = [f"{name} {units.grouped(weight)}" for name, weight in named.items() if weight]
     return "weights: " + (", ".join(counted) or "none, so only nice counts")
+
+
+def weights_set(done: WeightsSet) -> str:
+    """What was put in force, and what the engine's next start makes of it."""
+    kept = f"; {safe(done.file)} says the same now, so they stay" if done.file else ""
+    return f"in force: {weights_line(done.weights)}{kept}" + (f"\n{safe(done.trouble)}" if done.trouble else "")
 
 
 def _raw(part: Part) -> str:

@@ -134,10 +134,20 @@ def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:
 
 def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
     what = f"{reason.limit}={safe(reason.resource)}" if reason.resource else reason.limit
-    limit = f"limit {what} of {safe(reason.holder)} is {reason.allowed:.10g}"
+    allowed, used, asked = (_amount(reason, each) for each in (reason.allowed, reason.used, reason.asked))
+    limit = f"limit {what} of {safe(reason.holder)} is {allowed}"
     if reason.never:
-        return limit, f"this job asks for {reason.asked:.10g} and never starts"
-    return limit, f"{reason.used:.10g} in use, {reason.asked:.10g} asked"
+        return limit, f"this job asks for {asked} and never starts"
+    return limit, f"{used} in use, {asked} asked"
+
+
+def _amount(reason: LimitReached, amount: float) -> str:
+    """In the unit that people write the limit in."""
+    if reason.limit.endswith("Wall"):
+        return units.spoken(round(amount))
+    if reason.resource == "mem" and reason.limit != "GrpTRESMins":
+        return units.memory(round(amount))
+    return f"{amount:.10g}"
 
 
 def _job(job: int) -> str:

@@ -78,6 +78,10 @@ class SetPriorityArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     task: int | None = None
 
 
+class SetWeightsArgs(msgspec.Struct, frozen=True):
+    weights: WeightChanges
+
+
 class ReservationArgs(msgspec.Struct, frozen=True):
     reservation: Reservation
 

@@ -27,6 +27,7 @@ class Engine:
         socket: Path,
         system: bool,
         cluster: str,
+        cluster_file: Path | None = None,
     ) -> None:
         self.host = host
         self.state_folder = state_folder
@@ -34,6 +35,8 @@ class Engine:
         self.socket = socket
         self.system = system
         self.cluster = cluster
+        self.cluster_file = cluster_file
+        """Read at every start; None: this engine has none."""
         self.containers = ""
         """How containers are made here, once that has been tried."""
         self.glance: tuple[int, Overview] | None = None

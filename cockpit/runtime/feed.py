@@ -137,7 +137,7 @@ class JobFeed:
 
     def _make_rows(self, stale: Iterable[JobId]) -> None:
         jobs = self._host.machine.state.jobs
-        for job_id in stale:
+        for job_id in sorted(stale):  # new ones come last, in the order of their ids
             job = jobs.get(job_id)
             if job is None or job.deleted:
                 self._rows.pop(job_id, None)

@@ -10,6 +10,7 @@ from cockpit.model import asking
 from cockpit.protocol import messages
 from cockpit.runtime import acting, predicting, reading
 from cockpit.runtime.priorities import priorities
+from cockpit.runtime.weighing import set_weights
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -38,6 +39,7 @@ OPERATIONS: dict[str, Operation] = {
     "edit": (messages.EditArgs, acting.edit),
     "delete": (messages.JobArgs, acting.delete),
     "set_priority": (messages.SetPriorityArgs, acting.set_priority),
+    "set_weights": (messages.SetWeightsArgs, set_weights),
     "make_reservation": (messages.ReservationArgs, acting.make_reservation),
     "end_reservation": (messages.NameArgs, acting.end_reservation),
     "extend_hold": (messages.ExtendArgs, acting.extend_hold),

@@ -6,15 +6,18 @@ SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end mo
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
+
+from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
-from cockpit.model.reasons import Reason, WouldDelay
+from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.course import NEVER, Course
+from cockpit.sched.course import NEVER, Course, Window
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, eligible, find_among, has_room
 from cockpit.sched.plan import Reserved
@@ -49,7 +52,7 @@ class Conservative:
         span = 1000 * job.spec.time_limit_seconds
         hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
         if hole is None:
-            return None
+            return self._no_hole(index, shape)
         moment, found = hole
         if moment == self._now:
             return found
@@ -68,6 +71,11 @@ class Conservative:
     def fails_from(self, _reason: Reason | None) -> int:
         """Every job gets a hole of its own, whatever became of others of its shape."""
         return NEVER
+
+    def _no_hole(self, index: Index, shape: Shape) -> Reason | None:
+        """There may be room now, but none within the window that lasts."""
+        head = self.head
+        return BehindHead(head) if head is not None and has_room(index, shape) else None
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
@@ -97,8 +105,11 @@ class Conservative:
     ) -> tuple[Millis, list[int]] | None:
         """The first moment at which enough nodes have room for so long, and all the nodes that have it then."""
         waiting = []
-        for order in sorted(eligible(index, shape, spec)):
+        later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
+        for order in sorted(eligible(index, later, spec)):
             windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
+            if index.floor.reservations:
+                windows = _outside(_kept(index, order, shape), windows, span)
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
         heapify(waiting)
@@ -126,3 +137,26 @@ class Conservative:
 
     def _rounded(self, moment: int) -> Millis:
         return Millis(-(-moment // self._grain) * self._grain)
+
+
+def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
+    """The spans of time, soonest first, in which a node is kept from the shape."""
+    floor = index.floor
+    found = [floor.reservations[name] for name in floor.kinds[floor.kind_of[order]].reservations]
+    kept = sorted((each.start_at, each.end_at) for each in found if each.name != shape.reservation)
+    named = [(each.end_at, NEVER + 1) for each in found if each.name == shape.reservation]
+    return kept + named
+
+
+def _outside(kept: Sequence[tuple[int, int]], windows: Iterator[Window], span: int) -> Iterator[Window]:
+    """What of the windows is left for a job that stays for the span and must be gone before, or come after."""
+    for earliest, latest in windows:
+        first = earliest
+        for start, end in kept:
+            if min(latest, start - span) >= first:
+                yield first, Millis(min(latest, start - span))
+            first = Millis(max(first, end))
+            if first > latest:
+                break
+        else:
+            yield first, latest

@@ -42,7 +42,7 @@ class InOrder:
         found = find(index, shape, self._fit)
         if found is None:
             if self.guard is None:
-                self.guard = reserve(index, self._now, self._backfill, job.id, shape)
+                self.guard = reserve(index, self._now, self._backfill, job, shape)
                 self._guarded = job, shape
             self.head = self.head or job.id
             return None

@@ -8,14 +8,20 @@ if the head still has its room beside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import merge
+from operator import itemgetter
+
+from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
 from cockpit.sched.placement import allocated, eligible, fitting
 from cockpit.sched.plan import Reserved
+from cockpit.sched.reserved_nodes import closed
 from cockpit.sched.room import Room, best_fit_rank, shortfall
 from cockpit.sched.shape import Shape
 
@@ -76,15 +82,16 @@ class Guard:
         return beside
 
 
-def reserve(index: Index, now: Millis, backfill: Backfill, head: JobId, shape: Shape) -> Guard | None:
+def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Guard | None:
     """Let those who hold resources go one after the other until the head has room; None when nobody knows that
     moment, or it lies beyond the window."""
+    shape = replace(shape, barred=()) if shape.barred else shape  # whom a reservation keeps out now may come in later
     places = [eligible(index, shape, spec) for spec in shape.specs]
     if len(index.ends) < len(index.placed) and not _has_room_some_day(index, shape, places):
         return None
     rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
     window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
-    for leaves_at, emptier in _emptying(index, now, shape, places[0].union(*places[1:])):
+    for leaves_at, emptier in _changes(index, now, shape, places[0].union(*places[1:])):
         moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
         if window and moment > now + window:
             return None
@@ -92,9 +99,34 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: JobId, shape: S
             alternative.update(
                 (room.order, room) for room in emptier if room.order in orders and _fits(room, shape, spec)
             )
-        if _enough(rooms, shape):
-            return Guard(head, shape, moment, rooms, index.floor.position)
-    raise AssertionError("room some day, but at no moment")
+        usable = _unreserved(index, shape, rooms, moment, 1000 * head.spec.time_limit_seconds)
+        if _enough(usable, shape):
+            return Guard(head.id, shape, moment, usable, index.floor.position)
+    return None  # only inside a reservation that ends too soon
+
+
+def _unreserved(index: Index, shape: Shape, rooms: list[Rooms], moment: Millis, span: int) -> list[Rooms]:
+    """Those of the rooms in which the head would run into no reservation from this moment on."""
+    floor = index.floor
+    if not floor.reservations:
+        return rooms
+    named = floor.reservations.get(shape.reservation)
+    if named is not None and moment + span > named.end_at:
+        return [{} for _ in rooms]
+    kept = closed(floor.reservations, shape.reservation, moment, moment + span)
+    return [
+        {order: room for order, room in each.items() if kept.isdisjoint(floor.kinds[room.kind].reservations)}
+        for each in rooms
+    ]
+
+
+def _changes(index: Index, now: Millis, shape: Shape, watched: Collection[int]) -> Iterator[tuple[Millis, list[Room]]]:
+    """Moments, soonest first, at which the watched rooms get emptier or a reservation is over."""
+    emptying, reservations = _emptying(index, now, shape, watched), index.floor.reservations
+    if not reservations:
+        return emptying
+    over = sorted({Millis(each.end_at) for each in reservations.values() if each.end_at > now})
+    return merge(emptying, ((end, []) for end in over), key=itemgetter(0))
 
 
 def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:

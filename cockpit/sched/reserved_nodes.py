@@ -53,7 +53,7 @@ class Bars:
         if not name:
             return None
         kept = self._all.get(name)
-        if kept is None or kept.end_at <= self.now or not _may_use(kept, job):
+        if kept is None or kept.end_at <= self.now or not may_use(kept, job.submitter.name, job.account):
             return InReservation(name)
         if kept.start_at > self.now:
             return InReservation(name, Millis(kept.start_at))
@@ -67,15 +67,21 @@ class Bars:
         return min((Millis(moment) for moment in moments if moment > self.now), default=None)
 
 
+def closed(reservations: Mapping[str, Reservation], named: str, start: int, end: int) -> frozenset[str]:
+    """The reservations that a job would run into from `start` to `end`, but for the one that it names."""
+    return frozenset(
+        name for name, each in reservations.items() if each.start_at < end and each.end_at > start and name != named
+    )
+
+
 def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) -> list[tuple[str, ...]]:
     """Per node, the names of the reservations it is in."""
     named = [(each.name, frozenset(each.nodes)) for each in reservations.values()]
     return [tuple(name for name, kept in named if node.name in kept) for node in nodes]
 
 
-def _may_use(kept: Reservation, job: Job) -> bool:
+def may_use(kept: Reservation, user: str, account: str) -> bool:
     """Where users and accounts are both given, a job must match both, as in Slurm; where neither is, nobody does."""
     if kept.maintenance or not (kept.users or kept.accounts):
         return False
-    of_users = not kept.users or job.submitter.name in kept.users
-    return of_users and (not kept.accounts or job.account in kept.accounts)
+    return (not kept.users or user in kept.users) and (not kept.accounts or account in kept.accounts)

@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobRow
     from cockpit.tui.face import Face
 
-JOBS, NODES, CARDS, JOB = "jobs", "nodes", "cards", "job"
-ANYWHERE = frozenset({JOBS, NODES, CARDS, JOB})
+JOBS, NODES, CARDS, PRIORITY, JOB = "jobs", "nodes", "cards", "priority", "job"
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB})
 ON_JOBS = frozenset({JOBS, JOB})
-OVER_A_JOB = frozenset({JOBS, CARDS, JOB})
+OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS})
+ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
+"""Views with a job that may be queued."""
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY})
+ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
 class Situation(NamedTuple):
@@ -31,6 +34,8 @@ class Situation(NamedTuple):
     demo: bool = False
     filter: str = ""
     """What the list is filtered by."""
+    trying: bool = False
+    """Other weights are tried out."""
 
 
 class Action(NamedTuple):
@@ -89,6 +94,10 @@ needs_container = _each(
 def needs_array(situation: Situation) -> str:
     some = [row for row in situation.chosen if row.array is not None]
     return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
+
+
+def needs_trial(situation: Situation) -> str:
+    return "" if situation.trying else "No other weights are tried out."
 
 
 def needs_filter(situation: Situation) -> str:

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui import deeds
+from cockpit.tui import deeds, priority_deeds
 from cockpit.tui.action import (
     CARDS,
     JOB,
     JOBS,
     NODES,
     ON_JOBS,
+    ON_QUEUED,
+    ON_SORTED,
     ON_TABLES,
     OVER_A_JOB,
+    PRIORITY,
     Action,
     Situation,
     needs_array,
@@ -25,6 +28,7 @@ from cockpit.tui.action import (
     needs_live,
     needs_over,
     needs_queued,
+    needs_trial,
     no_terminal_to_attach,
     only_in_demo,
     only_outside_demo,
@@ -33,9 +37,23 @@ from cockpit.tui.action import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ACTIONS", "BY_ID", "CARDS", "JOB", "JOBS", "NODES", "Action", "Situation", "called", "command_name"]
+__all__ = [
+    "ACTIONS",
+    "BY_ID",
+    "CARDS",
+    "JOB",
+    "JOBS",
+    "NODES",
+    "PRIORITY",
+    "Action",
+    "Situation",
+    "called",
+    "command_name",
+]
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
+_PRIORITY = frozenset({PRIORITY})
+WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 
 _LOOKING = (
@@ -46,7 +64,7 @@ _LOOKING = (
         "The job's page",
         deeds.open_job,
         LOOK,
-        frozenset({JOBS, CARDS}),
+        frozenset({JOBS, CARDS, PRIORITY}),
         needs_job,
         in_row=True,
     ),
@@ -62,7 +80,7 @@ _LOOKING = (
         LOOK,
         _JOB,
     ),
-    Action("record", "record", ("y",), "All the engine knows of it", deeds.show_record, LOOK, ON_JOBS, needs_job),
+    Action("record", "record", ("y",), "All the engine knows of it", deeds.show_record, LOOK, ON_QUEUED, needs_job),
     Action("attempt", "earlier", ("p",), "The log of the try before", deeds.earlier_attempt, LOOK, ON_JOBS, needs_job),
     Action("wrap", "wrap", ("w",), "Fold long lines, or cut them", deeds.wrap, LOOK, _JOB),
     Action("stream", "other stream", ("o",), "stdout or stderr in the logs", deeds.other_stream, LOOK, _JOB),
@@ -83,7 +101,7 @@ _LOOKING = (
         in_row=True,
     ),
     Action("fold", "fold", ("z",), "An array's tasks, or one row", deeds.fold, LOOK, _JOBS, needs_array),
-    Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_JOBS, needs_job),
+    Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_QUEUED, needs_job),
 )
 _ACTING = (
     Action("new", "submit", ("n",), "Submit a job written in $EDITOR", deeds.new_job, ACT, acts=True, in_row=True),
@@ -129,7 +147,7 @@ _ACTING = (
         "Stop jobs: ask, then kill",
         deeds.cancel,
         ACT,
-        ON_JOBS,
+        ON_QUEUED,
         needs_live,
         acts=True,
         danger=True,
@@ -142,7 +160,7 @@ _ACTING = (
         "Hold queued jobs back, or let go",
         deeds.hold_or_release,
         ACT,
-        ON_JOBS,
+        ON_QUEUED,
         needs_queued,
         acts=True,
         in_row=True,
@@ -154,7 +172,7 @@ _ACTING = (
         "Make queued jobs more or less urgent",
         deeds.set_priority,
         ACT,
-        ON_JOBS,
+        ON_QUEUED,
         needs_queued,
         acts=True,
     ),
@@ -220,17 +238,73 @@ _KEPT = (
     ),
 )
 _ORDERING = (
-    Action("sort_next", "sort right", ("greater_than_sign",), "By the next column", deeds.sort_next, ORDER, _JOBS),
+    Action("sort_next", "sort right", ("greater_than_sign",), "By the next column", deeds.sort_next, ORDER, ON_SORTED),
     Action(
         "sort_previous", "sort left", ("less_than_sign",), "By the previous column", deeds.sort_previous, ORDER, _JOBS
     ),
-    Action("sort", "sort", ("S",), "By a column of your choice", deeds.choose_sort, ORDER, _JOBS),
-    Action("sort_reverse", "reverse", ("equals_sign",), "The other way round", deeds.sort_reverse, ORDER, _JOBS),
+    Action("sort", "sort", ("S",), "By a column of your choice", deeds.choose_sort, ORDER, ON_SORTED),
+    Action("sort_reverse", "reverse", ("equals_sign",), "The other way round", deeds.sort_reverse, ORDER, ON_SORTED),
+)
+_WEIGHING = (
+    Action(
+        "weights",
+        "what if",
+        ("w",),
+        "Try other weights out",
+        priority_deeds.ask_weights,
+        WEIGH,
+        _PRIORITY,
+        in_row=True,
+    ),
+    Action(
+        "figures",
+        "figures",
+        ("v",),
+        "What factors add, raw values, weights",
+        priority_deeds.turn_figures,
+        WEIGH,
+        _PRIORITY,
+        in_row=True,
+    ),
+    Action(
+        "next_factor",
+        "factor right",
+        ("right_square_bracket",),
+        "Choose a factor",
+        priority_deeds.next_factor,
+        WEIGH,
+        _PRIORITY,
+    ),
+    Action(
+        "previous_factor",
+        "factor left",
+        ("left_square_bracket",),
+        "Choose a factor",
+        priority_deeds.previous_factor,
+        WEIGH,
+        _PRIORITY,
+    ),
+    Action("heavier", "more weight", ("plus",), "Of the chosen factor", priority_deeds.heavier, WEIGH, _PRIORITY),
+    Action("lighter", "less weight", ("minus",), "Of the chosen factor", priority_deeds.lighter, WEIGH, _PRIORITY),
+    Action(
+        "apply_weights",
+        "apply",
+        ("A",),
+        "Put the weights in force",
+        priority_deeds.apply_weights,
+        WEIGH,
+        _PRIORITY,
+        needs_trial,
+        acts=True,
+        danger=True,
+        in_row=True,
+    ),
 )
 _GOING = (
     Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
     Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
+    Action("priorities", "priorities", ("5",), "Who comes first, and why", priority_deeds.show_priorities, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
     Action("cluster", "cluster", (), "Another cluster", deeds.choose_cluster, GO),
@@ -248,6 +322,7 @@ _PACING = (
 ACTIONS: Final = (
     Action("help", "help", ("question_mark", "f1"), "What every key does here", deeds.show_help, LOOK, in_row=True),
     *_ACTING,
+    *_WEIGHING,
     *_LOOKING,
     *_KEPT,
     *_ORDERING,

@@ -23,8 +23,9 @@ from cockpit.present.refusals import refusal_text
 from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
+from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
-from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, Situation
+from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, PRIORITY, Situation
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.card_rows import CardRows
 from cockpit.tui.face import Face, HelpEntry
@@ -34,6 +35,8 @@ from cockpit.tui.job_rows import JobRows
 from cockpit.tui.keymap import with_keys
 from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.outside import Outside
+from cockpit.tui.priority_feed import PriorityFeed
+from cockpit.tui.priority_rows import PriorityRows
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.ids import Millis
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, NodeSpec
     from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
     from cockpit.tui.face import MainView, Pace
@@ -85,6 +89,8 @@ class CockpitApp(Face, inherit_bindings=False):
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
         self.card_rows = CardRows(self.context, outside.filters.of)
+        self.priority_rows = PriorityRows(self.context, lambda: outside.ascii_only or self.no_color, outside.filters.of)
+        self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
         self.overview: Overview | None = None
         self.loaded = False
         self._all_came = False
@@ -136,11 +142,12 @@ class CockpitApp(Face, inherit_bindings=False):
             self.outside.read_only,
             demo=self.pace is not None,
             filter=self.main_screen.filter_text,
+            trying=self.priority_rows.tried is not None,
         )
 
     @property
     def view_name(self) -> str:
-        """`jobs`, `nodes`, `cards`, or `job` for a job's page."""
+        """`jobs`, `nodes`, `cards`, `priority`, or `job` for a job's page."""
         page = isinstance(self.screen, JobPage) if self.screen_stack else False
         return JOB if page else self.main_screen.view
 
@@ -152,6 +159,9 @@ class CockpitApp(Face, inherit_bindings=False):
         if self.main_screen.view == CARDS:
             row = self.job_rows.row(JobId(self.main_screen.job_of_card()))
             return [row] if row is not None else []
+        if self.main_screen.view == PRIORITY:
+            chosen = dict.fromkeys(self.main_screen.ranked_jobs())
+            return [row for job in chosen if (row := self.job_rows.row(JobId(job))) is not None]
         ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
         return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
 
@@ -211,7 +221,7 @@ class CockpitApp(Face, inherit_bindings=False):
         return commands.completions(self)
 
     def filter_names(self, view: str) -> Sequence[str]:
-        tables = {JOBS: job_table, NODES: node_table, CARDS: card_table}
+        tables = {JOBS: job_table, NODES: node_table, CARDS: card_table, PRIORITY: priority_table}
         return [f"{name}:" for name in tables[view].names()]
 
     # Keeping it fresh
@@ -228,15 +238,20 @@ class CockpitApp(Face, inherit_bindings=False):
         self.theme = self._role_theme.name
         self.run_worker(self._watch_jobs(), name="jobs", group="feed")
         self.run_worker(self._ask_regularly(), name="figures", group="feed")
+        self.run_worker(self._watch_priorities(), name="priorities", group="feed")
         self.set_interval(TICK_SECONDS, self._tick)
 
     def wake(self) -> None:
         """Ask again now: another row or view is looked at."""
         self._wanted.set()
+        if self.main_screen.view == PRIORITY and self.priority_rows.priorities is None:
+            self._priority_feed.wake()
 
     async def catch_up(self) -> None:
         """Ask for all that is looked at, and show it: for who does not wait for the next tick."""
         await self._ask()
+        if self.main_screen.view == PRIORITY:
+            await self._priority_feed.ask()
         self._is_fresh()
         self._tick()
         if isinstance(self.screen, JobPage):
@@ -312,6 +327,22 @@ class CockpitApp(Face, inherit_bindings=False):
                 await asyncio.sleep(0.05)
             except TimeoutError:
                 pass
+
+    async def _watch_priorities(self) -> None:
+        while True:
+            if self.main_screen.view == PRIORITY and self._still is None:
+                try:
+                    await self._priority_feed.ask()
+                except CockpitError as error:
+                    self._is_stale(error)
+            await self._priority_feed.pause()
+
+    def _priorities_taken(self) -> None:
+        self.main_screen.redraw_priorities()
+
+    def try_weights(self, weights: WeightChanges | None) -> None:
+        self.priority_rows.tried = weights
+        self._priority_feed.wake()
 
     async def _ask(self) -> None:
         if self._still is not None:

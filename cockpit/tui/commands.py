@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.formats.weighttext import read_weights
 from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
@@ -12,6 +13,7 @@ from cockpit.present.saved import SAVED
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
+from cockpit.present.tables.priority import PRIORITY
 from cockpit.tui.actions import ACTIONS, called, command_name
 from cockpit.tui.deeds import prioritise
 
@@ -52,6 +54,8 @@ def run_command(app: Face, text: str) -> None:
         (_save_filter if name == "save-filter" else _delete_filter)(app, rest.strip().removeprefix(SAVED))
     elif name == "priority" and rest:
         _priority(app, rest.strip())
+    elif name == "weights" and rest:
+        _weights(app, rest)
     elif name == "ctx" and rest:
         _cluster(app, rest.strip())
     elif words.isdigit():
@@ -65,7 +69,7 @@ def run_command(app: Face, text: str) -> None:
 def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES, CARDS)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY)}.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return
@@ -101,6 +105,13 @@ def _priority(app: Face, text: str) -> None:
         _unknown(app, text, list(PriorityWord), "priority")
         return
     app.perform("priority", lambda face: prioritise(face, face.chosen_rows(), wanted))
+
+
+def _weights(app: Face, text: str) -> None:
+    """Tried out in the Priority view."""
+    changes = read_weights(text)
+    app.perform("priorities")
+    app.try_weights(changes)
 
 
 def _theme(app: Face, name: str) -> None:

@@ -16,6 +16,7 @@ from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
+from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.units import counted
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
@@ -249,10 +250,11 @@ async def saved_filters(app: Face) -> None:
 
 async def choose_sort(app: Face) -> None:
     """By any column; by the one that leads already: the other way round."""
-    jobs = app.job_rows.list
-    choices = [Choice(column.id, column.title.lower(), column.help) for column in JOBS.columns]
+    ranked = app.view_name == PRIORITY.name
+    table, current = (PRIORITY, app.priority_rows.sort_column) if ranked else (JOBS, app.job_rows.list.sort_column)
+    choices = [Choice(column.id, column.title.lower(), column.help) for column in table.columns]
     picked = await app.push_screen_wait(
-        Pick("Sort by", choices, app.role_theme, verb="sorts, the same again reverses", current=jobs.sort_column)
+        Pick("Sort by", choices, app.role_theme, verb="sorts, the same again reverses", current=current)
     )
     if picked is not None:
         app.main_view.sort_by(picked.id)
@@ -300,17 +302,17 @@ def copy(app: Face) -> None:
 
 def show_jobs(app: Face) -> None:
     """The list of jobs."""
-    _show_view(app, "jobs")
+    show_view(app, "jobs")
 
 
 def show_nodes(app: Face) -> None:
     """The nodes."""
-    _show_view(app, "nodes")
+    show_view(app, "nodes")
 
 
 def show_cards(app: Face) -> None:
     """The cards."""
-    _show_view(app, "cards")
+    show_view(app, "cards")
 
 
 async def open_demo(app: Face) -> None:
@@ -365,7 +367,7 @@ def leave(app: Face) -> None:
     app.exit(0)
 
 
-def _show_view(app: Face, view: str) -> None:
+def show_view(app: Face, view: str) -> None:
     """Also from a job's page."""
     while len(app.screen_stack) > 1:
         app.pop_screen()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.config.filters import SavedFilters
     from cockpit.model.ids import JobId, Millis
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail, JobRow, Overview
     from cockpit.present.answer import Around
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.tui.card_rows import CardRows
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
+    from cockpit.tui.priority_rows import PriorityRows
     from cockpit.tui.theme import RoleTheme
 
 
@@ -55,6 +57,8 @@ class MainView(Protocol):
     def filter(self, text: str) -> None: ...
     def ask_command(self) -> None: ...
     def turn_colours(self) -> None: ...
+    def ask_weights(self) -> None: ...
+    def redraw_priorities(self) -> None: ...
     def toggle_mine(self) -> None: ...
     def toggle_fold(self) -> None: ...
     def unfold(self) -> bool: ...
@@ -90,6 +94,7 @@ class Face(KeysInTurn):
     job_rows: JobRows
     node_rows: NodeRows
     card_rows: CardRows
+    priority_rows: PriorityRows
     overview: Overview | None
     loaded: bool
     """The first list of jobs has come."""
@@ -201,6 +206,10 @@ class Face(KeysInTurn):
     @abstractmethod
     def wake(self) -> None:
         """Ask the cluster again now: another row or view is looked at."""
+
+    @abstractmethod
+    def try_weights(self, weights: WeightChanges | None) -> None:
+        """The queue's order by other weights, beside its own; None: its own alone."""
 
     @abstractmethod
     async def catch_up(self) -> None:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from cockpit.engine.ranking import ranked, tried_order
 from cockpit.formats.clusterfile import read_cluster
+from cockpit.formats.weighttext import NAMES, read_weights
 from cockpit.headless.grid import grid_lines
-from cockpit.headless.verbs.priority import WEIGHTS, weights
 from cockpit.model.accounts import Usage
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis
@@ -81,7 +81,7 @@ def test_the_example_comes_out_as_it_is_printed() -> None:
 @pytest.mark.req("SC-01")
 def test_the_example_with_other_weights_comes_out_as_it_is_printed() -> None:
     (asked,) = re.findall(r"^cockpit priority --weights (\S+)$", PAGE, re.MULTILINE)
-    snapshot, table = tried_order(SNAPSHOT, weights(asked))
+    snapshot, table = tried_order(SNAPSHOT, read_weights(asked))
     assert "\n".join(listed(table, snapshot, prioritised(SNAPSHOT))) in PAGE
 
 
@@ -101,4 +101,4 @@ def test_every_reason_is_explained_by_a_sentence_that_is_said() -> None:
 def test_every_kind_of_backfill_and_every_weight_is_named() -> None:
     assert set(re.findall(r'^\| `type = "(\w+)"`', PAGE, re.MULTILINE)) == set(BackfillKind)
     headless = (Path(__file__).parents[2] / "docs/headless.md").read_text()
-    assert [name for name in WEIGHTS if f"{name}=" not in headless] == []
+    assert [name for name in NAMES if f"{name}=" not in headless] == []

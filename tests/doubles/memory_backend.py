@@ -16,7 +16,17 @@ from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec, PriorityWord
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 
 
 class MemoryBackend:
@@ -77,6 +87,10 @@ class MemoryBackend:
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         self.asked.append(("priorities", weights))
         return self.tried if weights is not None and self.tried is not None else self.order
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        self._act("set_weights", weights)
+        return WeightsSet(weights.on(self.cluster.priority.weights), "/etc/cockpit-cluster/cluster.toml")
 
     async def reservations(self) -> list[Reservation]:
         return self.reserved

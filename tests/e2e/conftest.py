@@ -6,21 +6,17 @@ import os
 import pwd
 import subprocess
 import tempfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.cockpit_user import CockpitUser
+from tests.e2e.people import ANN, BOB, CAROL, LAB
 from tests.environments import environment_for_everybody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_OURS = zlib.crc32(f"{__file__}{os.environ.get('PYTEST_XDIST_WORKER')}".encode()) % 10_000
-ANN, BOB, LAB = (f"cockpit-{_OURS}-{who}" for who in ("ann", "bob", "lab"))
-"""Of this checkout and worker alone: others' tests may run beside it. Ann alone is in the group."""
 
 
 @pytest.fixture
@@ -57,12 +53,12 @@ def everybodys_python() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def people() -> Iterator[None]:
-    """Ann and bob, ordinary users of this machine, with homes of their own."""
+    """Ann, bob and carol, ordinary users of this machine, with homes of their own."""
     if os.geteuid() != 0:
         pytest.skip("only root can make users")
     _remove_people()
     _admin("groupadd", LAB)
-    for name, groups in ((ANN, LAB), (BOB, "")):
+    for name, groups in ((ANN, LAB), (BOB, ""), (CAROL, "")):
         _admin("useradd", "--create-home", "--shell", "/bin/bash", "--groups", groups, name)
         Path(pwd.getpwnam(name).pw_dir).chmod(0o700)
     yield
@@ -83,5 +79,5 @@ def _admin(*words: str) -> None:
 
 def _remove_people() -> None:
     """Also those of a run that was killed."""
-    for words in (("userdel", "--remove", ANN), ("userdel", "--remove", BOB), ("groupdel", LAB)):
+    for words in (*(("userdel", "--remove", name) for name in (ANN, BOB, CAROL)), ("groupdel", LAB)):
         subprocess.run(words, check=False, capture_output=True, timeout=30)

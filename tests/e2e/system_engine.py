@@ -1,9 +1,13 @@
-"""A machine-wide engine that only its tests see: its folders are over-mounted in a mount namespace of their own."""
+"""A machine-wide engine that only its tests see, and who uses it: its folders are over-mounted in a mount namespace of
+their own."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+
+from tests.e2e.cockpit_user import CockpitUser
+from tests.e2e.people import ANN, BOB, CAROL
 
 MOUNTS = """
 set -e
@@ -38,3 +42,25 @@ class MachineOfItsOwn:
     def close(self) -> None:
         self._keeper.kill()
         self._keeper.communicate()
+
+
+class SystemEngine:
+    """The engine of a cluster.toml, and the four who use it."""
+
+    def __init__(self, folder: Path, python: str, cluster: str) -> None:
+        self.machine = MachineOfItsOwn(folder / "machine")
+        (self.machine.root / "etc/cockpit-cluster/cluster.toml").write_text(cluster)
+        self.root = self._person(folder / "root", python, None)
+        self.ann = self._person(folder / "ann", python, ANN)
+        self.bob = self._person(folder / "bob", python, BOB)
+        self.carol = self._person(folder / "carol", python, CAROL)
+        self.root.ok("engine", "start", "--system")
+
+    def _person(self, folder: Path, python: str, user: str | None) -> CockpitUser:
+        person = CockpitUser(folder, python=python, user=user, inside=self.machine.inside)
+        person.env["COCKPIT_CLUSTER"] = "system"
+        return person
+
+    def close(self) -> None:
+        self.root.leave()
+        self.machine.close()

@@ -71,3 +71,22 @@ def test_the_shared_home_is_there_in_every_container(user: CockpitUser) -> None:
     closed = user.submit("ls /home", name="sees-none", home="none")
     user.wait(closed)
     assert user.ok("logs", closed) == ""
+
+
+@pytest.mark.req("SC-15", "UI-07")
+def test_weights_that_are_applied_outlive_the_engine(user: CockpitUser) -> None:
+    user.ok("cluster", "init")
+    user.ok("engine", "start")
+    file = user.folder / "config/cockpit-cluster/cluster.toml"
+    comments = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    user.ok("priority", "--weights", "age=4321,tres/cpu=7", "--apply", "--yes")
+    assert "age = 4321" in user.ok("cluster", "show")
+    user.ok("engine", "restart")
+    shown = user.ok("cluster", "show")
+    assert "age = 4321" in shown
+    assert "cpu = 7" in shown
+    assert [line for line in file.read_text().splitlines() if line.startswith("#")] == comments
+    user.ok("cluster", "init", "--from", str(EXAMPLE), "--force")
+    user.ok("engine", "restart")
+    refused = user.run("priority", "--weights", "age=1", "--apply", "--yes")
+    assert (refused.returncode, b"mutable = false" in refused.stderr) == (67, True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.cockpit_user import CockpitUser, eventually
-from tests.e2e.conftest import ANN, BOB
+from tests.e2e.people import ANN, BOB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

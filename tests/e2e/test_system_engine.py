@@ -14,13 +14,15 @@ import pytest
 
 from cockpit.runtime.connection import SHELL
 from cockpit.runtime.operations import OPERATIONS
-from tests.e2e.cockpit_user import CockpitUser, eventually
-from tests.e2e.conftest import ANN, BOB
-from tests.e2e.system_engine import MachineOfItsOwn
+from tests.e2e.cockpit_user import eventually
+from tests.e2e.people import ANN
+from tests.e2e.system_engine import SystemEngine
 from tests.forged import ABOUT_A_JOB, arguments_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.e2e.cockpit_user import CockpitUser
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
@@ -48,32 +50,11 @@ for operation, args, request in json.loads(sys.argv[1]):
 """Raw frames, each over a connection of its own; the first answer to each is printed."""
 
 
-class SystemEngine:
-    """The engine, and the three who use it."""
-
-    def __init__(self, folder: Path, python: str) -> None:
-        self.machine = MachineOfItsOwn(folder / "machine")
-        (self.machine.root / "etc/cockpit-cluster/cluster.toml").write_text(CLUSTER)
-        self.root = self._person(folder / "root", python, None)
-        self.ann = self._person(folder / "ann", python, ANN)
-        self.bob = self._person(folder / "bob", python, BOB)
-        self.root.ok("engine", "start", "--system")
-
-    def _person(self, folder: Path, python: str, user: str | None) -> CockpitUser:
-        person = CockpitUser(folder, python=python, user=user, inside=self.machine.inside)
-        person.env["COCKPIT_CLUSTER"] = "system"
-        return person
-
-    def close(self) -> None:
-        self.root.leave()
-        self.machine.close()
-
-
 @pytest.fixture(scope="module")
 def engine(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
     with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
         Path(path).chmod(0o755)
-        engine = SystemEngine(Path(path), everybodys_python)
+        engine = SystemEngine(Path(path), everybodys_python, CLUSTER)
         yield engine
         engine.close()
 

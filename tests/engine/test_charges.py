@@ -257,6 +257,8 @@ def test_a_reservation_must_be_there_and_for_the_asker() -> None:
     assert engine.submit(a_spec(reservation="course"))
     assert reason(engine, a_spec(reservation="course"), by=BOB) == ("reservation", InReservation("course"))
     assert reason(engine, a_spec("b", reservation="none")) == ("reservation", InReservation("none"))
+    engine.tell(events.ReservationMade(Reservation(name="both", users=("ann",), accounts=("nlp",), **later)))
+    assert reason(engine, a_spec("c", reservation="both")) == ("reservation", InReservation("both"))
 
 
 @pytest.mark.req("JT-42", "SC-03")

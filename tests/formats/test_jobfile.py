@@ -155,6 +155,8 @@ def test_paths_begin_at_the_files_folder(path: str, expected: str) -> None:
         ({"nodes": 0}, "nodes: 0 is not between 1 and 10000"),
         ({"hold": "yes"}, 'hold: is the text "yes"; write true or false, without quotes'),
         ({"home": "rx"}, 'home: is the text "rx"; write none or ro or rw'),
+        ({"partitions": "gpu"}, 'partitions: is the text "gpu"; write a list: ["gpu"]'),
+        ({"partitions": 3}, "partitions: is the number 3; write a list: [3]"),
         ({"specs": {}}, "specs: is a table; write a list: [a table]"),
         ({"specs": []}, "specs: has 0 entries; give 1 to 64"),
         ({"specs": [3]}, "specs[0]: is the number 3; write fields: cpus, memory, cards, card_models …"),

@@ -82,6 +82,9 @@ def test_export_to_the_output_and_to_a_file_with_scripts(desk: Desk, tmp_path: P
 def test_use_names_the_file_that_says_so(desk: Desk) -> None:
     assert "/c/config.toml" in desk("cluster", "use", "system").lines[0]
     assert desk.used == ["system"]
+    refused = desk("cluster", "use", "")
+    assert (refused.code, desk.used) == (ExitCode.USAGE, ["system"])
+    assert "NAME is empty" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_other_weights_are_asked_for_by_name_and_show_the_place_before(desk: Des
         ("age=-1", "age wants a whole number"),
         ("age=4294967296", "age wants a whole number"),
         ("tres/=1", "tres/ is no factor"),
-        ("", "nothing is no factor"),
+        ("", "no weight is given"),
     ],
 )
 def test_weights_that_are_none_are_told(desk: Desk, weights: str, complaint: str) -> None:
@@ -138,3 +138,24 @@ def test_one_job_has_the_priorities_of_its_queues(desk: Desk) -> None:
     (ended,) = json.loads(desk("job", "4715", "-o", "json").out)["rows"]
     assert ended["priorities"] == []
     assert "    fair share  ━━━━━━━━━━━━━━━━━━━━ 11 800   0.59 × 20 000" in desk("job", "4720").lines
+
+
+@pytest.mark.req("UI-07", "SC-15")
+def test_weights_are_put_in_force_after_the_new_order_was_shown(desk: Desk) -> None:
+    done = desk("priority", "--weights", "age=5", "--apply", "-o", "jsonl")
+    assert desk.backend.asked == [("priorities", WeightChanges(age=5)), ("set_weights", WeightChanges(age=5))]
+    assert (done.code, len(done.lines)) == (0, 4)
+    assert "in force: weights: age 5; /etc/cockpit-cluster/cluster.toml says the same now, so they stay" in done.err
+
+
+def test_on_a_terminal_it_asks_first(desk: Desk) -> None:
+    words = ("priority", "--weights", "age=5", "--apply")
+    assert desk(*words, stdin=b"n\n", terminal=True).code == 71
+    assert desk.backend.asked == [("priorities", WeightChanges(age=5))]
+    assert desk(*words, "--yes", terminal=True).code == 0
+    assert desk(*words, stdin=b"y\n", terminal=True).code == 0
+
+
+def test_only_weights_that_are_said_are_applied(desk: Desk) -> None:
+    done = desk("priority", "--apply")
+    assert (done.code, "--apply wants the weights too" in done.err, desk.backend.asked) == (64, True, [])

@@ -40,6 +40,11 @@ def test_a_waiting_job_says_the_blocking_rule_and_its_latest_start_first() -> No
     assert runs == "  runs python train.py"
 
 
+def test_a_job_that_has_just_come_has_not_waited_for_anything_yet() -> None:
+    lines = told(queued_row(4720, submitted_at=Millis(NOW - 59_000)))
+    assert "  waits since 11:59" in lines
+
+
 def test_more_jobs_ahead_than_are_named_are_counted() -> None:
     explained = waiting_detail().explanation
     assert explained is not None

@@ -3,8 +3,11 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.errors import CockpitError
+from cockpit.model.ids import JobId
+from cockpit.model.job import ArrayTask
 from cockpit.present.columns import Context
 from cockpit.present.filters import compile_filter, quoted
 from cockpit.present.sorting import sorted_rows
@@ -65,6 +68,18 @@ def test_terms(text: str, ids: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "ids"),
+    [("id:4700_3", [4703]), ("id=4700_3,4711", [4703, 4711]), ("id!=4700_3", [4711]), ("id:4703", [4703])],
+)
+@pytest.mark.req("UI-22")
+def test_a_task_is_found_as_its_id_is_written(text: str, ids: list[int]) -> None:
+    first = five_jobs()[0]
+    task = replace(first, id=JobId(4703), array=ArrayTask(JobId(4700), 3))
+    matches = compile_filter(text, JOBS)
+    assert [row.id for row in (task, first) if matches(row, CONTEXT)] == ids
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("stat:failed", "did you mean state?"),
@@ -76,6 +91,8 @@ def test_terms(text: str, ids: list[int]) -> None:
         ("name>b", "name wants a word after : or ~, not b"),
         ('name:"open', "is not closed"),
         ("cards>=", "not nothing"),
+        ("cards>=1_0", "cards wants a number, not 1_0"),
+        ("cards<nan", "cards wants a number, not nan"),
         ("\x1b[1m:x\x1b", ""),
     ],
 )

@@ -63,6 +63,18 @@ SENTENCES: list[tuple[Reason, str]] = [
         LimitReached("account nlp", "GrpTRES", "gres/gpu", 32, 30, 4),
         "limit GrpTRES=gres/gpu of account nlp is 32; 30 in use, 4 asked",
     ),
+    (
+        LimitReached("qos high", "MaxWall", "", 600, 0, 3600),
+        "limit MaxWall of qos high is 10 min; this job asks for 1 h and never starts",
+    ),
+    (
+        LimitReached("account nlp", "GrpTRES", "mem", 65536, 49152, 32768),
+        "limit GrpTRES=mem of account nlp is 64G; 48G in use, 32G asked",
+    ),
+    (
+        LimitReached("account nlp", "GrpTRESMins", "mem", 65536, 49152.5, 32768),
+        "limit GrpTRESMins=mem of account nlp is 65536; 49152.5 in use, 32768 asked",
+    ),
     (LimitReached("QOS high", "MaxJobs", "", 2, 2, 1), "limit MaxJobs of QOS high is 2; 2 in use, 1 asked"),
     (
         LimitReached("user ann of account nlp", "MaxTRESPerUser", "cpu", 8, 0, 9),

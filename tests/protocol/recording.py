@@ -166,6 +166,7 @@ ANSWERS: dict[str, Any] = {
         (view.AccountRow(Association(account="vision", user="ann"), depth=2, used=1.5, queued=1, running=0),),
         (Qos(name="high", priority=100),),
     ),
+    "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
     "shell": messages.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
     **dict.fromkeys(

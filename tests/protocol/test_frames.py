@@ -17,7 +17,16 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.frames import (
     MAJOR,
@@ -63,6 +72,7 @@ ANSWERS: dict[str, Any] = {
     "wait": Job | None,
     "logs": asking.LogChunk,
     "submit": messages.Submitted,
+    "set_weights": WeightsSet,
     "extend_hold": messages.HeldUntil,
     "shell": messages.ShellOpened,
 }

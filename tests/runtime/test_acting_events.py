@@ -39,6 +39,7 @@ LEAVES = {
     "end_hold": "hold_ended",
     "shell": "shell_opened",
     "change_accounts": "accounts_changed",
+    "set_weights": "cluster_configured",
     "stop": "engine_stop_asked",
 }
 

@@ -98,3 +98,12 @@ async def test_a_held_row_says_so_whatever_the_plan(host: PlanningHost) -> None:
     assert jobs.rows(ADMIN)[-1].reason == Held("ann", NOON)
     await host.happens(events.JobReleased(JobId(2)))
     assert free_cpus(jobs.rows(ADMIN)[-1]) == 2
+
+
+async def test_jobs_are_listed_as_they_were_submitted_however_many_came_at_once(host: PlanningHost) -> None:
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    jobs.rows(ADMIN)
+    later = [22, 23, 24, 30, 40]
+    assert list(set(later)) != later
+    await host.happens(*(submitted(job, cpus=1) for job in later))
+    assert [row.id for row in jobs.rows(ADMIN)] == [1, *later]

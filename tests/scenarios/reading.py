@@ -7,16 +7,16 @@ import re
 import msgspec
 
 from cockpit.model.accounts import ROOT, Accounts, Association, Qos, Usage, assoc_key
-from cockpit.model.cluster import Cluster, Enforce, Partition, Reservation
-from cockpit.model.ids import JobId
+from cockpit.model.cluster import Cluster, Enforce, Partition, Priority, Reservation
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.model.node import NodeState
-from cockpit.model.spec import Dependency, NodeSpec
+from cockpit.model.spec import Dependency, NodeSpec, PriorityWord
 from tests.sched.world import cards, node, spec_of
 
 NODE_FIELDS = ("pool", "driver_version")
-JOB_FIELDS = ("nodes", "pool", "driver_version", "exclusive", "reservation")
-RECORD_FIELDS = ("user", "account", "qos", "held_by")
+JOB_FIELDS = ("nodes", "pool", "driver_version", "exclusive", "reservation", "nice")
+RECORD_FIELDS = ("user", "account", "qos", "held_by", "direct_priority")
 SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
@@ -34,7 +34,7 @@ def timed(table: dict) -> dict:
     for name, value in table.items():
         if isinstance(value, dict):
             read[name] = timed(value)
-        elif name.endswith(("_time", "_wall")):
+        elif name.endswith(("_time", "_wall", "_age")):
             read[f"{name}_seconds"] = seconds(value)
         else:
             read[name] = value
@@ -62,6 +62,7 @@ def read_rules(scenario: dict) -> dict:
             partitions=tuple(_struct(Partition, table) for table in scenario.get("partitions", ())),
             enforce=tuple(map(Enforce, scenario.get("enforce", ()))),
             login_pool=scenario.get("login_pool", ""),
+            priority=_struct(Priority, scenario.get("priority", {})),
         ),
         "accounts": read_accounts(scenario),
         "reservations": reservations,
@@ -91,7 +92,11 @@ def read_reservation(table: dict) -> Reservation:
 
 def read_usage(table: dict) -> Usage:
     minutes = table.get("minutes", {})
-    return Usage(0, seconds(table.get("wall", "")), {name: 60.0 * amount for name, amount in minutes.items()})
+    return Usage(
+        seconds(table.get("billed", "")),
+        seconds(table.get("wall", "")),
+        {name: 60.0 * amount for name, amount in minutes.items()},
+    )
 
 
 def read_spec(table: dict) -> NodeSpec:
@@ -107,12 +112,15 @@ def read_job(table: dict):
     specs = map(read_spec, table.get("specs", [table]))
     limit, pins = seconds(table.get("limit", "1h")), tuple(table.get("pins", ()))
     begin = {"begin_at": 1000 * seconds(table["begin_in"])} if "begin_in" in table else {}
-    return spec_of(*specs, limit=limit, pins=pins, **begin, **some(table, *JOB_FIELDS))
+    word = PriorityWord(table.get("priority", "normal"))
+    return spec_of(*specs, limit=limit, pins=pins, priority=word, **begin, **some(table, *JOB_FIELDS))
 
 
 def read_record(table: dict, ids: dict[str, JobId]) -> dict:
     """What the engine would have put beside the spec; `ids`: of the jobs before it, by name."""
     record = some(table, *RECORD_FIELDS)
+    if "waited" in table:
+        record["accrues_from"] = Millis(-1000 * seconds(table["waited"]))
     if "partitions" in table:
         record["partitions"] = tuple(table["partitions"])
     if after := table.get("after"):

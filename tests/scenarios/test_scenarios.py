@@ -5,13 +5,16 @@ running      name, on (its nodes), limit; cpus, cards and owner as below; all st
 jobs         in order of submission: name, nodes, cpus, memory_gib, cards (a number, or a fraction of one card), models;
              or specs = [{…}, …] as alternatives; pins, pool, driver_version, exclusive, limit, held_by;
              user, account, qos, partitions, reservation, begin_in; after = [{kind, job}] (a job's name);
-             task = {array, index, at_once}.
+             task = {array, index, at_once}; priority (the word), nice, direct_priority, waited (for how long only room
+             and priority have kept it).
              `starts` names its nodes (and `in_partition` where); or `waits` gives the reason and any of its data
              (`nearest` and `free` are of the nearest node; `ahead` and `job` are a job's name); `reserved` says in how
              long it starts at the latest.
 partitions, qos, accounts, users, reservations: as in the model (`max_time = "1h"`; an account's parent is root unless
              given; reservations have start_in and end_in); enforce, login_pool: as in slurm.conf
-usage        account and user, or qos; minutes = {cpu = 60}, wall = "1h": decayed use
+priority     as in slurm.conf: kind, weights, max_age, …; `order`: the names of all jobs, the best first
+usage        account and user, or qos; billed = "1h", minutes = {cpu = 60}, wall = "1h": decayed use
+policy       backfill: kind, window_seconds, resolution_seconds, depth; fraction_fit
 next_in      after how long time alone may change something
 """
 
@@ -50,7 +53,7 @@ def told(reason, names: dict) -> dict:
     return data
 
 
-@pytest.mark.req("SC-03", "SC-10", "SC-13")
+@pytest.mark.req("SC-03", "SC-06", "SC-10")
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
 def test_scenario(path: Path) -> None:
     scenario = tomllib.loads(path.read_text())
@@ -73,10 +76,12 @@ def test_scenario(path: Path) -> None:
             assert some(reason, *table["waits"]) == table["waits"], table["name"]
         elif "in_partition" in table:
             assert partitions[job] == table["in_partition"]
+    if "order" in scenario:
+        assert [names[job] for job in plan.order] == scenario["order"]
     if "next_in" in scenario:
         assert plan.next_at == 1000 * seconds(scenario["next_in"])
     reserved = {table["name"]: 1000 * seconds(table["reserved"]) for table in asked.values() if "reserved" in table}
-    assert reserved == ({names[plan.reservation.job]: plan.reservation.reserved_at} if plan.reservation else {})
+    assert reserved == {names[each.job]: each.reserved_at for each in plan.reservations}
 
 
 def test_every_scenario_is_found() -> None:

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from tests.sched.naive_rules import NaiveRules, amounts_asked, amounts_held
+from tests.sched.naive_limits import amounts_asked, amounts_held
+from tests.sched.naive_rules import NaiveRules
 from tests.sched.reference import FOREVER, Occupied, hole_at, place
 
 
@@ -41,7 +42,7 @@ class NaiveEasy:
         if self.head is None or self.head[0].id in self.started:  # in another partition
             return None
         job, name, spec, moment = self.head
-        nodes = self.rules.open_nodes(job, name, self.now)
+        nodes = self.rules.open_nodes(job, name, moment)
         number, placement = place(spec, nodes, self.still_there(moment))
         return job.id, moment, job.spec.specs.index(spec.specs[number]), placement
 
@@ -119,8 +120,9 @@ class NaiveEasy:
 
     def find_head(self, job: Job, name: str, spec):
         """The first moment at which it has room, in the partition and beside reservations."""
-        for moment in sorted({max(self.now, end) for end in self.ends.values()}):
-            if place(spec, self.rules.open_nodes(job, name, self.now), self.still_there(moment)):
+        changes = {max(self.now, end) for end in self.ends.values()} | {each.end_at for each in self.rules.reservations}
+        for moment in sorted(changes):
+            if place(spec, self.rules.open_nodes(job, name, moment), self.still_there(moment)):
                 return job, name, spec, Millis(moment)
         return None
 
@@ -136,7 +138,7 @@ class NaiveEasy:
         head, name, head_spec, moment = self.head
         if self.end(job) <= moment:
             return found
-        open_to_head = self.rules.open_nodes(head, name, self.now)
+        open_to_head = self.rules.open_nodes(head, name, moment)
         then = self.still_there(moment)
         if place(head_spec, open_to_head, {**then, job.id: found[1]}):
             return found
@@ -173,8 +175,9 @@ def naive_hole(job: Job, name: str, rules: NaiveRules, taken: list[tuple], now: 
     spec = replace(job.spec, specs=specs)
     if not specs or not place(spec, rules.open_nodes(job, name, now), {}):
         return None
-    nodes = rules.open_nodes(job, name, now)
-    for moment in sorted({now, *(end for _, end, _, _ in taken)} - {FOREVER}):
+    moments = {now, *(end for _, end, _, _ in taken), *(each.end_at for each in rules.reservations)} - {FOREVER}
+    for moment in sorted(moments):
+        nodes = rules.open_nodes(job, name, moment)
         if hole := hole_at(spec, nodes, taken, Millis(moment), Millis(moment + 1000 * spec.time_limit_seconds)):
             return job.id, hole[0], job.spec.specs.index(spec.specs[hole[1]]), hole[2], name
     return None

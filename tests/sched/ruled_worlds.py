@@ -39,6 +39,8 @@ QOS = ("normal", "normal", "normal", "high", "high", "low")
 class RuledWorld(World):
     """Jobs of several users come and go under changing rules."""
 
+    usage_at = Millis(0)
+
     def __init__(self, seed: int, kind: BackfillKind) -> None:
         self.random = random = Random(seed)
         nodes = [some_node(random, f"n{number}") for number in range(1, random.choice((2, 3, 3, 4)) + 1)]
@@ -136,11 +138,12 @@ def some_spec(random: Random, now: int, reservations: list[str]):
 
 
 def some_node_spec(random: Random) -> NodeSpec:
+    milli = random.choice((0, 0, 0, 1000, 1000, 2000, 500, 300))
     return NodeSpec(
         cpus=random.choice((1, 2, 3, 4)),
         memory_mib=random.choice((512, 1024, 2048)),
-        card_milli=random.choice((0, 0, 0, 1000, 1000, 2000, 500, 300)),
-        card_models=random.choice(((), (), (), ("A100",))),
+        card_milli=milli,
+        card_models=random.choice(((), (), (), ("A100",))) if milli else (),
     )
 
 

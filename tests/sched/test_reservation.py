@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.model.cluster import Backfill, BackfillKind
+from cockpit.model.cluster import Backfill, BackfillKind, Reservation
+from cockpit.model.ids import NodeName
 from cockpit.model.reasons import BehindHead, NotEnoughFree, WouldDelay
 from cockpit.sched.policy import Policy
-from tests.sched.world import World, node, wants
+from tests.sched.world import World, node, spec_of, wants
 
 
 def busy(*, policy: Policy | None = None) -> tuple[World, int]:
@@ -210,3 +211,47 @@ def test_depth_counts_from_the_first_job_that_waits() -> None:
     assert [start.job for start in world.run().starts] == starting
     assert isinstance(world.reason(head), NotEnoughFree)
     assert world.reason(behind) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_conservative_room_that_does_not_last_within_the_window_is_told_as_such() -> None:
+    """One of three cards is free now, but all are the head's from 0:10 on, until after the window."""
+    backfill = Backfill(kind=BackfillKind.CONSERVATIVE, window_seconds=20)
+    world = World(node("n1", 3), policy=Policy(backfill=backfill))
+    world.submit(wants(2000), limit=10)
+    world.run()
+    head, other = world.submit(wants(3000), limit=100), world.submit(wants(1000), limit=11)
+    world.run()
+    assert [each.job for each in world.plan.reservations] == [head]
+    assert world.reason(other) == BehindHead(head)
+
+
+KEPT = {"kept": Reservation(name="kept", nodes=(NodeName("n1"),), start_at=15_000, end_at=60_000, users=("bob",))}
+
+
+@pytest.mark.req("SC-06", "SC-10")
+@pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
+@pytest.mark.parametrize(("limit", "moment"), [(5, 10_000), (6, 60_000)])
+def test_nobody_is_promised_a_moment_from_which_it_would_run_into_an_advance_reservation(
+    kind: BackfillKind, limit: int, moment: int
+) -> None:
+    world = World(node("n1", 4), policy=Policy(backfill=Backfill(kind=kind)), reservations=KEPT)
+    world.submit(wants(4000), limit=10)
+    world.run()
+    waiting = world.submit(wants(4000), limit=limit)
+    world.run()
+    assert [(each.job, each.reserved_at) for each in world.plan.reservations] == [(waiting, moment)]
+
+
+@pytest.mark.req("SC-06", "SC-10")
+def test_inside_a_reservation_that_ends_too_soon_nobody_is_promised_anything() -> None:
+    world = World(node("n1", 4), reservations=KEPT)
+    world.now = 20_000
+    inside = {"user": "bob"}
+    world.submit_spec(spec_of(wants(4000), limit=30, reservation="kept"), **inside)
+    world.run()
+    too_long = world.submit_spec(spec_of(wants(4000), limit=11, reservation="kept"), **inside)
+    assert world.run().reservations == ()
+    world.withdraw(too_long)
+    job = world.submit_spec(spec_of(wants(4000), limit=10, reservation="kept"), **inside)
+    assert [(each.job, each.reserved_at) for each in world.run().reservations] == [(job, 50_000)]

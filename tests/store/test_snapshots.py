@@ -70,6 +70,7 @@ NEWEST = "WHERE seq = (SELECT max(seq) FROM snapshots)"
         (f"UPDATE snapshots SET state = zeroblob(100) {NEWEST}", 6),
         (f"UPDATE snapshots SET checksum = zeroblob(32) {NEWEST}", 6),
         (f"UPDATE snapshots SET version = {STATE_VERSION + 1} {NEWEST}", 6),
+        (f"UPDATE snapshots SET version = {STATE_VERSION - 1}", 1),
         (f"UPDATE snapshots SET seq = 99 {NEWEST}", 6),
         ("UPDATE snapshots SET state = x''", 1),
         ("DELETE FROM snapshots", 1),

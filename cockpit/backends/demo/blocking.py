@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         NodeRow,
         Overview,
         Priorities,
+        WeightsSet,
     )
 
 T = TypeVar("T")
@@ -87,6 +88,9 @@ class BlockingDemo:
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         return self._run(self._backend.priorities(weights))
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        return self._run(self._backend.set_weights(weights))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         return self._run(self._backend.explain(job, task=task))

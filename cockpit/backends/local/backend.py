@@ -15,7 +15,17 @@ from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
 
@@ -74,6 +84,9 @@ class LocalBackend:
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))
         return whole_list(msgspec.msgpack.decode(page, type=Priorities) for page in pages)
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        return self._act("set_weights", messages.SetWeightsArgs(weights), WeightsSet)
 
     async def reservations(self) -> list[Reservation]:
         return self._ask("reservations", _NOTHING, list[Reservation])

@@ -103,7 +103,14 @@ def _engine(
         return executor
 
     host = Host(machine, journal, executor_for, SystemClock(machine.state.at), _host_settings(settings))
-    return Engine(host=host, state_folder=folder, socket=places.socket, system=system, cluster=os.uname().nodename)
+    return Engine(
+        host=host,
+        state_folder=folder,
+        socket=places.socket,
+        system=system,
+        cluster=os.uname().nodename,
+        cluster_file=places.cluster_file,
+    )
 
 
 async def _acquire(path: Path) -> StateFolder:

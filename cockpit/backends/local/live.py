@@ -25,7 +25,17 @@ from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, JobRow, NodeRow, Overview, Priorities
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    JobRow,
+    NodeRow,
+    Overview,
+    Priorities,
+    WeightsSet,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsPage, Update, rows_of, whole_list
 
@@ -111,6 +121,9 @@ class LiveBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         await self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
+
+    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
+        return await self._act("set_weights", messages.SetWeightsArgs(weights), WeightsSet)
 
     async def reservations(self) -> list[Reservation]:
         return await self._read("reservations", _NOTHING, list[Reservation])

@@ -38,7 +38,7 @@ def _named(what: str, options: tuple[str, ...] = (), *, settings: bool = True) -
     def arguments(parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar=what.upper(), help=f"the {what}")
         if settings:
-            parser.add_argument("settings", nargs="*", metavar="SETTING=VALUE", help=_SETTINGS_HELP)
+            parser.add_argument("settings", nargs="*", default=[], metavar="SETTING=VALUE", help=_SETTINGS_HELP)
         for name in options:
             _, value, about = _OPTIONS[name]
             parser.add_argument(f"--{name.replace('_', '-')}", metavar=value, help=about)

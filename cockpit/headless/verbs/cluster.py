@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.headless.arguments import Verb
+from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.records import JSON_VERSION
 from cockpit.headless.services import Call
@@ -111,6 +111,8 @@ def use_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_use(call: Call) -> int:
+    if not call.args.name:
+        raise UsageError("NAME is empty; give local, system or demo")
     file = call.services.use_cluster(call.args.name)
     call.streams.line(f"commands open {safe(call.args.name)} from now on, unless -c says otherwise ({safe(str(file))})")
     return ExitCode.OK

@@ -6,30 +6,20 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cockpit.headless.arguments import Verb, reference
+from cockpit.errors import SpecErrors
+from cockpit.formats.weighttext import NAMES, RESOURCE, read_weights
+from cockpit.headless.arguments import UsageError, Verb, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import Form, add_output_options, write_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 from cockpit.model.cluster import PriorityKind
-from cockpit.model.priority import WeightChanges
-from cockpit.present.priority import IN_ORDER, weights_line
-from cockpit.present.safe import safe
+from cockpit.present.priority import IN_ORDER, weights_line, weights_set
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobRef
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.view import PriorityRow
-
-WEIGHTS = {
-    "age": "age",
-    "assoc": "assoc",
-    "fairshare": "fairshare",
-    "jobsize": "job_size",
-    "partition": "partition",
-    "qos": "qos",
-}
-"""What a person writes, and the field it is."""
-RESOURCE = "tres/"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -38,8 +28,10 @@ def arguments(parser: ArgumentParser) -> None:
         "--weights",
         type=weights,
         metavar="NAME=N,…",
-        help=f"the order by other weights: {', '.join(WEIGHTS)}, {RESOURCE}cpu, {RESOURCE}gres/gpu, …",
+        help=f"the order by other weights: {', '.join(NAMES)}, {RESOURCE}cpu, {RESOURCE}gres/gpu, …",
     )
+    parser.add_argument("--apply", action="store_true", help="put these weights in force (administrators)")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     add_output_options(parser)
 
 
@@ -47,6 +39,8 @@ async def run(call: Call) -> int:
     from cockpit.present.tables.priority import SPRIO, table_of
 
     args = call.args
+    if args.apply and args.weights is None:
+        raise UsageError("--apply wants the weights too, such as --weights age=1000,fairshare=2000")
     user = await asker(call)
     priorities = await call.backend.priorities(args.weights)
     rows, missing = chosen(priorities.rows, args.jobs)
@@ -61,7 +55,17 @@ async def run(call: Call) -> int:
         call.streams.hint(IN_ORDER if in_order else weights_line(priorities.weights))
     for job in missing:
         call.streams.say(f"cockpit: job {job} is not queued; `cockpit job {job}` says what became of it")
+    if args.apply and (code := await _apply(call)) is not ExitCode.OK:
+        return code
     return ExitCode.NOT_FOUND if missing else ExitCode.OK
+
+
+async def _apply(call: Call) -> ExitCode:
+    """After the rows, which show the new order beside the old one."""
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed("Put these weights in force?"):
+        return ExitCode.DECLINED
+    call.streams.say(weights_set(await call.backend.set_weights(call.args.weights)))
+    return ExitCode.OK
 
 
 def chosen(rows: Sequence[PriorityRow], wanted: Sequence[JobRef]) -> tuple[list[PriorityRow], list[int]]:
@@ -80,24 +84,10 @@ def _is(row: PriorityRow, ref: JobRef) -> bool:
 
 def weights(text: str) -> WeightChanges:
     """`age=1000,tres/cpu=5`."""
-    named: dict[str, int] = {}
-    resources: dict[str, float] = {}
-    for pair in text.split(","):
-        name, _, figure = pair.strip().lower().partition("=")
-        if name in WEIGHTS:
-            named[WEIGHTS[name]] = _whole(name, figure)
-        elif name.startswith(RESOURCE) and name != RESOURCE:
-            resources[name.removeprefix(RESOURCE)] = _whole(name, figure)
-        else:
-            known = ", ".join([*WEIGHTS, f"{RESOURCE}cpu"])
-            raise ArgumentTypeError(f"{safe(name) or 'nothing'} is no factor; there are {known}")
-    return WeightChanges(**named, tres=resources)
-
-
-def _whole(name: str, figure: str) -> int:
-    if not (figure.isascii() and figure.isdigit() and int(figure) < 1 << 32):
-        raise ArgumentTypeError(f"{name} wants a whole number from 0 to {(1 << 32) - 1}, such as {name}=1000")
-    return int(figure)
+    try:
+        return read_weights(text)
+    except SpecErrors as wrong:
+        raise ArgumentTypeError(str(wrong)) from None
 
 
 PRIORITY = Verb(
@@ -108,6 +98,7 @@ PRIORITY = Verb(
         "cockpit priority 4711 -o json | jq '.rows[].factors'",
         "cockpit priority --filter 'user:me' -o wide",
         "cockpit priority --weights age=1000,fairshare=5000,tres/gres/gpu=200",
+        "cockpit priority --weights fairshare=5000 --apply",
     ),
     mixed=True,
 )

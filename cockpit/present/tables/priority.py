@@ -178,6 +178,17 @@ PRIORITY: Final = Table(
 )
 
 
+_NAMING: Final = ("id", "name", "user", "account", "partition", "qos", "note")
+
+SEARCHED: Final = replace(
+    PRIORITY,
+    columns=tuple(column for column in PRIORITY.columns if column.id in _NAMING),
+    keys=tuple(column for column in PRIORITY.columns if column.id not in _NAMING),
+)
+"""For who looks at thousands of rows every few seconds: a bare word is looked for in what names a job, figures are
+filtered by their column."""
+
+
 def table_of(priorities: Priorities, *, tried: bool) -> Table:
     """Shows the factors that have a weight, and the place before where other weights were tried out."""
     shown = {

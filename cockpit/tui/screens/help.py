@@ -28,7 +28,13 @@ IN_TABLES = (
 )
 IN_PAGES = (*IN_TABLES[:2], ("g  G", "to the top; to the end, and follow it"))
 ALWAYS = (("Ctrl-p", "find any action by its name"),)
-TITLES = {"jobs": "the list of jobs", "nodes": "the list of nodes", "job": "a job's page"}
+TITLES = {
+    "jobs": "the list of jobs",
+    "nodes": "the list of nodes",
+    "cards": "the map of the cards",
+    "priority": "the order of the queue",
+    "job": "a job's page",
+}
 KEYS_ROOM, LABEL_ROOM = 18, 14
 
 
@@ -56,7 +62,7 @@ class Help(ModalScreen[None]):
 
 def help_lines(entries: Sequence[HelpEntry], view: str) -> Iterator[Line]:
     """In groups, the keys that move last."""
-    yield line(Span(f"Keys in {TITLES[view]}", STRONG), Span("   Esc closes this", MUTED))
+    yield line(Span(f"Keys in {TITLES.get(view, view)}", STRONG), Span("   Esc closes this", MUTED))
     groups: dict[str, list[HelpEntry]] = {}
     for entry in entries:
         groups.setdefault(entry.group, []).append(entry)

@@ -10,6 +10,7 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
 from cockpit.errors import CockpitError
+from cockpit.formats.weighttext import read_weights, weights_text
 from cockpit.present.answer import answer
 from cockpit.present.card_answer import card_answer, legend, totals
 from cockpit.present.filters import quoted
@@ -20,7 +21,8 @@ from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.tui.card_map import CardMap
-from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, Entry
+from cockpit.tui.screens.priority import PriorityPart
+from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
@@ -30,20 +32,25 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from cockpit.model.priority import WeightChanges
     from cockpit.model.view import NodeRow
     from cockpit.tui.face import Face
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"))
+VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("5", "Priority"))
+DEEDS = {"priority": "priorities"}
+"""What shows a view, where it is not called as that."""
 SMALL_HEIGHT = 30
 WIDE = 100
 """Columns from which on a note may be a sentence."""
 LEAST_PANEL, MOST_PANEL = 3, 9
 """Lines of the answer panel."""
-JOBS, NODES, CARDS = "jobs", "nodes", "cards"
+JOBS, NODES, CARDS, PRIORITY = "jobs", "nodes", "cards", "priority"
 HINTS = {
     JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
     NODES: "status:up cards>=4 card_model:A100 name~a0",
     CARDS: "model:A100 state:free,stranded user:me node~a0",
+    PRIORITY: "user:me partition:gpu fairshare<1000 position<=20 note:held",
+    WEIGHTS: "age=1000,fairshare=5000,tres/gres/gpu=200",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
     NAME: "a name for this filter",
 }
@@ -57,24 +64,30 @@ class MainScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._filters = {JOBS: "", NODES: "", CARDS: ""}
+        self._filters = {JOBS: "", NODES: "", CARDS: "", PRIORITY: ""}
         self._wrong = ""
         """What is wrong with the filter that is being typed."""
         self._came_from: Hashable | None = None
         """The row under the cursor before the filter was asked for."""
+        self._weights_before: WeightChanges | None = None
+        """What was tried out before other weights were asked for."""
 
     def compose(self) -> ComposeResult:
         theme = self.app.role_theme
         self.jobs = Table(self.app.job_rows, theme, id=JOBS)
         self.nodes = Table(self.app.node_rows, theme, id=NODES)
         self.cards = CardMap(self.app.card_rows, theme, id=CARDS)
+        self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
+        self._ranks = PriorityPart(self.app, self.priority)
         yield Lines(theme, id="top")
         yield Lines(theme, ground="background", id="views")
+        yield Lines(theme, ground="background", id="legend")
         yield Titles(self.jobs, id="titles")
         with ContentSwitcher(initial=JOBS, id="rows"):
             yield self.jobs
             yield self.nodes
             yield self.cards
+            yield self.priority
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
         yield Entry(id="entry")
@@ -82,20 +95,25 @@ class MainScreen(Screen[None]):
 
     @property
     def view(self) -> str:
-        """`jobs`, `nodes` or `cards`; also while the screen is only coming, or going."""
+        """`jobs`, `nodes`, `cards` or `priority`; also while the screen is only coming, or going."""
         shown = self.query(ContentSwitcher)
         return str(shown.first().current) if shown else JOBS
 
     @property
     def table(self) -> Table:
         """The one that is shown."""
-        return {JOBS: self.jobs, NODES: self.nodes, CARDS: self.cards}[self.view]
+        return {JOBS: self.jobs, NODES: self.nodes, CARDS: self.cards, PRIORITY: self.priority}[self.view]
 
     def job_of_card(self) -> int:
         """The id of the job that holds the part of a card under the cursor; 0 where nobody does, or nobody one may
         see."""
         part = self.cards.part
         return (part.job or 0) if part is not None else 0
+
+    def ranked_jobs(self) -> list[int]:
+        """Ids of the queued jobs that are marked in their order, else of the one under the cursor."""
+        rows = (self.app.priority_rows.row(row_id) for row_id in self.priority.chosen())
+        return [row.job for row in rows if row is not None]
 
     @property
     def filter_text(self) -> str:
@@ -124,13 +142,24 @@ class MainScreen(Screen[None]):
         self.query_one("#views", Lines).show([view_row(VIEWS, self.view.capitalize(), note, width)])
         keys = line(Span(f" {self._wrong}", "warning")) if self._wrong else key_row(self.app.keys_of_view(), width)
         self.query_one("#keys", Lines).show([keys])
+        self._ranks.draw_legend(self.query_one("#legend", Lines), width, shown=self.view == PRIORITY)
         self._draw_emptiness()
         self.draw_answer()
+
+    def redraw_priorities(self) -> None:
+        """Another answer, or other columns of it."""
+        self._ranks.reordered()
+        self.draw()
 
     def draw_answer(self) -> None:
         """The panel about what is under the cursor."""
         panel = self.query_one("#answer", Lines)
-        answers = {JOBS: self._job_answer, NODES: self._node_answer, CARDS: self._card_answer}
+        answers = {
+            JOBS: self._job_answer,
+            NODES: self._node_answer,
+            CARDS: self._card_answer,
+            PRIORITY: self._rank_answer,
+        }
         panel.show(answers[self.view]())
 
     def _job_answer(self) -> Iterator[Line]:
@@ -156,6 +185,10 @@ class MainScreen(Screen[None]):
             key = around.keys.get("colours", ":colours")
             yield legend("by user" if rows.by_user else "by job", key)
 
+    def _rank_answer(self) -> Iterator[Line]:
+        size = self.query_one("#answer").size
+        return self._ranks.answer(size, self.app.around(size.width).keys)
+
     def _node_under_cursor(self) -> NodeRow | None:
         name = self.nodes.cursor_id
         return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
@@ -164,7 +197,8 @@ class MainScreen(Screen[None]):
         """What makes this list other than all rows in their usual order."""
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
-        yield from {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note}[self.view]()
+        notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
+        yield from notes[self.view]()
 
     def _jobs_note(self) -> Iterator[Span]:
         jobs = self.app.job_rows.list
@@ -183,7 +217,10 @@ class MainScreen(Screen[None]):
         yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
 
     def _draw_emptiness(self) -> None:
-        nothing = not self.table.rows.order and self.view != NODES
+        if self.view == PRIORITY:
+            nothing = bool(self._ranks.nothing({}))
+        else:
+            nothing = not self.table.rows.order and self.view != NODES
         empty = self.query_one("#empty", Lines)
         empty.display = nothing
         self.query_one("#rows").styles.display = "none" if nothing else "block"
@@ -199,6 +236,8 @@ class MainScreen(Screen[None]):
         keys = self.app.around(self.size.width).keys
         if self.view == CARDS:
             return no_cards_lines(sum(1 for _ in self.app.card_rows.parts()), keys)
+        if self.view == PRIORITY:
+            return iter(self._ranks.nothing(keys))
         hidden = len(self.app.job_rows.list.rows())
         return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
 
@@ -228,6 +267,13 @@ class MainScreen(Screen[None]):
         """`:`: an action by its name."""
         self._entry.ask(COMMAND, "", HINTS[COMMAND], self.app.action_names())
 
+    def ask_weights(self) -> None:
+        """The weights of now, to be changed; the order follows while one types."""
+        rows = self.app.priority_rows
+        self._weights_before = rows.tried
+        if rows.weights is not None:
+            self._entry.ask(WEIGHTS, weights_text(rows.weights), HINTS[WEIGHTS])
+
     @property
     def _entry(self) -> Entry:
         return self.query_one(Entry)
@@ -236,10 +282,23 @@ class MainScreen(Screen[None]):
     def _typed(self, event: Entry.Changed) -> None:
         if self._entry.kind == FILTER and self._entry.display:
             self.filter(event.value)
+        elif self._entry.kind == WEIGHTS and self._entry.display:
+            self._try(event.value)
+
+    def _try(self, text: str) -> None:
+        try:
+            self.app.try_weights(read_weights(text))
+        except CockpitError as error:
+            self._wrong = str(error).splitlines()[0]
+        else:
+            self._wrong = ""
+        self.draw()
 
     @on(Entry.Submitted)
     def _entered(self, event: Entry.Submitted) -> None:
-        if self._entry.kind == FILTER and self._wrong:
+        if self._entry.kind == WEIGHTS:
+            self._try(event.value)
+        if self._entry.kind in {FILTER, WEIGHTS} and self._wrong:
             return
         self._close_entry()
         if self._entry.kind == COMMAND:
@@ -251,6 +310,9 @@ class MainScreen(Screen[None]):
     def _left(self, event: Entry.Left) -> None:
         if event.kind == FILTER:
             self._unfilter()
+        elif event.kind == WEIGHTS:
+            self._wrong = ""
+            self.app.try_weights(self._weights_before)
         self._close_entry()
 
     def _close_entry(self) -> None:
@@ -273,6 +335,7 @@ class MainScreen(Screen[None]):
     def _filter_rows(self, text: str) -> None:
         app = self.app
         by = {JOBS: app.job_rows.list.filter_by, NODES: app.node_rows.filter_by, CARDS: app.card_rows.filter_by}
+        by[PRIORITY] = app.priority_rows.filter_by
         by[self.view](text)
 
     def _unfilter(self) -> None:
@@ -329,6 +392,10 @@ class MainScreen(Screen[None]):
 
     def sort_by_neighbour(self, step: int) -> None:
         """By the next of the columns that are shown."""
+        if self.view == PRIORITY:
+            self._ranks.sort_by_neighbour(step)
+            self.draw()
+            return
         jobs = self.app.job_rows.list
         ids = [laid.column.id for laid in self.app.shown_columns(self.size.width)]
         place = ids.index(jobs.sort_column) if jobs.sort_column in ids else (-1 if step > 0 else 0)
@@ -337,12 +404,20 @@ class MainScreen(Screen[None]):
 
     def sort_by(self, column: str) -> None:
         """By this column; where it leads already, the other way round."""
+        if self.view == PRIORITY:
+            self._ranks.sort_by(column)
+            self.draw()
+            return
         jobs = self.app.job_rows.list
         jobs.sort_by(column, descending=column == jobs.sort_column and not jobs.descending)
         self._reordered()
 
     def reverse_sort(self) -> None:
         """The other way round."""
+        if self.view == PRIORITY:
+            self._ranks.reverse_sort()
+            self.draw()
+            return
         jobs = self.app.job_rows.list
         jobs.sort_by(jobs.sort_column or "id", descending=not jobs.descending)
         self._reordered()
@@ -353,13 +428,15 @@ class MainScreen(Screen[None]):
         self.draw()
 
     def step_back(self) -> None:
-        """Out of the marks, then out of the filter, then out of one's own jobs alone."""
+        """Out of the marks, then out of the filter, then out of one's own jobs alone or of other weights."""
         if self.table.clear_marks():
             return
         if self.filter_text or self._wrong:
             self._unfilter()
         elif self.view == JOBS and self.app.job_rows.list.mine:
             self.toggle_mine()
+        elif self.view == PRIORITY:
+            self.app.try_weights(None)
 
     # What happens
 
@@ -375,7 +452,7 @@ class MainScreen(Screen[None]):
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
         if name := view_at(VIEWS, event.column):
-            self.app.perform(name.lower())
+            self.app.perform(DEEDS.get(name.lower(), name.lower()))
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-FILTER, COMMAND, NAME = "filter", "command", "name"
+FILTER, COMMAND, NAME, WEIGHTS = "filter", "command", "name", "weights"
 
 
 class Entry(Input):

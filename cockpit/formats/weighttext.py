@@ -1,0 +1,58 @@
+"""Weights as a person types them: `age=1000,fairshare=2000,tres/gres/gpu=50`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.errors import SpecErrors
+from cockpit.model.cluster import Weights
+from cockpit.model.priority import WeightChanges
+from cockpit.model.text import visible
+
+NAMES: Final = {
+    "age": "age",
+    "fairshare": "fairshare",
+    "jobsize": "job_size",
+    "partition": "partition",
+    "qos": "qos",
+    "assoc": "assoc",
+}
+"""What a person writes, and the field it is."""
+RESOURCE: Final = "tres/"
+MOST: Final = (1 << 32) - 1
+
+
+def read_weights(text: str) -> WeightChanges:
+    """What is left out stays as it is. Raises `SpecErrors`, one line per error."""
+    named: dict[str, int] = {}
+    resources: dict[str, float] = {}
+    errors: list[str] = []
+    for pair in filter(None, map(str.strip, text.lower().split(","))):
+        name, _, figure = (part.strip() for part in pair.partition("="))
+        if name not in NAMES and (not name.startswith(RESOURCE) or name == RESOURCE):
+            errors.append(
+                f"{visible(name) or 'nothing'} is no factor; there are {', '.join([*NAMES, f'{RESOURCE}cpu'])}"
+            )
+        elif not _is_weight(figure):
+            errors.append(f"{visible(name)} wants a whole number from 0 to {MOST}, such as {visible(name)}=1000")
+        elif name in NAMES:
+            named[NAMES[name]] = int(figure)
+        else:
+            resources[name.removeprefix(RESOURCE)] = int(figure)
+    if not (named or resources or errors):
+        errors.append("no weight is given; write them as age=1000,fairshare=2000")
+    if errors:
+        raise SpecErrors(errors)
+    return WeightChanges(**named, tres=resources)
+
+
+def weights_text(weights: Weights) -> str:
+    """As `read_weights` reads it back: the usual factors always, others where they count."""
+    usual = {name: getattr(weights, field) for name, field in NAMES.items()}
+    shown = {name: weight for name, weight in usual.items() if weight or name != "assoc"}
+    resources = {f"{RESOURCE}{name}": weight for name, weight in weights.tres.items()}
+    return ",".join(f"{name}={weight:.0f}" for name, weight in (shown | resources).items())
+
+
+def _is_weight(figure: str) -> bool:
+    return figure.isascii() and figure.isdigit() and len(figure) <= len(str(MOST)) and int(figure) <= MOST

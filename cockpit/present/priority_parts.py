@@ -1,0 +1,132 @@
+"""The parts of a priority as a stacked bar: each factor has its colour role, and a letter where colours do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from cockpit.model.cluster import Weights
+from cockpit.model.priority import Breakdown, FactorName, Part
+from cockpit.model.view import PriorityRow
+from cockpit.present.spans import Line, Span
+
+BLOCK: Final = "▆"
+NICE: Final = "nice"
+NICE_LETTER: Final = "n"
+
+
+class Sign(NamedTuple):
+    """How a factor is told from the others."""
+
+    name: FactorName
+    letter: str
+    role: str
+    title: str
+    word: str
+    column: str
+    """Of the table `priority`: what filters and sorting call it."""
+    means: str
+    """What makes it large."""
+
+
+SIGNS: Final[Mapping[FactorName, Sign]] = {
+    sign.name: sign
+    for sign in (
+        Sign(FactorName.AGE, "a", "age", "AGE", "age", "age", "the longer it waits"),
+        Sign(FactorName.FAIRSHARE, "F", "fair_share", "FAIR", "fair share", "fairshare", "the less its share was used"),
+        Sign(FactorName.JOB_SIZE, "s", "size", "SIZE", "size", "jobsize", "by the nodes and CPUs it asks for"),
+        Sign(FactorName.PARTITION, "p", "partition", "PART", "partition", "partition_factor", "what its queue counts"),
+        Sign(FactorName.QOS, "q", "qos", "QOS", "QOS", "qos_factor", "what its QOS counts"),
+        Sign(FactorName.ASSOC, "c", "association", "ASSOC", "association", "assoc", "what its account counts"),
+        Sign(FactorName.TRES, "t", "tres", "TRES", "resources", "tres", "the more of them it asks for"),
+        Sign(FactorName.SITE, "x", "site", "SITE", "site", "site", "what the site adds"),
+    )
+}
+"""In the order of the bar."""
+
+
+class Amounts(NamedTuple):
+    """One factor of one job; resources are one factor together."""
+
+    raw: float
+    weight: float
+    contribution: float
+
+
+def amounts(breakdown: Breakdown) -> dict[FactorName, Amounts]:
+    """By factor, in the order of the bar. The raw value of resources is what they add of what they could."""
+    found: dict[FactorName, Amounts] = {}
+    for part in breakdown.parts:
+        before = found.get(part.name)
+        if before is None:
+            found[part.name] = Amounts(part.raw, part.weight, part.contribution)
+        else:
+            weight, added = before.weight + part.weight, before.contribution + part.contribution
+            found[part.name] = Amounts(added / weight if weight else 0.0, weight, added)
+    return {name: found[name] for name in SIGNS if name in found}
+
+
+def added(breakdown: Breakdown) -> float:
+    """What the factors add, before nice is taken off."""
+    return sum(max(part.contribution, 0.0) for part in breakdown.parts) + max(-breakdown.nice, 0)
+
+
+def longest(rows: Iterable[PriorityRow]) -> float:
+    """What a whole bar stands for: the most that the factors of one job add."""
+    computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
+    return max((each.total + max(each.nice, 0) for each in computed), default=0)
+
+
+def weight_of(weights: Weights, name: FactorName) -> float:
+    """Of all resources together; the site's factor has none of its own."""
+    match name:
+        case FactorName.TRES:
+            return sum(weights.tres.values())
+        case FactorName.SITE:
+            return 0
+        case _:
+            return float(getattr(weights, name.value))
+
+
+def counting_factors(weights: Weights, rows: Iterable[PriorityRow]) -> tuple[FactorName, ...]:
+    """Those with a weight; the site's where it adds anything."""
+    names = [name for name in SIGNS if weight_of(weights, name)]
+    computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
+    site = any(_of_site(each.parts) for each in computed)
+    return (*names, FactorName.SITE) if site else tuple(names)
+
+
+def _of_site(parts: Sequence[Part]) -> bool:
+    """It comes first in sprio's order."""
+    return parts[0].name is FactorName.SITE and bool(parts[0].contribution)
+
+
+def stacked(breakdown: Breakdown, whole: float, columns: int, *, letters: bool) -> Line:
+    """The parts side by side, in so many columns for `whole`; what nice takes off is hatched at the end. `letters`
+    instead of blocks, where colours are not seen."""
+    spans: list[Span] = []
+    drawn, reached, left = 0, 0.0, added(breakdown) - max(breakdown.nice, 0)
+    for sign, amount in _pieces(breakdown):
+        reached += max(amount, 0.0)
+        end = _column(min(reached, max(left, 0.0)), whole, columns)
+        spans.append(Span((sign[0] if letters else BLOCK) * (end - drawn), sign[1]))
+        drawn = max(drawn, end)
+    hatched = _column(reached, whole, columns) - drawn
+    return (*(span for span in spans if span.text), Span(("-" if letters else "░") * hatched, NICE))
+
+
+def _pieces(breakdown: Breakdown) -> Sequence[tuple[tuple[str, str], float]]:
+    pieces = [
+        ((SIGNS[name].letter, SIGNS[name].role), amount.contribution) for name, amount in amounts(breakdown).items()
+    ]
+    return [*pieces, ((NICE_LETTER, NICE), -breakdown.nice)] if breakdown.nice < 0 else pieces
+
+
+def _column(reached: float, whole: float, columns: int) -> int:
+    return min(columns, round(reached / whole * columns)) if whole > 0 else 0
+
+
+def swatch(name: FactorName, *, letters: bool) -> Span:
+    """How the factor looks in the bar."""
+    sign = SIGNS[name]
+    return Span(sign.letter if letters else BLOCK, sign.role)

@@ -1,0 +1,104 @@
+"""The Priority view's part of the main screen: its note, legend, panel, and what stands where no row does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.present.priority_answer import legend, nothing_to_rank, priority_answer, trial_words
+from cockpit.present.priority_cells import PLACE, Figures
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.present.tables.priority import PRIORITY
+from cockpit.tui.widgets.lines import Lines
+from cockpit.tui.widgets.table import MARGIN, Table
+from cockpit.tui.widgets.titles import Titles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from textual.geometry import Size
+
+    from cockpit.tui.face import Face
+
+SHOWN = {Figures.CONTRIBUTION: "", Figures.RAW: "   raw factors", Figures.WEIGHT: "   weights"}
+PANEL_FROM = 100
+"""Columns from which the panel offers keys too."""
+
+
+class PriorityPart:
+    """Draws what `app.priority_rows` knows, beside the table that shows its rows."""
+
+    def __init__(self, app: Face, table: Table) -> None:
+        self._app = app
+        self._rows = app.priority_rows
+        self._table = table
+
+    def note(self) -> Iterator[Span]:
+        """What makes this list other than the whole queue in its own order."""
+        rows = self._rows
+        if rows.shown_tried:
+            yield Span(f"   what if: {trial_words(rows.queue)}", ACCENT)
+        yield Span(SHOWN[rows.figures], ACCENT)
+        if rows.sort_column != PLACE or rows.descending:
+            column = PRIORITY.find(rows.sort_column)
+            title = column.title.lower() if column is not None else ""
+            yield Span(f"   by {title}{' ▼' if rows.descending else ' ▲'}", ACCENT)
+
+    def legend(self, columns: int) -> Line:
+        """The factors as they look in the bars, and their weights."""
+        rows = self._rows
+        if rows.weights is None or not rows.factors:
+            return ()
+        before = rows.own if rows.shown_tried else None
+        return legend(rows.weights, before, rows.factors, rows.chosen, columns, letters=rows.letters())
+
+    def answer(self, size: Size, keys: Mapping[str, str]) -> Iterator[Line]:
+        """About the job under the cursor."""
+        row = self._rows.row(self._table.cursor_id)
+        if row is None:
+            return
+        offers = self._offers(keys) if size.width >= PANEL_FROM else ()
+        tried = self._rows.shown_tried
+        yield from priority_answer(row, self._rows.queue, size.width, size.height, tried=tried, offers=offers)
+
+    def _offers(self, keys: Mapping[str, str]) -> Line:
+        if not self._rows.shown_tried:
+            return line(Span(keys.get("weights", ":weights"), ACCENT), Span(" what if", MUTED))
+        shown = (("heavier", "more"), ("lighter", "less"), ("apply_weights", "apply"), ("back", "as it is"))
+        spans = [(Span(keys.get(action, f":{action}"), ACCENT), Span(f" {word}  ", MUTED)) for action, word in shown]
+        return tuple(span for pair in spans for span in pair)
+
+    def nothing(self, keys: Mapping[str, str]) -> list[Line]:
+        """What stands in place of the rows; empty where there are any."""
+        rows = self._rows
+        return nothing_to_rank(rows.priorities, rows.hidden, keys, tried=rows.shown_tried)
+
+    def sort_by_neighbour(self, step: int) -> None:
+        """By the next of the columns that are shown."""
+        rows = self._rows
+        ids = rows.sortable(self._table.size.width - MARGIN)
+        place = ids.index(rows.sort_column) if rows.sort_column in ids else 0
+        rows.sort_by(ids[(place + step) % len(ids)])
+        self.reordered()
+
+    def sort_by(self, column: str) -> None:
+        """By this column; where it leads already, the other way round."""
+        rows = self._rows
+        rows.sort_by(column, descending=not rows.descending if column == rows.sort_column else None)
+        self.reordered()
+
+    def reverse_sort(self) -> None:
+        """The other way round."""
+        self.sort_by(self._rows.sort_column)
+
+    def reordered(self) -> None:
+        """Rows or columns may be others: of another answer, order, or kind of figures."""
+        self._table.order_changed()
+        self._table.redraw()
+        self._table.refresh()
+        self._table.screen.query_one(Titles).refresh()
+
+    def draw_legend(self, panel: Lines, columns: int, *, shown: bool) -> None:
+        """Above the titles, where this view is shown."""
+        panel.display = shown
+        if shown:
+            panel.show([self.legend(columns)])

@@ -1,0 +1,54 @@
+"""What a cycle reads is the engine's state itself, looked at: never a copy of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine import decide
+from tests.builders import a_node, a_spec
+from tests.engine.driver import EngineDriver
+
+pytestmark = pytest.mark.req("SC-14")
+
+
+def test_a_snapshot_shows_what_happens_after_it_was_taken() -> None:
+    engine = EngineDriver(a_node("n1"))
+    (job,) = engine.submit(a_spec())
+    seen = engine.machine.snapshot(engine.now)
+    engine.schedule()
+    assert seen.jobs[job] is engine.job(job)
+    assert job in seen.occupied
+    assert job in seen.ends
+
+
+def test_every_value_in_it_is_the_engine_s_own() -> None:
+    engine = EngineDriver(a_node("n1"), a_node("n2"))
+    engine.submit(a_spec("a"), a_spec("b", hold=True))
+    engine.schedule()
+    state, seen = engine.machine.state, engine.machine.snapshot(engine.now)
+    assert all(seen.jobs[job] is state.jobs[job] for job in state.jobs)
+    assert all(seen.nodes[name] is state.nodes[name] for name in state.nodes)
+    assert all(each is state.jobs[each.id] for each in seen.queue)
+    assert (seen.cluster, seen.accounts) == (state.cluster, state.accounts)
+    assert seen.usage is state.usage
+    assert seen.reservations is state.reservations
+
+
+def test_nobody_can_write_through_it() -> None:
+    engine = EngineDriver(a_node("n1"))
+    engine.submit(a_spec())
+    seen = engine.machine.snapshot(engine.now)
+    for mapping in (seen.jobs, seen.nodes, seen.occupied, seen.ends):
+        assert not hasattr(mapping, "__setitem__")
+    with pytest.raises(AttributeError):
+        seen.version = 0
+
+
+def test_its_version_grows_with_every_event_and_says_which_changes_it_has() -> None:
+    engine = EngineDriver(a_node("n1"))
+    (job,) = engine.submit(a_spec())
+    first = engine.machine.snapshot(engine.now)
+    engine.act(decide.hold(engine.job(job), "root"))
+    second = engine.machine.snapshot(engine.now)
+    assert second.version > first.version == second.changes_from
+    assert list(second.touched) == [job]

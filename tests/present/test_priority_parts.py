@@ -1,0 +1,192 @@
+"""A priority as a stacked bar, as columns, and in words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.model.cluster import PriorityKind, Weights
+from cockpit.model.ids import JobId
+from cockpit.model.priority import Breakdown, FactorName, Part
+from cockpit.model.view import Priorities, PriorityRow
+from cockpit.present.priority_answer import legend, nothing_to_rank, priority_answer, trial_words
+from cockpit.present.priority_cells import Figures, Scale, Shape, laid_out
+from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, stacked
+from cockpit.present.spans import Line, line_width, plain
+from cockpit.present.trial import stepped, with_step
+
+AGE, FAIR, TRES = FactorName.AGE, FactorName.FAIRSHARE, FactorName.TRES
+WEIGHTS = Weights(age=1000, fairshare=2000, tres={"cpu": 10, "gres/gpu": 90})
+SCALE = Scale(whole=1000, letters=True, figures=Figures.CONTRIBUTION)
+
+
+def breakdown(age: float = 0, fair: float = 0, nice: int = 0, *tres: Part) -> Breakdown:
+    parts = (Part(AGE, age / 1000, 1000, age), Part(FAIR, fair / 2000, 2000, fair), *tres)
+    total = max(int(sum(part.contribution for part in parts)) - nice, 1)
+    return Breakdown(JobId(1), "gpu", total, parts, nice)
+
+
+def row(number: int, place: int | None, made: Breakdown | None, **fields: object) -> PriorityRow:
+    plain_row = PriorityRow(JobId(number), f"job-{number}", "ann", "nlp", "normal", "gpu", place, made)
+    return replace(plain_row, **fields)
+
+
+def text(lines: list[Line]) -> list[str]:
+    return [plain(each) for each in lines]
+
+
+@pytest.mark.req("UI-07")
+@pytest.mark.parametrize(
+    ("made", "bar"),
+    [
+        (breakdown(250, 500), "aaaaaFFFFFFFFFF"),
+        (breakdown(250, 500, 100), "aaaaaFFFFFFFF--"),
+        (breakdown(250, 0, 1000), "-----"),
+        (breakdown(0, 500, -250), "FFFFFFFFFFnnnnn"),
+        (breakdown(0, 0), ""),
+    ],
+)
+def test_a_bar_has_each_factors_letter_and_what_nice_takes_off(made: Breakdown, bar: str) -> None:
+    assert plain(stacked(made, 1000, 20, letters=True)) == bar
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(-(10**6), 10**6), st.integers(1, 60))
+def test_a_bar_is_as_long_as_what_is_added_and_never_longer_than_its_room(
+    age: float, fair: float, nice: int, columns: int
+) -> None:
+    made = breakdown(age, fair, nice)
+    whole = longest([row(1, 1, made)])
+    assert line_width(stacked(made, whole, columns, letters=False)) <= columns
+    if age + fair > 2:
+        assert abs(line_width(stacked(made, age + fair + max(-nice, 0), columns, letters=True)) - columns) <= 1
+
+
+def test_resources_are_one_factor_together() -> None:
+    made = breakdown(0, 0, 0, Part(TRES, 0.5, 10, 5, "cpu"), Part(TRES, 1, 90, 90, "gres/gpu"))
+    assert amounts(made)[TRES] == (0.95, 100, 95)
+
+
+def test_only_factors_that_weigh_count_and_the_sites_where_it_adds() -> None:
+    assert counting_factors(WEIGHTS, [row(1, 1, breakdown(1))]) == (AGE, FAIR, TRES)
+    site = Breakdown(JobId(1), "gpu", 7, (Part(FactorName.SITE, 7, 1, 7),))
+    assert counting_factors(Weights(), [row(1, 1, None), row(2, 2, site)]) == (FactorName.SITE,)
+
+
+@pytest.mark.req("UI-07", "UI-24")
+@pytest.mark.parametrize("total", [79, 99, 119, 199, 300])
+@pytest.mark.parametrize("tried", [False, True])
+def test_the_layout_fills_its_width_and_shows_the_factor_that_leads(total: int, tried: bool) -> None:
+    shape = Shape(tuple(SIGNS), FactorName.QOS, 5, 3, 7, 6, tried, queues=True)
+    columns = laid_out(total, shape)
+    assert sum(width for _, width in columns) + 2 * (len(columns) - 1) == total
+    ids = [column.id for column, _ in columns]
+    assert "qos_factor" in ids
+    assert ("position_before" in ids) is tried
+    assert next(width for column, width in columns if column.id == "bar") >= 10
+
+
+def test_rows_without_a_bar_say_why() -> None:
+    shape = Shape((AGE,), None, 5, 3, 7, 6, tried=False, queues=False)
+    cell = next(column.cell for column, _ in laid_out(119, shape) if column.id == "bar")
+    direct = Breakdown(JobId(1), "gpu", 9000, (), direct=True)
+    assert plain(cell(row(1, 1, direct), SCALE, 20)) == "set by an administrator"
+    assert plain(cell(row(1, None, breakdown(5)), SCALE, 20)) == "held, and not considered"
+    assert plain(cell(row(0, 1, None), SCALE, 20)) == ""
+
+
+QUEUE = [
+    row(4, 1, breakdown(900, 100)),
+    row(5, 2, breakdown(100, 800, 50)),
+    row(6, 3, None, job=JobId(0)),
+    row(7, 4, breakdown(100)),
+]
+
+
+@pytest.mark.req("UI-07")
+def test_who_is_ahead_and_by_which_factor() -> None:
+    said = text(list(priority_answer(QUEUE[1], QUEUE, 120, 3, tried=False)))
+    assert said == [
+        "5 job-5  is at place 2 of 4 with 850.",
+        "  behind  4 job-4 (ann) by 150: age −800, nice −50; in spite of fair share +700",
+        "  made of fair share 800 of 2 000 · age 100 of 1 000 · nice −50",
+    ]
+    assert text(list(priority_answer(QUEUE[0], QUEUE, 120, 3, tried=False)))[1] == (
+        "  first   ahead of 5 job-5 (ann) by 150: age +800, nice +50; in spite of fair share −700"
+    )
+    assert (
+        text(list(priority_answer(QUEUE[3], QUEUE, 120, 3, tried=False)))[1] == "  behind  a job that you may not see"
+    )
+
+
+def test_equals_stand_by_submission_and_queues_by_their_tier() -> None:
+    first, second = row(1, 1, breakdown(5)), row(2, 2, breakdown(5))
+    assert (
+        "which has just as much and came earlier"
+        in text(list(priority_answer(second, [first, second], 120, 3, tried=False)))[1]
+    )
+    other = replace(first, partition="urgent")
+    assert (
+        "whose queue urgent comes first" in text(list(priority_answer(second, [other, second], 120, 3, tried=False)))[1]
+    )
+
+
+def test_a_large_panel_says_where_every_figure_comes_from() -> None:
+    said = text(list(priority_answer(QUEUE[1], QUEUE, 120, 9, tried=False)))
+    assert [" ".join(each.split()) for each in said[2:]] == [
+        "fair share 800 = 0.400 × 2 000 the less its share was used",
+        "age 100 = 0.100 × 1 000 the longer it waits",
+        "nice −50",
+    ]
+
+
+@pytest.mark.req("UI-07")
+def test_what_other_weights_move_is_said() -> None:
+    up = replace(QUEUE[1], position=1, position_before=2, total_before=10)
+    down = replace(QUEUE[0], position=2, position_before=1)
+    assert trial_words([up, down]) == "1 up, 1 down"
+    assert trial_words([replace(up, position=2)]) == "the same order"
+    assert text(list(priority_answer(up, [up, down], 120, 3, tried=True)))[0] == (
+        "5 job-5  would go up by 1, from place 2 to 1 of 2   priority 10 → 850"
+    )
+
+
+def test_the_legend_says_weights_and_what_they_were_as_far_as_there_is_room() -> None:
+    own = replace(WEIGHTS, age=5)
+    said = [plain(legend(WEIGHTS, own, (AGE, FAIR), AGE, columns, letters=True)) for columns in (80, 36, 20)]
+    assert said == [" a age 5 → 1 000  F fair share 2 000", " a age 5 → 1 000  F fair 2 000", " a age  F fair"]
+
+
+@pytest.mark.parametrize(
+    ("weight", "up", "down"),
+    [
+        (0, 100, 0),
+        (1, 2, 0),
+        (100, 200, 50),
+        (130, 200, 100),
+        (1000, 2000, 500),
+        (4_294_967_295, 4_294_967_295, 2_000_000_000),
+    ],
+)
+def test_weights_go_up_and_down_a_ladder(weight: int, up: int, down: int) -> None:
+    assert (stepped(weight, 1), stepped(weight, -1)) == (up, down)
+
+
+def test_a_step_changes_one_factor_of_all() -> None:
+    changed = with_step(WEIGHTS, FAIR, 1).on(Weights())
+    assert changed == replace(WEIGHTS, fairshare=5000)
+    assert with_step(WEIGHTS, TRES, -1).on(Weights()).tres == {"cpu": 5.0, "gres/gpu": 50.0}
+
+
+@pytest.mark.req("UI-07")
+def test_where_nothing_is_to_be_ranked_it_says_what_to_do() -> None:
+    def said(priorities: Priorities | None, hidden: int = 0) -> str:
+        return "\n".join(text(nothing_to_rank(priorities, hidden, {"new": "n"}, tried=False)))
+
+    some = Priorities(PriorityKind.MULTIFACTOR, WEIGHTS, (QUEUE[0],))
+    assert "counting" in said(None)
+    assert "cockpit cluster init" in said(replace(some, kind=PriorityKind.BASIC))
+    assert "Nothing is queued" in said(replace(some, rows=()))
+    assert "No queued job matches." in said(some, hidden=1)
+    assert said(some) == ""

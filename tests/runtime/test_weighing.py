@@ -1,0 +1,66 @@
+"""Other weights over the socket: in force at once, and after the engine's next start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cockpit.engine.configure import configured
+from cockpit.formats.clusterfile import read_cluster
+from cockpit.model.cluster import PriorityKind, Weights
+from cockpit.model.view import WeightsSet
+from tests.builders import a_node
+from tests.runtime.served import ServedEngine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHOSEN = Weights(age=1000, tres={"cpu": 5.0})
+ASKED = {"weights": {"age": 1000, "tres": {"cpu": 5}}}
+
+
+def answered(served: ServedEngine, request: str = "once") -> WeightsSet:
+    with served.client() as client:
+        answer = client.ask("set_weights", ASKED, request)
+    assert answer.no is None, answer.no
+    return msgspec.msgpack.decode(answer.ok, type=WeightsSet)
+
+
+def rules_of(served: ServedEngine) -> Any:
+    return served.call(lambda: served.engine.host.machine.state.cluster)
+
+
+@pytest.mark.req("SC-15", "UI-07")
+def test_the_file_says_them_too_so_that_the_next_start_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text("# mine\n[priority.weights]\nage = 1 # little\n")
+    file.chmod(0o640)
+    with ServedEngine(tmp_path) as served:
+        served.engine.cluster_file = file
+        assert answered(served) == WeightsSet(CHOSEN, str(file))
+        rules, state = rules_of(served), served.engine.host.machine.state
+        assert (rules.priority.kind, rules.priority.weights) == (PriorityKind.MULTIFACTOR, CHOSEN)
+        assert configured(state, read_cluster(a_node(), file.read_text()).cluster, sealed=False) == []
+        assert answered(served) == WeightsSet(CHOSEN, str(file))
+    assert "age = 1000 # little" in file.read_text()
+    assert (file.stat().st_mode & 0o777, [each.name for each in tmp_path.glob("*.half")]) == (0o640, [])
+
+
+@pytest.mark.req("SC-15", "UI-07")
+def test_where_the_file_cannot_be_written_it_is_told_with_what_comes_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text("[priority]\nweights = { age = 1 }\n")
+    with ServedEngine(tmp_path) as served:
+        served.engine.cluster_file = file
+        done = answered(served)
+        assert (done.weights, done.file) == (CHOSEN, "")
+        assert "in force until the engine starts again" in done.trouble
+        assert served.engine.troubles == (done.trouble,)
+    assert file.read_text() == "[priority]\nweights = { age = 1 }\n"
+
+
+def test_an_engine_without_a_file_says_nothing_of_one(tmp_path: Path) -> None:
+    with ServedEngine(tmp_path) as served:
+        assert answered(served) == WeightsSet(CHOSEN)
