@@ -26,7 +26,7 @@ def changed_association(before: Association, change: AssociationChange) -> Assoc
     return replace(
         before,
         shares=_shares(before.shares, change.shares),
-        priority=_figure(before.priority, change.priority) or 0,
+        priority=_figure(before.priority, change.priority),
         qos=changed_names(before.qos, change.qos),
         default_qos=before.default_qos if change.default_qos is None else change.default_qos.lower(),
         limits=changed_limits(before.limits, change.limits),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.coordinators import coordinates
 from cockpit.model.accounts import ROOT, AssocKey, Usage, assoc_key
+from cockpit.model.cluster import PriorityKind
 from cockpit.model.job import JobState
 from cockpit.model.view import AccountRow, AccountsShown
+from cockpit.sched.standings import Standing, standings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
     from cockpit.model.accounts import Association
 
 _NOTHING = Usage()
+_ROOTS = Standing(1.0, 1.0, 1.0, None, None)
 
 
 def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
     """Every account; users only to administrators, to who coordinates their account, and to themselves."""
     queued, running = _jobs(state)
+    standing = _standings(state)
     rows = tuple(
         AccountRow(
             association=each,
@@ -30,11 +34,26 @@ def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
             used=state.usage.get(each.key, _NOTHING).raw,
             queued=queued[each.key],
             running=running[each.key],
+            **standing.get(each.key, _ROOTS)._asdict(),
         )
         for depth, each in _tree(state, ROOT, 0)
         if _may_see(state, actor, each)
     )
-    return AccountsShown(rows, tuple(state.accounts.qos.values()))
+    coordinated = tuple(
+        each.account
+        for each in state.accounts.associations.values()
+        if not each.user and coordinates(state.accounts, actor.name, each.account)
+    )
+    return AccountsShown(rows, tuple(state.accounts.qos.values()), actor.admin, coordinated)
+
+
+def _standings(state: ClusterState) -> dict[AssocKey, Standing]:
+    """Where priorities are not counted, nothing goes by fair share."""
+    priority = state.cluster.priority
+    found = standings(state.accounts, state.usage, priority)
+    if priority.kind is PriorityKind.MULTIFACTOR:
+        return found
+    return {key: each._replace(level_fs=None, fair_share=None) for key, each in found.items()}
 
 
 def _tree(state: ClusterState, account: str, depth: int) -> Iterator[tuple[int, Association]]:

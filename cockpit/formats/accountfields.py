@@ -63,7 +63,10 @@ _DEFAULT_QOS = Field(
     name="default_qos", attribute="default_qos", kind=lowered(), about="The QOS of a job that names none."
 )
 _PRIORITY = Field(
-    name="priority", attribute="priority", kind=whole(PRIORITY), about="Its own priority, for the factor assoc."
+    name="priority",
+    attribute="priority",
+    kind=whole(PRIORITY),
+    about="For the factor assoc; without it that of the account above.",
 )
 
 QOS = Table(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -53,6 +54,16 @@ def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") ->
     if errors:
         raise SpecErrors([f"{source}: {error}" for error in errors])
     return file
+
+
+def read_rules(document: Mapping[str, Any], nodes: Sequence[Node], source: str) -> tuple[Cluster, Accounts]:
+    """What a table says in cluster.toml's words about nodes that are known already. Raises `SpecErrors`."""
+    reading = Reading("/", "")
+    file = FILE.read(dict(document), "", reading)
+    errors = reading.errors or [*pool_errors(file, nodes), *_rule_conflicts(file)]
+    if errors:
+        raise SpecErrors([f"{source}{error}" for error in errors])
+    return _cluster(file, nodes), initial_accounts(file)
 
 
 def cluster_schema() -> Schema:
@@ -144,6 +155,10 @@ def _conflicts(machine: Node, file: ClusterFile) -> Iterator[str]:
     storage = file.home_directory_storage
     if storage and storage not in file.home and not storage.startswith("/"):
         yield f"home_directory_storage: {unmapped_storage(storage)}"
+    yield from _rule_conflicts(file)
+
+
+def _rule_conflicts(file: ClusterFile) -> Iterator[str]:
     yield from partition_errors(file.partitions)
     yield from (f"preemption.{error}" for error in preemption_errors(file.preemption))
     yield from account_errors(file)

@@ -55,6 +55,9 @@ _OF_ASSOCIATION = {
     "DefaultQOS": ("default_qos", "defqos"),
     "Default": ("default",),
 }
+ASSOCIATION_SETTINGS = (*_OF_ASSOCIATION, *_LIMITS)
+QOS_SETTINGS = (*_OF_QOS, *_LIMITS)
+"""Every name that a setting may have."""
 
 
 def association_change(words: Sequence[str]) -> AssociationChange:

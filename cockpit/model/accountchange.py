@@ -34,6 +34,7 @@ class AssociationChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     shares: int | str | None = None
     """-1: the usual 1."""
     priority: int | None = None
+    """-1: that of the account above."""
     qos: tuple[str, ...] | None = None
     """Empty: those of the account above."""
     default_qos: str | None = None

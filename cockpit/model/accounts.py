@@ -73,7 +73,8 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     """Of an account: the account above it; empty only for root. Of a user: unused."""
     shares: int | None = 1
     """None: sacctmgr's `parent`, the shares of the account are used as if the user were it."""
-    priority: int = 0
+    priority: int | None = None
+    """None: that of the account above, at the top 0."""
     limits: Limits = Limits()
     qos: tuple[str, ...] = ()
     """QOS that may be used; empty: those of the account above, at the top `normal`."""
@@ -112,6 +113,11 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The user's association: that of the partition where there is one, else the one bound to none."""
         bound = self.associations.get(assoc_key(account, user, partition)) if partition else None
         return bound or self.associations.get(assoc_key(account, user))
+
+    def priority_of(self, each: Association) -> int:
+        """Its own, else that of the nearest account above that has one; as slurmdbd fills in what is unset."""
+        chain = (each, *self.above(each))
+        return next((found.priority for found in chain if found.priority is not None), 0)
 
     def above(self, each: Association) -> tuple[Association, ...]:
         """The accounts above an association, nearest first, root last."""

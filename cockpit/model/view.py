@@ -194,6 +194,16 @@ class AccountRow(msgspec.Struct, frozen=True):
     """Billing-seconds times usage factor, decayed: sshare's RawUsage."""
     queued: int
     running: int
+    norm_shares: float = 0.0
+    """Its part of the shares: with Fair Tree of its siblings', else of all."""
+    norm_usage: float = 0.0
+    """Its part of all usage."""
+    effective_usage: float = 0.0
+    """What fair share goes by: with Fair Tree its part of the usage of the account above."""
+    level_fs: float | None = None
+    """Shares by usage: below 1 it used more than its share; infinity: nothing yet. None without Fair Tree."""
+    fair_share: float | None = None
+    """The factor. None: it has none, or the cluster counts no priorities."""
 
 
 class AccountsShown(msgspec.Struct, frozen=True):
@@ -201,6 +211,10 @@ class AccountsShown(msgspec.Struct, frozen=True):
 
     rows: tuple[AccountRow, ...]
     qos: tuple[Qos, ...]
+    admin: bool = False
+    """The asker may change everything here."""
+    coordinated: tuple[str, ...] = ()
+    """Accounts below which the asker may change users and accounts."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

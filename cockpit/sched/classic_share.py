@@ -20,10 +20,10 @@ def classic_share(
     tree: ShareTree, usage: Mapping[AssocKey, Usage], *, dampening: int = 1, depth_oblivious: bool = False
 ) -> dict[AssocKey, float]:
     """The fair-share factor of every association, accounts included."""
-    return _Shares(tree, usage, dampening, depth_oblivious=depth_oblivious).factors
+    return ClassicShares(tree, usage, dampening, depth_oblivious=depth_oblivious).factors
 
 
-class _Shares:
+class ClassicShares:
     """Goes down the tree once; what is below needs what is above it."""
 
     def __init__(
@@ -36,9 +36,10 @@ class _Shares:
             key: min(1.0, usage.get(key, _UNUSED).raw / everything) if everything else 0.0 for key in tree.parent
         }
         """Of all usage."""
-        self._shares = {ROOT_KEY: 1.0}
+        self.shares = {ROOT_KEY: 1.0}
         """Of all shares."""
-        self._effective = {ROOT_KEY: 1.0}
+        self.effective = {ROOT_KEY: 1.0}
+        """Of all usage, as the factor goes by it."""
         self.factors = {ROOT_KEY: self._factor(ROOT_KEY)}
         effective = self._obliviously if depth_oblivious else self._among_siblings
         for each in tree.downward():
@@ -47,19 +48,19 @@ class _Shares:
     def _add(self, each: Association, effective: Callable[[Association], float]) -> None:
         key, above = each.key, self._tree.parent[each.key]
         if each.shares is None:
-            self._shares[key], self._effective[key] = self._shares[above], self._effective[above]
+            self.shares[key], self.effective[key] = self.shares[above], self.effective[above]
         else:
-            self._shares[key] = math.prod(self._tree.parts(each))
-            self._effective[key] = self._used[key] if above == ROOT_KEY else effective(each)
+            self.shares[key] = math.prod(self._tree.parts(each))
+            self.effective[key] = self._used[key] if above == ROOT_KEY else effective(each)
         self.factors[key] = self._factor(key)
 
     def _factor(self, key: AssocKey) -> float:
-        shares = self._shares[key]
-        return math.pow(2.0, -(self._effective[key] / shares / self._dampening)) if shares > 0 else 0.0
+        shares = self.shares[key]
+        return math.pow(2.0, -(self.effective[key] / shares / self._dampening)) if shares > 0 else 0.0
 
     def _among_siblings(self, each: Association) -> float:
         """Its own usage and its part of what its siblings used: Ua + (Ue of the account - Ua) x s / sum of s."""
-        above = self._effective[self._tree.parent[each.key]]
+        above = self.effective[self._tree.parent[each.key]]
         siblings = self._tree.sum_at(each)
         if not siblings:
             return above
@@ -69,12 +70,12 @@ class _Shares:
     def _obliviously(self, each: Association) -> float:
         """DEPTH_OBLIVIOUS: R x shares, where R = R of the account x (usage by shares, against its siblings')^k."""
         key, above = each.key, self._tree.parent[each.key]
-        if not (self._shares[key] and self._shares[above] and self._effective[above] and self._used[key]):
+        if not (self.shares[key] and self.shares[above] and self.effective[above] and self._used[key]):
             return self._used[key]
-        ratio_above = self._effective[above] / self._shares[above]
+        ratio_above = self.effective[above] / self.shares[above]
         siblings = sum(self._used[other.key] for other in self._tree.children[above] if other.shares is not None)
-        ratio = (self._used[key] / self._shares[key]) / (siblings / self._shares[above])
-        return ratio_above * math.pow(ratio, _exponent(ratio_above, ratio)) * self._shares[key]
+        ratio = (self._used[key] / self.shares[key]) / (siblings / self.shares[above])
+        return ratio_above * math.pow(ratio, _exponent(ratio_above, ratio)) * self.shares[key]
 
 
 def _exponent(above: float, own: float) -> float:

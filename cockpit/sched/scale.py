@@ -65,7 +65,7 @@ class Scale:
         self._partitions = _normalised(jobs, max(1, *jobs.values()), raw=self._raw(PriorityFlag.NO_NORMAL_PART))
         qos = {name: each.priority for name, each in accounts.qos.items()}
         self._qos = _normalised(qos, max(qos.values(), default=0), raw=self._raw(PriorityFlag.NO_NORMAL_QOS))
-        users = {key: each.priority for key, each in accounts.associations.items()}
+        users = {key: accounts.priority_of(each) for key, each in accounts.associations.items()}
         self._assoc = _normalised(users, max(users.values(), default=0), raw=self._raw(PriorityFlag.NO_NORMAL_ASSOC))
         self._accrues_always = self.has(PriorityFlag.ACCRUE_ALWAYS)
         self._by_time = self.has(PriorityFlag.SMALL_RELATIVE_TO_TIME)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cockpit.model.accounts import Qos
 from cockpit.model.job import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cockpit.model.view import JobRow
+    from cockpit.model.view import AccountRow, AccountsShown, JobRow
     from cockpit.tui.face import Face
 
 JOBS, NODES, CARDS, PRIORITY, JOB = "jobs", "nodes", "cards", "priority", "job"
-ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB})
+ACCOUNTS, QOS = "accounts", "accounts-qos"
+"""Two parts of one view."""
+ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
 ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
 """Views with a job that may be queued."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY})
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY}) | ON_ACCOUNTS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
@@ -34,6 +38,10 @@ class Situation(NamedTuple):
     demo: bool = False
     filter: str = ""
     """What the list is filtered by."""
+    place: AccountRow | Qos | None = None
+    """The account, user or QOS under the cursor."""
+    accounts: AccountsShown | None = None
+    """As last seen: also what this person may change."""
     trying: bool = False
     """Other weights are tried out."""
 
@@ -94,6 +102,42 @@ needs_container = _each(
 def needs_array(situation: Situation) -> str:
     some = [row for row in situation.chosen if row.array is not None]
     return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
+
+
+def can_fold(situation: Situation) -> str:
+    return "" if situation.view == ACCOUNTS else needs_array(situation)
+
+
+def may_add_below(situation: Situation) -> str:
+    """To the account under the cursor, or to that of the user there."""
+    place = situation.place
+    return _locked(situation, "" if place is None or isinstance(place, Qos) else place.association.account)
+
+
+def may_change_place(situation: Situation) -> str:
+    """What is under the cursor."""
+    place = situation.place
+    if place is None:
+        return "There is nothing under the cursor."
+    if isinstance(place, Qos):
+        return _locked(situation, "")
+    each = place.association
+    return _locked(situation, each.account if each.user else each.parent)
+
+
+def may_administer(situation: Situation) -> str:
+    return _locked(situation, "")
+
+
+def _locked(situation: Situation, account: str) -> str:
+    """`account`: who coordinates it may too; empty: only administrators."""
+    shown = situation.accounts
+    if shown is None:
+        return "The accounts are not known yet."
+    if shown.admin or (account and account in shown.coordinated):
+        return ""
+    also = ", or a coordinator of the account above it" if account else ""
+    return f"Only an administrator may change this{also}."
 
 
 def needs_trial(situation: Situation) -> str:

@@ -6,21 +6,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui import deeds, priority_deeds
+from cockpit.tui import account_deeds, deeds, priority_deeds
 from cockpit.tui.action import (
+    ACCOUNTS,
+    ANYWHERE,
     CARDS,
     JOB,
     JOBS,
     NODES,
+    ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
     ON_SORTED,
     ON_TABLES,
     OVER_A_JOB,
     PRIORITY,
+    QOS,
     Action,
     Situation,
-    needs_array,
+    can_fold,
+    may_add_below,
+    may_administer,
+    may_change_place,
     needs_container,
     needs_filter,
     needs_job,
@@ -52,9 +59,12 @@ __all__ = [
 ]
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
+_ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
+_TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
+SHARE = "accounts"
 
 _LOOKING = (
     Action(
@@ -70,7 +80,9 @@ _LOOKING = (
     ),
     Action("node_jobs", "its jobs", ("enter",), "The jobs on this node", deeds.node_jobs, LOOK, frozenset({NODES})),
     Action("logs", "logs", ("l",), "What the job printed", deeds.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True),
-    Action("next_tab", "next tab", ("right_square_bracket", "tab"), "The tab to the right", deeds.next_tab, LOOK, _JOB),
+    Action(
+        "next_tab", "next tab", ("right_square_bracket", "tab"), "The tab to the right", deeds.next_tab, LOOK, _TABBED
+    ),
     Action(
         "previous_tab",
         "previous tab",
@@ -78,7 +90,7 @@ _LOOKING = (
         "The tab to the left",
         deeds.previous_tab,
         LOOK,
-        _JOB,
+        _TABBED,
     ),
     Action("record", "record", ("y",), "All the engine knows of it", deeds.show_record, LOOK, ON_QUEUED, needs_job),
     Action("attempt", "earlier", ("p",), "The log of the try before", deeds.earlier_attempt, LOOK, ON_JOBS, needs_job),
@@ -90,6 +102,7 @@ _LOOKING = (
         "save_filter", "keep filter", ("W",), "Save it under a name", deeds.save_filter, LOOK, ON_TABLES, needs_filter
     ),
     Action("mine", "mine", ("m",), "Your own jobs, or everybody's", deeds.toggle_mine, LOOK, _JOBS, in_row=True),
+    Action("fold", "fold", ("z",), "What is below, or one row", deeds.fold, LOOK, _JOBS | _ACCOUNTS, can_fold),
     Action(
         "colours",
         "colours",
@@ -100,11 +113,20 @@ _LOOKING = (
         frozenset({CARDS}),
         in_row=True,
     ),
-    Action("fold", "fold", ("z",), "An array's tasks, or one row", deeds.fold, LOOK, _JOBS, needs_array),
     Action("copy", "copy", ("c",), "Copy the job's id", deeds.copy, LOOK, ON_QUEUED, needs_job),
 )
 _ACTING = (
-    Action("new", "submit", ("n",), "Submit a job written in $EDITOR", deeds.new_job, ACT, acts=True, in_row=True),
+    Action(
+        "new",
+        "submit",
+        ("n",),
+        "Submit a job written in $EDITOR",
+        deeds.new_job,
+        ACT,
+        ANYWHERE - ON_ACCOUNTS,
+        acts=True,
+        in_row=True,
+    ),
     Action(
         "edit",
         "edit",
@@ -212,6 +234,84 @@ _ACTING = (
         danger=True,
     ),
 )
+_SHARING = (
+    Action(
+        "unfold", "fold · jobs", ("enter",), "Fold an account; a user's jobs", account_deeds.unfold, SHARE, _ACCOUNTS
+    ),
+    Action("fold_all", "fold all", ("Z",), "Only the top accounts, or all", account_deeds.fold_all, SHARE, _ACCOUNTS),
+    Action(
+        "add_user",
+        "add user",
+        ("n",),
+        "To the account under the cursor",
+        account_deeds.add_user,
+        SHARE,
+        _ACCOUNTS,
+        may_add_below,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "add_account",
+        "add account",
+        ("N",),
+        "Below the account under the cursor",
+        account_deeds.add_account,
+        SHARE,
+        _ACCOUNTS,
+        may_add_below,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "add_qos",
+        "add QOS",
+        ("n",),
+        "With its priority and limits",
+        account_deeds.add_qos,
+        SHARE,
+        _QOS,
+        may_administer,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "modify",
+        "modify",
+        ("e",),
+        "Shares, limits, QOS",
+        account_deeds.modify,
+        SHARE,
+        ON_ACCOUNTS,
+        may_change_place,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "coordinators",
+        "coordinators",
+        ("C",),
+        "Who administers the account",
+        account_deeds.add_coordinator,
+        SHARE,
+        _ACCOUNTS,
+        may_change_place,
+        acts=True,
+    ),
+    Action(
+        "remove",
+        "remove",
+        ("X",),
+        "Asks first; not what has jobs",
+        account_deeds.remove,
+        SHARE,
+        ON_ACCOUNTS,
+        may_change_place,
+        acts=True,
+        danger=True,
+        in_row=True,
+    ),
+)
 _KEPT = (
     Action(
         "extend_hold",
@@ -304,6 +404,7 @@ _GOING = (
     Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
     Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
+    Action("accounts", "accounts", ("4",), "Accounts, shares and QOS", account_deeds.show_accounts, GO),
     Action("priorities", "priorities", ("5",), "Who comes first, and why", priority_deeds.show_priorities, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
@@ -322,6 +423,7 @@ _PACING = (
 ACTIONS: Final = (
     Action("help", "help", ("question_mark", "f1"), "What every key does here", deeds.show_help, LOOK, in_row=True),
     *_ACTING,
+    *_SHARING,
     *_WEIGHING,
     *_LOOKING,
     *_KEPT,

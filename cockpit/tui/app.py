@@ -20,11 +20,15 @@ from cockpit.present.job_cells import Laid
 from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.present.refusals import refusal_text
+from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
+from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
 from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
+from cockpit.tui.account_rows import AccountRows, QosRows
+from cockpit.tui.action import ACCOUNTS, ON_ACCOUNTS, QOS
 from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, PRIORITY, Situation
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.card_rows import CardRows
@@ -40,19 +44,20 @@ from cockpit.tui.priority_rows import PriorityRows
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
-from cockpit.tui.widgets.table import MARGIN
+from cockpit.tui.widgets.table import MARGIN, Table
 from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
     from textual.screen import Screen
 
     from cockpit.backends.base import Backend, JobsDelta
+    from cockpit.model.accounts import Qos
     from cockpit.model.ids import Millis
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, NodeSpec
-    from cockpit.model.view import JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, NodeRow, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -60,6 +65,14 @@ TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
 RETRY_SECONDS = 1.0
+_TABLES = {
+    JOBS: job_table,
+    NODES: node_table,
+    CARDS: card_table,
+    PRIORITY: priority_table,
+    ACCOUNTS: account_table,
+    QOS: qos_table,
+}
 STILL = "paused"
 """Says that the screen stands still."""
 
@@ -88,6 +101,9 @@ class CockpitApp(Face, inherit_bindings=False):
         self.actions = with_keys(outside.keys)
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
+        self.account_rows = AccountRows(self.context, outside.filters.of)
+        self.qos_rows = QosRows(self.context, outside.filters.of)
+        self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
         self.priority_rows = PriorityRows(self.context, lambda: outside.ascii_only or self.no_color, outside.filters.of)
         self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
@@ -142,12 +158,14 @@ class CockpitApp(Face, inherit_bindings=False):
             self.outside.read_only,
             demo=self.pace is not None,
             filter=self.main_screen.filter_text,
+            place=self.place_under_cursor(),
+            accounts=self.accounts,
             trying=self.priority_rows.tried is not None,
         )
 
     @property
     def view_name(self) -> str:
-        """`jobs`, `nodes`, `cards`, `priority`, or `job` for a job's page."""
+        """Of the list that is shown, or `job` for a job's page."""
         page = isinstance(self.screen, JobPage) if self.screen_stack else False
         return JOB if page else self.main_screen.view
 
@@ -164,6 +182,16 @@ class CockpitApp(Face, inherit_bindings=False):
             return [row for job in chosen if (row := self.job_rows.row(JobId(job))) is not None]
         ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
         return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
+
+    @property
+    def read_only(self) -> str:
+        return self.outside.read_only
+
+    def place_under_cursor(self) -> AccountRow | Qos | None:
+        here: Any = self.main_screen.table.cursor_id if self.view_name in ON_ACCOUNTS else None
+        if here is None:
+            return None
+        return (self.qos_rows if self.view_name == QOS else self.account_rows).row(here)
 
     def job_under_cursor(self) -> JobRow | None:
         row_id: Any = self.main_screen.jobs.cursor_id
@@ -220,9 +248,11 @@ class CockpitApp(Face, inherit_bindings=False):
     def action_names(self) -> Sequence[str]:
         return commands.completions(self)
 
+    def complete(self, text: str) -> Sequence[str]:
+        return commands.continuations(self, text)
+
     def filter_names(self, view: str) -> Sequence[str]:
-        tables = {JOBS: job_table, NODES: node_table, CARDS: card_table, PRIORITY: priority_table}
-        return [f"{name}:" for name in tables[view].names()]
+        return [f"{name}:" for name in _TABLES[view].names()]
 
     # Keeping it fresh
 
@@ -352,6 +382,8 @@ class CockpitApp(Face, inherit_bindings=False):
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
             self._take_nodes(await self.backend.nodes())
+        if self.main_screen.view in ON_ACCOUNTS:
+            self._take_accounts(await self.backend.accounts())
         row = self.job_under_cursor()
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
@@ -359,15 +391,17 @@ class CockpitApp(Face, inherit_bindings=False):
         if self.main_screen.view == JOBS:
             self._foretelling.look_at(row)
 
+    def _take_accounts(self, shown: AccountsShown) -> None:
+        self.accounts = shown
+        screen = self.main_screen
+        _show_changes(screen.accounts, *self.account_rows.tree.take(shown.rows))
+        _show_changes(screen.qos, *self.qos_rows.take(shown.qos))
+
     def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
         screen = self.main_screen
-        taken = [(screen.nodes, self.node_rows.take(nodes))]
+        _show_changes(screen.nodes, *self.node_rows.take(nodes))
         if screen.view == CARDS:
-            taken.append((screen.cards, self.card_rows.take(nodes, self.job_rows.list.rows())))
-        for table, (changed, moved) in taken:
-            if moved:
-                table.order_changed()
-            table.rows_changed(changed)
+            _show_changes(screen.cards, *self.card_rows.take(nodes, self.job_rows.list.rows()))
 
     def _is_fresh(self) -> None:
         self._heard, self._trouble = asyncio.get_running_loop().time(), ""
@@ -398,7 +432,10 @@ class CockpitApp(Face, inherit_bindings=False):
             self._tell(error)
         else:
             if done is not None:
-                self.run_worker(self._finish(done), name=action_id, group="deeds")
+                self.undertake(done)
+
+    def undertake(self, doing: Awaitable[None]) -> None:
+        self.run_worker(self._finish(doing), group="deeds")
 
     async def _finish(self, done: Awaitable[None]) -> None:
         try:
@@ -434,6 +471,8 @@ class CockpitApp(Face, inherit_bindings=False):
     def turn_tab(self, step: int) -> None:
         if isinstance(self.screen, JobPage):
             self.screen.turn(step)
+        elif self.view_name in ON_ACCOUNTS:
+            self.main_screen.show_view(QOS if self.view_name == ACCOUNTS else ACCOUNTS)
 
     def go_to_cluster(self, name: str) -> None:
         self.next_cluster = name
@@ -479,3 +518,9 @@ class CockpitApp(Face, inherit_bindings=False):
         situation = self.situation()
         saved, use_filter = self.saved_filters(), self.main_screen.filter
         return offers.palette(self.actions, situation, self.themes, saved, self.perform, self.use_theme, use_filter)
+
+
+def _show_changes(table: Table, changed: Iterable[Hashable], moved: bool) -> None:
+    if moved:
+        table.order_changed()
+    table.rows_changed(changed)

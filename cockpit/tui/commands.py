@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cockpit.formats.weighttext import read_weights
+from cockpit.headless import account_words
 from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
+from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.tui import account_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
 from cockpit.tui.deeds import prioritise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cockpit.tui.face import Face
 
@@ -42,22 +45,17 @@ def completions(app: Face) -> Sequence[str]:
     ]
 
 
+def continuations(app: Face, text: str) -> Sequence[str]:
+    """What a begun command may become: of those about accounts word by word."""
+    return account_words.completions(text, app.accounts)
+
+
 def run_command(app: Face, text: str) -> None:
     """Do what was typed, or say what is near it."""
     words = VI_WORDS.get(text.strip(), text.strip())
     name, _, rest = words.partition(" ")
-    if name == "theme" and rest:
-        _theme(app, rest.strip())
-    elif name == "filter" and rest:
-        app.main_view.filter(rest.strip())
-    elif name in {"save-filter", "delete-filter"} and rest:
-        (_save_filter if name == "save-filter" else _delete_filter)(app, rest.strip().removeprefix(SAVED))
-    elif name == "priority" and rest:
-        _priority(app, rest.strip())
-    elif name == "weights" and rest:
-        _weights(app, rest)
-    elif name == "ctx" and rest:
-        _cluster(app, rest.strip())
+    if rest.strip() and name in _WITH_WORDS:
+        _WITH_WORDS[name](app, rest.strip())
     elif words.isdigit():
         app.go_to(int(words))
     elif (action := called(words)) is not None:
@@ -66,10 +64,15 @@ def run_command(app: Face, text: str) -> None:
         _unknown(app, words, [command_name(each.id) for each in ACTIONS], "action")
 
 
+def _filter(app: Face, text: str) -> None:
+    app.main_view.filter(text)
+
+
 def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
+    name = name.removeprefix(SAVED)
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS)}.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return
@@ -80,6 +83,7 @@ def _save_filter(app: Face, name: str) -> None:
 
 
 def _delete_filter(app: Face, name: str) -> None:
+    name = name.removeprefix(SAVED)
     known = app.filters.of(app.view_name)
     if name in known:
         app.filters.delete(app.view_name, name)
@@ -125,3 +129,16 @@ def _unknown(app: Face, word: str, known: Sequence[str], what: str) -> None:
     hint = nearest(word, known)
     more = f"did you mean {hint}?" if hint else "Tab completes, ? lists them."
     app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning")
+
+
+_WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
+    "theme": _theme,
+    "filter": _filter,
+    "save-filter": _save_filter,
+    "delete-filter": _delete_filter,
+    "accounts": account_deeds.run_words,
+    "priority": _priority,
+    "weights": _weights,
+    "ctx": _cluster,
+}
+"""Commands that go on after their name."""

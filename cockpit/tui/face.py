@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Backend
     from cockpit.config.filters import SavedFilters
+    from cockpit.model.accounts import Qos
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail, JobRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, Overview
     from cockpit.present.answer import Around
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
     from cockpit.present.job_cells import Laid
+    from cockpit.tui.account_rows import AccountRows, QosRows
     from cockpit.tui.card_rows import CardRows
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
@@ -55,7 +57,9 @@ class MainView(Protocol):
     @property
     def filter_text(self) -> str: ...
     def filter(self, text: str) -> None: ...
-    def ask_command(self) -> None: ...
+    def ask_command(self, text: str = "") -> None: ...
+    def show_jobs_of_user(self, user: str) -> None: ...
+    def fold_all(self) -> None: ...
     def turn_colours(self) -> None: ...
     def ask_weights(self) -> None: ...
     def redraw_priorities(self) -> None: ...
@@ -93,6 +97,10 @@ class Face(KeysInTurn):
     """Which of them this is."""
     job_rows: JobRows
     node_rows: NodeRows
+    account_rows: AccountRows
+    qos_rows: QosRows
+    accounts: AccountsShown | None
+    """As last seen; None: not asked for yet."""
     card_rows: CardRows
     priority_rows: PriorityRows
     overview: Overview | None
@@ -132,7 +140,24 @@ class Face(KeysInTurn):
     @property
     @abstractmethod
     def view_name(self) -> str:
-        """`jobs`, `nodes`, `cards`, or `job` for a job's page."""
+        """Of the list that is shown, or `job` for a job's page."""
+
+    @property
+    @abstractmethod
+    def read_only(self) -> str:
+        """Why nothing may be changed; empty when it may."""
+
+    @abstractmethod
+    def place_under_cursor(self) -> AccountRow | Qos | None:
+        """The account, user or QOS; None in other views."""
+
+    @abstractmethod
+    def undertake(self, doing: Awaitable[None]) -> None:
+        """Let it go on beside everything else; how it fails is told."""
+
+    @abstractmethod
+    def complete(self, text: str) -> Sequence[str]:
+        """What a command that is begun may become, beside the names of actions."""
 
     @abstractmethod
     def now(self) -> Millis: ...
@@ -241,7 +266,7 @@ class Face(KeysInTurn):
 
     @abstractmethod
     def turn_tab(self, step: int) -> None:
-        """The next or previous tab of a job's page."""
+        """The next or previous tab of a job's page, or part of a view."""
 
     @abstractmethod
     def other_stream(self) -> None:

@@ -140,6 +140,8 @@ _OUTLOOK = Outlook(
     named=(Holding(JobId(12), "kept", "ann", running=True, nodes=1, cpus=1, memory_mib=1024, card_milli=250),),
 )
 
+_ANN = Association(account="vision", user="ann", priority=0)
+
 ANSWERS: dict[str, Any] = {
     "status": _STATUS,
     "overview": _OVERVIEW,
@@ -163,7 +165,11 @@ ANSWERS: dict[str, Any] = {
     "submit": messages.Submitted((12, 13)),
     "rules": Cluster(partitions=(Partition(name="a4", pools=("a4",), billing_weights={"cpu": 1.0}),), mutable=False),
     "accounts": view.AccountsShown(
-        (view.AccountRow(Association(account="vision", user="ann"), depth=2, used=1.5, queued=1, running=0),),
+        (
+            view.AccountRow(
+                Association(account="vision", user="ann", priority=0), depth=2, used=1.5, queued=1, running=0
+            ),
+        ),
         (Qos(name="high", priority=100),),
     ),
     "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),

@@ -114,6 +114,11 @@ class Recorded:
         )
 
     @property
+    def raw_rows(self) -> list[list[str]]:
+        """The lines of sshare, as printed."""
+        return self._data["rows"]
+
+    @property
     def usage(self) -> dict[str, Usage]:
         return {row.association.key: Usage(row.usage) for row in self.rows}
 

@@ -66,7 +66,7 @@ async def a_lab(
 ) -> AsyncIterator[Lab]:
     """Opened a minute after these were submitted; without any, on an empty cluster."""
     demo = await open_demo(fixture, going=False)
-    bob = InProcessBackend(demo.backend._engine, actor_of(read_fixture(fixture), "bob"))
+    bob = _seat(demo, fixture, "bob")
     for seat, specs in ((demo.backend, alices), (bob, bobs)):
         for spec in specs:
             await seat.submit([spec])
@@ -82,6 +82,15 @@ async def the_lab(**outside: Any) -> AsyncIterator[Lab]:
     async with a_lab(*ALICE, bobs=BOB, **outside) as lab:
         await lab.cockpit.sees("train")
         yield lab
+
+
+def _seat(demo: DemoCluster, fixture: str, user: str) -> InProcessBackend:
+    return InProcessBackend(demo.backend._engine, actor_of(read_fixture(fixture), user))
+
+
+def seat_of(lab: Lab, user: str) -> InProcessBackend:
+    """The same cluster as another user of it may see and change it."""
+    return _seat(lab.demo, FIXTURE, user)
 
 
 def session_of(demo: DemoCluster) -> Session:

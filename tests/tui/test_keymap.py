@@ -26,7 +26,7 @@ def test_the_keys_that_ship_are_consistent() -> None:
 @pytest.mark.req("UI-20")
 def test_nothing_that_destroys_ships_on_a_chord() -> None:
     dangerous = [action for action in ACTIONS if action.danger]
-    assert {action.id for action in dangerous} == {"cancel", "delete", "end_hold", "apply_weights"}
+    assert {action.id for action in dangerous} == {"cancel", "delete", "end_hold", "apply_weights", "remove"}
     assert not [key for action in dangerous for key in action.keys if "ctrl" in key]
 
 
@@ -41,7 +41,7 @@ def test_a_person_chooses_other_keys() -> None:
 
 def test_a_key_may_do_one_thing_in_this_view_and_another_in_that() -> None:
     opening = {action.id: action.keys for action in ACTIONS if "enter" in action.keys}
-    assert set(opening) == {"open", "node_jobs"}
+    assert set(opening) == {"open", "node_jobs", "unfold"}
 
 
 @pytest.mark.req("UI-20")

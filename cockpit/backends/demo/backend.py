@@ -15,16 +15,17 @@ from msgspec.structs import replace
 
 from cockpit.backends.demo.crowd import Crowd, actor_of
 from cockpit.backends.demo.executor import ScriptedExecutor
-from cockpit.backends.demo.fixture import nodes_of, read_fixture
+from cockpit.backends.demo.fixture import nodes_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.rooms import Rooms
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
 from cockpit.backends.inprocess import InProcessBackend
-from cockpit.engine import decide
+from cockpit.engine import configure, decide
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
+from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
@@ -34,13 +35,14 @@ from cockpit.runtime.memory_journal import MemoryJournal
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from cockpit.backends.demo.fixture import Fixture
     from cockpit.engine.access import Actor
     from cockpit.engine.ports import Observer
     from cockpit.model.asking import LogChunk, LogRequest
+    from cockpit.model.events import EventBody
     from cockpit.model.view import EngineStatus, JobDetail, NodeRow
 
 DEFAULT_FIXTURE = "campus"
@@ -101,6 +103,7 @@ class DemoCluster:
         logs = LogFiles(engine.logs, scripts, self._clock)
         self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs, self.now)
         self._nodes = nodes_of(fixture)
+        self._rules, self._accounts = rules_of(fixture)
         self._crowd = Crowd(
             fixture,
             scripts.chance("crowd"),
@@ -117,14 +120,19 @@ class DemoCluster:
 
     async def begin(self, *, going: bool = True) -> None:
         """Live through the first hours at once; then, if `going`, at the demo's pace."""
-        await self.host.act(
-            lambda machine, _: decide.nodes_changed(machine, self._nodes), Act(actor="engine", origin="engine")
-        )
+        await self.host.act(lambda machine, _: self._beginning(machine), Act(actor="engine", origin="engine"))
         await self._crowd.begin()
         await self.host.start()
         await self.pace.reach(self._opening)
         if going:
             self._tasks.start(self.pace.run(), "the demo's pace")
+
+    def _beginning(self, machine: Machine) -> Sequence[EventBody]:
+        return [
+            *decide.nodes_changed(machine, self._nodes),
+            events.ClusterConfigured(self._rules),
+            *configure.accounts_begun(machine.state, self._accounts),
+        ]
 
     async def elapse(self, seconds: float) -> None:
         """So many real seconds' worth of its life, at once; afterwards every watcher knows of it."""

@@ -101,7 +101,11 @@ class Crowd:
         if not self._may_act(user):
             return
         seat = self._seats[user.name]
-        for job, spec in zip(await seat.submit(specs), specs, strict=True):
+        try:
+            jobs = await seat.submit(specs)
+        except RequestRefused:  # rules that somebody changed meanwhile: people try again later
+            return
+        for job, spec in zip(jobs, specs, strict=True):
             if held:
                 self._later(self._chance.uniform(*RELEASES_WITHIN_HOURS), user, job, seat.release)
             if self._chance.random() < user.stops:
@@ -131,6 +135,8 @@ class Crowd:
             nodes=size.nodes,
             specs=(_node_spec(size, template),),
             pool=template.pool,
+            partitions=template.partitions,
+            qos=template.qos,
             terminal=template.terminal,
             debug_hold=DebugHold(cards=HoldCards.KEEP if template.keeps_cards else HoldCards.FREE),
             time_limit_seconds=int(self._chance.choice(template.limits_hours) * 3600),

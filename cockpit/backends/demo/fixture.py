@@ -10,11 +10,15 @@ from datetime import datetime
 from enum import StrEnum
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from cockpit.errors import SpecErrors
+from cockpit.formats.clusterfile import read_rules
 from cockpit.formats.tomltext import parse_toml
+from cockpit.model.accounts import Accounts
+from cockpit.model.cluster import Cluster
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, CardVendor, Node, NodeState
 from cockpit.resources import fixture as shipped
@@ -91,6 +95,9 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sizes: tuple[Weighted, ...]
     card_models: tuple[str, ...] = ()
     pool: str | None = None
+    partitions: tuple[str, ...] = ()
+    """Any of these; empty: the default one."""
+    qos: str | None = None
     terminal: bool = False
     keeps_cards: bool = False
     limits_hours: tuple[float, ...]
@@ -145,6 +152,8 @@ class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     users: tuple[User, ...]
     templates: tuple[Template, ...]
     arrivals: Arrivals
+    rules: dict[str, Any] = {}
+    """Partitions, priorities, QOS, accounts and users, as cluster.toml says them."""
 
     def template_of(self, job_name: str) -> Template | None:
         """The template that a job of this name was made from: `<template>-<number>`."""
@@ -165,7 +174,13 @@ def read_fixture(name: str) -> Fixture:
         raise SpecErrors([f"{name}: {error}"]) from error
     if errors := list(_dangling(found)):
         raise SpecErrors([f"{name}: {error}" for error in errors])
+    rules_of(found)
     return found
+
+
+def rules_of(fixture: Fixture) -> tuple[Cluster, Accounts]:
+    """What holds on it, and the accounts that it begins with. Raises `SpecErrors`."""
+    return read_rules(fixture.rules, nodes_of(fixture), f"{fixture.name}: rules.")
 
 
 def fixture_names() -> list[str]:

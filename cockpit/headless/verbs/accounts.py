@@ -103,7 +103,11 @@ def _verb(
         call.streams.line(f"{done} {safe(call.args.name)}")
         return ExitCode.OK
 
-    return Verb(arguments, run, (f"cockpit accounts {example}",), mixed=True)
+    def with_change(parser: ArgumentParser) -> None:
+        arguments(parser)
+        parser.set_defaults(change=make, done=done)
+
+    return Verb(with_change, run, (f"cockpit accounts {example}",), mixed=True)
 
 
 LIST = Verb(add_output_options, run_list, ("cockpit accounts", "cockpit accounts --filter user:alice -o json"))

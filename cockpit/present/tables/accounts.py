@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import isinf
 from typing import Final
 
 from cockpit.formats.sacctmgr import limit_words, qos_words, shares_text
 from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.safe import safe
 
 INDENT: Final = "  "
@@ -24,6 +25,32 @@ def limits(row: AccountRow, _: Context) -> tuple[str, ...]:
 def used(row: AccountRow, _: Context) -> int:
     """sshare's RawUsage is whole too."""
     return round(row.used)
+
+
+def norm_shares(row: AccountRow, _: Context) -> float:
+    return round(row.norm_shares, 6)
+
+
+def norm_usage(row: AccountRow, _: Context) -> float:
+    return round(row.norm_usage, 6)
+
+
+def effective_usage(row: AccountRow, _: Context) -> float:
+    return round(row.effective_usage, 6)
+
+
+def level_fs(row: AccountRow, _: Context) -> float | None:
+    """JSON has no infinity: what used nothing has none there."""
+    return None if row.level_fs is None or isinf(row.level_fs) else round(row.level_fs, 6)
+
+
+def level_words(row: AccountRow, _: Context) -> str:
+    """As sshare writes it, shorter."""
+    return NOTHING if row.level_fs is None else f"{row.level_fs:.4g}"
+
+
+def fair_share(row: AccountRow, _: Context) -> float | None:
+    return None if row.fair_share is None else round(row.fair_share, 6)
 
 
 def tree_name(row: AccountRow, _: Context) -> str:
@@ -52,6 +79,14 @@ ACCOUNTS: Final = Table(
         ),
         Column("shares", "SHARES", Kind.TEXT, "Fairshare beside its siblings'; parent: the account's", derive=shares),
         Column("used", "USED", Kind.INTEGER, "Decayed billing-seconds, sshare's RawUsage", derive=used),
+        Column(
+            "fair_share",
+            "FAIR SHARE",
+            Kind.NUMBER,
+            "The factor of its users' jobs; none where priorities are not counted",
+            derive=fair_share,
+            nullable=True,
+        ),
         Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", field="running"),
         Column("queued", "QUEUED", Kind.INTEGER, "Jobs that wait", field="queued"),
         Column(
@@ -76,13 +111,41 @@ ACCOUNTS: Final = Table(
             schema={"type": "boolean"},
             wide=True,
         ),
+        Column(
+            "norm_shares",
+            "NORM SHARES",
+            Kind.NUMBER,
+            "Its part of its siblings' shares; without Fair Tree: of all",
+            derive=norm_shares,
+            wide=True,
+        ),
+        Column("norm_usage", "NORM USAGE", Kind.NUMBER, "Its part of all usage", derive=norm_usage, wide=True),
+        Column(
+            "effective_usage",
+            "EFFECTIVE",
+            Kind.NUMBER,
+            "What fair share goes by; with Fair Tree its part of the account's usage",
+            derive=effective_usage,
+            wide=True,
+        ),
+        Column(
+            "level_fs",
+            "LEVEL FS",
+            Kind.NUMBER,
+            "Norm shares by effective usage: below 1 it used more than its share; none: nothing used, or no Fair Tree",
+            derive=level_fs,
+            words=level_words,
+            nullable=True,
+            wide=True,
+        ),
         Column("parent", "PARENT", Kind.TEXT, "The account above", field="association.parent", wide=True),
         Column(
             "priority",
             "PRIORITY",
             Kind.INTEGER,
-            "Its own, for the factor assoc",
+            "Its own, for the factor assoc; none: that of the account above",
             field="association.priority",
+            nullable=True,
             wide=True,
         ),
         Column(

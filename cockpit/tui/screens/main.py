@@ -11,6 +11,7 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.errors import CockpitError
 from cockpit.formats.weighttext import read_weights, weights_text
+from cockpit.present.account_answer import first_account_lines, place_answer
 from cockpit.present.answer import answer
 from cockpit.present.card_answer import card_answer, legend, totals
 from cockpit.present.filters import quoted
@@ -20,6 +21,7 @@ from cockpit.present.node_answer import node_answer
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
 from cockpit.tui.card_map import CardMap
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
@@ -28,7 +30,7 @@ from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Mapping
 
     from textual.app import ComposeResult
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import NodeRow
     from cockpit.tui.face import Face
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("5", "Priority"))
+VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"), ("5", "Priority"))
 DEEDS = {"priority": "priorities"}
 """What shows a view, where it is not called as that."""
 SMALL_HEIGHT = 30
@@ -44,11 +46,14 @@ WIDE = 100
 """Columns from which on a note may be a sentence."""
 LEAST_PANEL, MOST_PANEL = 3, 9
 """Lines of the answer panel."""
-JOBS, NODES, CARDS, PRIORITY = "jobs", "nodes", "cards", "priority"
+TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", ACCOUNTS: "Accounts", QOS: "Accounts"}
+"""In the row of views."""
 HINTS = {
     JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
     NODES: "status:up cards>=4 card_model:A100 name~a0",
     CARDS: "model:A100 state:free,stranded user:me node~a0",
+    ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
+    QOS: "name~high priority>=100 settings~maxwall",
     PRIORITY: "user:me partition:gpu fairshare<1000 position<=20 note:held",
     WEIGHTS: "age=1000,fairshare=5000,tres/gres/gpu=200",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
@@ -64,7 +69,7 @@ class MainScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._filters = {JOBS: "", NODES: "", CARDS: "", PRIORITY: ""}
+        self._filters = dict.fromkeys(TITLES, "")
         self._wrong = ""
         """What is wrong with the filter that is being typed."""
         self._came_from: Hashable | None = None
@@ -77,6 +82,8 @@ class MainScreen(Screen[None]):
         self.jobs = Table(self.app.job_rows, theme, id=JOBS)
         self.nodes = Table(self.app.node_rows, theme, id=NODES)
         self.cards = CardMap(self.app.card_rows, theme, id=CARDS)
+        self.accounts = Table(self.app.account_rows, theme, id=ACCOUNTS)
+        self.qos = Table(self.app.qos_rows, theme, id=QOS)
         self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
         self._ranks = PriorityPart(self.app, self.priority)
         yield Lines(theme, id="top")
@@ -87,6 +94,8 @@ class MainScreen(Screen[None]):
             yield self.jobs
             yield self.nodes
             yield self.cards
+            yield self.accounts
+            yield self.qos
             yield self.priority
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
@@ -95,14 +104,22 @@ class MainScreen(Screen[None]):
 
     @property
     def view(self) -> str:
-        """`jobs`, `nodes`, `cards` or `priority`; also while the screen is only coming, or going."""
+        """The list that is shown; also while the screen is only coming, or going."""
         shown = self.query(ContentSwitcher)
         return str(shown.first().current) if shown else JOBS
 
     @property
     def table(self) -> Table:
         """The one that is shown."""
-        return {JOBS: self.jobs, NODES: self.nodes, CARDS: self.cards, PRIORITY: self.priority}[self.view]
+        tables = {
+            JOBS: self.jobs,
+            NODES: self.nodes,
+            CARDS: self.cards,
+            PRIORITY: self.priority,
+            ACCOUNTS: self.accounts,
+            QOS: self.qos,
+        }
+        return tables[self.view]
 
     def job_of_card(self) -> int:
         """The id of the job that holds the part of a card under the cursor; 0 where nobody does, or nobody one may
@@ -139,7 +156,7 @@ class MainScreen(Screen[None]):
         width = self.size.width
         self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])
         note = tuple(self._note())
-        self.query_one("#views", Lines).show([view_row(VIEWS, self.view.capitalize(), note, width)])
+        self.query_one("#views", Lines).show([view_row(VIEWS, TITLES[self.view], note, width)])
         keys = line(Span(f" {self._wrong}", "warning")) if self._wrong else key_row(self.app.keys_of_view(), width)
         self.query_one("#keys", Lines).show([keys])
         self._ranks.draw_legend(self.query_one("#legend", Lines), width, shown=self.view == PRIORITY)
@@ -158,6 +175,8 @@ class MainScreen(Screen[None]):
             JOBS: self._job_answer,
             NODES: self._node_answer,
             CARDS: self._card_answer,
+            ACCOUNTS: self._place_answer,
+            QOS: self._place_answer,
             PRIORITY: self._rank_answer,
         }
         panel.show(answers[self.view]())
@@ -185,6 +204,13 @@ class MainScreen(Screen[None]):
             key = around.keys.get("colours", ":colours")
             yield legend("by user" if rows.by_user else "by job", key)
 
+    def _place_answer(self) -> Iterator[Line]:
+        columns = self.query_one("#answer").size.width
+        return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
+
+    def _keys(self) -> Mapping[str, str]:
+        return self.app.around(self.size.width).keys
+
     def _rank_answer(self) -> Iterator[Line]:
         size = self.query_one("#answer").size
         return self._ranks.answer(size, self.app.around(size.width).keys)
@@ -198,7 +224,7 @@ class MainScreen(Screen[None]):
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
-        yield from notes[self.view]()
+        yield from notes.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
         jobs = self.app.job_rows.list
@@ -216,11 +242,23 @@ class MainScreen(Screen[None]):
         yield Span("   ")
         yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
 
-    def _draw_emptiness(self) -> None:
+    def _accounts_note(self) -> Iterator[Span]:
+        key = self._keys().get("next_tab", ":next-tab")
+        for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS")):
+            yield Span(f"   {title}", "strong" if view == self.view else MUTED)
+        yield Span(f"   {key}", ACCENT)
+
+    @property
+    def _is_empty(self) -> bool:
+        """There is nothing to show but what to do first."""
+        if self.view == ACCOUNTS and self.app.account_rows.tree.only_root:
+            return True
         if self.view == PRIORITY:
-            nothing = bool(self._ranks.nothing({}))
-        else:
-            nothing = not self.table.rows.order and self.view != NODES
+            return bool(self._ranks.nothing({}))
+        return not self.table.rows.order and self.view in {JOBS, CARDS}
+
+    def _draw_emptiness(self) -> None:
+        nothing = self._is_empty
         empty = self.query_one("#empty", Lines)
         empty.display = nothing
         self.query_one("#rows").styles.display = "none" if nothing else "block"
@@ -231,8 +269,10 @@ class MainScreen(Screen[None]):
             self.table.focus()
 
     def _empty_lines(self) -> Iterator[Line]:
-        if not self.app.loaded:
+        if not self.app.loaded or (self.view == ACCOUNTS and self.app.accounts is None):
             return iter([line(), line(Span("   connecting …", MUTED))])
+        if self.view == ACCOUNTS:
+            return first_account_lines(self._keys(), locked=self.app.read_only or self._not_mine())
         keys = self.app.around(self.size.width).keys
         if self.view == CARDS:
             return no_cards_lines(sum(1 for _ in self.app.card_rows.parts()), keys)
@@ -240,6 +280,10 @@ class MainScreen(Screen[None]):
             return iter(self._ranks.nothing(keys))
         hidden = len(self.app.job_rows.list.rows())
         return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
+
+    def _not_mine(self) -> str:
+        shown = self.app.accounts
+        return "" if shown is not None and shown.admin else "An administrator of this cluster adds the first one."
 
     # Filters and commands
 
@@ -263,9 +307,9 @@ class MainScreen(Screen[None]):
         """Under which the present filter is saved."""
         self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.saved_filters()))
 
-    def ask_command(self) -> None:
-        """`:`: an action by its name."""
-        self._entry.ask(COMMAND, "", HINTS[COMMAND], self.app.action_names())
+    def ask_command(self, text: str = "") -> None:
+        """`:`: an action by its name; `text` is written already."""
+        self._entry.ask(COMMAND, text, HINTS[COMMAND], self.app.action_names(), self.app.complete)
 
     def ask_weights(self) -> None:
         """The weights of now, to be changed; the order follows while one types."""
@@ -334,8 +378,14 @@ class MainScreen(Screen[None]):
 
     def _filter_rows(self, text: str) -> None:
         app = self.app
-        by = {JOBS: app.job_rows.list.filter_by, NODES: app.node_rows.filter_by, CARDS: app.card_rows.filter_by}
-        by[PRIORITY] = app.priority_rows.filter_by
+        by = {
+            JOBS: app.job_rows.list.filter_by,
+            NODES: app.node_rows.filter_by,
+            CARDS: app.card_rows.filter_by,
+            PRIORITY: app.priority_rows.filter_by,
+            ACCOUNTS: app.account_rows.tree.filter_by,
+            QOS: app.qos_rows.filter_by,
+        }
         by[self.view](text)
 
     def _unfilter(self) -> None:
@@ -352,6 +402,33 @@ class MainScreen(Screen[None]):
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
             self.filter(f"node:{quoted(node.node.name)}")
+
+    def show_jobs_of_user(self, user: str) -> None:
+        """All of them, in whichever account."""
+        self.show_view(JOBS)
+        self._came_from = self.jobs.cursor_id
+        self.filter(f"user:{quoted(user)}")
+
+    def fold_all(self) -> None:
+        """Accounts below the topmost ones, or everything again."""
+        self.app.account_rows.tree.fold_all()
+        self._refolded()
+
+    def _fold_account(self) -> None:
+        """Where the cursor is on a user: what that user belongs to."""
+        tree, here = self.app.account_rows.tree, cast("Any", self.accounts.cursor_id)
+        if here is None:
+            return
+        if not tree.fold(here) and tree.above(here):
+            here = tree.above(here)[-1]
+            tree.fold(here)
+        self._refolded()
+        self.accounts.move_to(here)
+
+    def _refolded(self) -> None:
+        self.accounts.order_changed()
+        self.accounts.redraw()
+        self.draw()
 
     def turn_colours(self) -> None:
         """The cards by user, or by job."""
@@ -375,6 +452,9 @@ class MainScreen(Screen[None]):
 
     def toggle_fold(self) -> None:
         """The tasks of the array under the cursor, or one row for them; marks stay with all of them or go."""
+        if self.view == ACCOUNTS:
+            self._fold_account()
+            return
         folds, here = self.app.job_rows.folds, cast("Any", self.jobs.cursor_id)
         tasks = set(folds.tasks(here)) if here is not None else set()
         if not tasks:
@@ -446,8 +526,9 @@ class MainScreen(Screen[None]):
         self.draw()
 
     @on(Table.Opened)
-    def _opened(self, event: Table.Opened) -> None:
-        self.app.perform("node_jobs" if event.table is self.nodes else "open")
+    def _opened(self) -> None:
+        opens = {NODES: "node_jobs", ACCOUNTS: "unfold", QOS: "modify"}
+        self.app.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:

@@ -5,17 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual.message import Message
-from textual.suggester import SuggestFromList
+from textual.suggester import Suggester
 from textual.widgets import Input
 
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from textual import events
 
 FILTER, COMMAND, NAME, WEIGHTS = "filter", "command", "name", "weights"
+
+
+class Completion(Suggester):
+    """The first of the known lines that goes on as this one begins, else one that `more` makes of it."""
+
+    def __init__(self, names: Sequence[str], more: Callable[[str], Sequence[str]] | None) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._names = names
+        self._more = more
+
+    async def get_suggestion(self, value: str) -> str | None:
+        begun = value.casefold()
+        known = next((name for name in self._names if name.casefold().startswith(begun)), None)
+        if known is not None or self._more is None:
+            return known
+        return next(iter(self._more(value)), None)
 
 
 class Entry(Input):
@@ -34,13 +50,21 @@ class Entry(Input):
         self.kind = FILTER
         self.display = False
 
-    def ask(self, kind: str, value: str, hint: str, names: Sequence[str] = ()) -> None:
-        """Show it with `value`; `names` are what Tab completes."""
+    def ask(
+        self,
+        kind: str,
+        value: str,
+        hint: str,
+        names: Sequence[str] = (),
+        more: Callable[[str], Sequence[str]] | None = None,
+    ) -> None:
+        """Show it with `value`; `names` are what Tab completes, `more` what else a line may become."""
         self.kind = kind
-        self.suggester = SuggestFromList(list(names), case_sensitive=False) if names else None
+        self.suggester = Completion(names, more) if names else None
         self.placeholder = hint
         with self.prevent(Input.Changed):
             self.value = value
+        self.select_on_focus = kind != COMMAND  # words that are there already are a beginning
         self.display = True
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
