@@ -111,7 +111,6 @@ class CockpitApp(Face, inherit_bindings=False):
         self.loaded = False
         self._all_came = False
         self._details: dict[JobId, JobDetail] = {}
-        self._foretelling = Foretelling(self)
         self._demand: Mapping[str, float] = {}
         self._heard: float | None = None
         """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
@@ -119,6 +118,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self._wanted = asyncio.Event()
         self._still: Standstill | None = None
         self.main_screen = MainScreen()
+        self._foretelling = Foretelling(self, self.main_screen.draw_answer)
         for key in {key for action in self.actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)
 

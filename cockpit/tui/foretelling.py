@@ -8,10 +8,12 @@ from cockpit.errors import CockpitError
 from cockpit.model.job import JobState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.view import JobRow
-    from cockpit.tui.app import CockpitApp
+    from cockpit.tui.face import Face
 
 FRESH_MS = 10_000
 
@@ -19,9 +21,11 @@ FRESH_MS = 10_000
 class Foretelling:
     """Asks once per job and version, and again after a while."""
 
-    def __init__(self, app: CockpitApp) -> None:
+    def __init__(self, app: Face, changed: Callable[[], None]) -> None:
+        """`changed` is called when there is another outlook."""
         self.outlook: Outlook | None = None
         self._app = app
+        self._changed = changed
         self._asked: tuple[JobId, int] | None = None
         self._asked_at: Millis | None = None
 
@@ -30,7 +34,7 @@ class Foretelling:
         if row is None or row.state is not JobState.QUEUED:
             self.outlook = self._asked = None
             return
-        now = self._app.context().now
+        now = self._app.now()
         if self._asked == (row.id, row.version) and self._asked_at is not None and now - self._asked_at < FRESH_MS:
             return
         self._asked, self._asked_at = (row.id, row.version), now
@@ -41,4 +45,4 @@ class Foretelling:
             self.outlook = await self._app.backend.explain(row.id)
         except CockpitError:  # it has just started, or the cluster is away: the panel says so anyhow
             self.outlook = None
-        self._app.main_screen.draw_answer()
+        self._changed()
