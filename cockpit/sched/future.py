@@ -17,11 +17,11 @@ from cockpit.model.job import OCCUPYING, Attempt, Job, JobState
 from cockpit.model.node import Placement
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import pass_over
+from cockpit.sched.decisions import Start
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.habits import Lengths
 from cockpit.sched.index import Index, count
 from cockpit.sched.placement import find
-from cockpit.sched.plan import Start
 from cockpit.sched.policy import Policy
 from cockpit.sched.priorities import PriorityTable
 from cockpit.sched.request import RequestBook

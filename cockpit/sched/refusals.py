@@ -47,7 +47,7 @@ class Refusals:
         return len(self._failed)
 
     def __eq__(self, other: object) -> bool:
-        """Whether every job is told the same."""
+        """Whether every job is certainly told the same: two passes may also differ in shapes that no job gets to."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
         if self._exceeded != other._exceeded or not self.gates.as_of(other.gates):
