@@ -24,7 +24,7 @@ from cockpit.sched.placement import find
 from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cockpit.model.node import Node
     from cockpit.sched.policy import Policy
@@ -54,6 +54,8 @@ class Replay:
         """`arrivals` in order of their moments, ids increasing. `rules`: what configures the cluster."""
         self.machine = Machine(ClusterState())
         self.started_at: dict[JobId, Millis] = {}
+        self.told: Callable[[events.EventBody, Millis], None] | None = None
+        """Told of every event once the machine has taken it over."""
         self._policy = policy
         self._arrivals = arrivals
         self._runs_ms = {arrival.submitted.job: arrival.runs_ms for arrival in arrivals}
@@ -162,6 +164,8 @@ class Replay:
     def _tell(self, *bodies: events.EventBody) -> None:
         for body in bodies:
             self._handle(body, self._now)
+            if self.told is not None:
+                self.told(body, self._now)
 
     def _handle(self, body: events.EventBody, at: Millis) -> None:
         seq = self.machine.state.seq + 1

@@ -29,8 +29,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """If jobs run as long as their users' jobs usually do. None: it starts only when something else happens, or lies
     beyond what is planned."""
     latest_at: Millis | None = None
-    """No later than this, if jobs run half as long again as their users' longest and as many come as in the last day:
-    a bound that holds for about 95 of 100 jobs, not a promise. None: not asked for, or beyond what is planned."""
+    """No later than this, if jobs run about as long as their users' longest and as many come as in the last day: a
+    bound that holds for about 95 of 100 jobs, not a promise. None: not asked for, or beyond what is planned."""
     after: tuple[Awaited, ...] = ()
     """The ends that make its room, of those on its nodes the last ones before it starts, soonest first."""
 

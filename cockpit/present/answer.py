@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoEligibleNode
@@ -18,11 +19,12 @@ from cockpit.present.columns import Context
 from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
+from cockpit.present.outlook import after_lines, until, what_if
 from cockpit.present.phrases import listed
-from cockpit.present.priority import GAP, in_a_line, says_something
+from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
 
@@ -44,6 +46,8 @@ class Around(NamedTuple):
     """The key of each action, by its id, as a person reads it."""
     others: Callable[[JobId], JobRow | None]
     """Other jobs, where the asker may see them."""
+    outlook: Outlook | None = None
+    """Of the job, once it has been foretold."""
 
 
 def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
@@ -83,14 +87,59 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) ->
 def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     context, explanation = around.context, detail.explanation if detail is not None else None
     first, *more = reason_clauses(row.reason, context.now, context.zone) if row.reason is not None else ("is queued",)
-    at = explanation.reserved_at if explanation is not None else None
-    latest = (Span("no later than ", MUTED), Span(clock(at, context.now, context.zone), STRONG)) if at else ()
-    yield _head(row, first, STRONG, latest, around)
+    starts = _starts(row, explanation, around)
+    head = _head(row, first, STRONG, starts, around)
+    yield head
+    narrow = bool(starts) and starts[-1] != head[-1]
+    if narrow:
+        yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, around), around)
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, around)
     if detail is not None and explanation is not None:
         yield from _place(detail, explanation, around)
+    if (outlook := _foretold(row, around)) is not None:
+        yield from after_lines(outlook, context)
+        if outlook.what_ifs and not narrow:
+            yield _fitting([Span(INDENT)], _what_ifs(row, around), around)
+
+
+def _foretold(row: JobRow, around: Around) -> Outlook | None:
+    return around.outlook if around.outlook is not None and around.outlook.job == row.id else None
+
+
+def _starts(row: JobRow, explanation: Explanation | None, around: Around) -> Line:
+    """`about 14:20, no later than 16:05`, as much of it as is known and there is room for."""
+    context, outlook = around.context, _foretold(row, around)
+    at = explanation.reserved_at if explanation is not None else None
+    likely: Line = ()
+    if outlook is not None and outlook.forecast.likely_at is not None:
+        at = outlook.forecast.latest_at or at
+        likely_clock = clock(outlook.forecast.likely_at, context.now, context.zone)
+        likely = line(Span("starts about ", MUTED), Span(likely_clock, STRONG))
+    if at is None or (likely and around.columns < WIDE):
+        return likely
+    lead = ", no later than " if likely else "no later than "
+    return (*likely, *line(Span(lead, MUTED), Span(clock(at, context.now, context.zone), STRONG)))
+
+
+def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:
+    """`w with 4 cards instead of 8: now`, each in a piece; nothing where the key was taken away."""
+    outlook, key = _foretold(row, around), around.keys.get("what_if")
+    if outlook is None or key is None:
+        return
+    for number, each in enumerate(outlook.what_ifs):
+        lead = () if number else (Span(f"{key} ", ACCENT),)
+        yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, around.context), STRONG), Span(GAP))
+
+
+def _fitting(shown: list[Span], pieces: Iterator[Line], around: Around) -> Line:
+    """With as many pieces as there is room for."""
+    for piece in pieces:
+        if line_width((*shown, *piece[:-1])) > around.columns:
+            break
+        shown += piece
+    return tuple(shown)
 
 
 def _waits(row: JobRow, context: Context) -> Line:

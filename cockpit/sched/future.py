@@ -28,10 +28,10 @@ from cockpit.sched.request import RequestBook
 from cockpit.sched.shape import shape_of
 from cockpit.sched.snapshot import Snapshot
 
-EXACT_LOOKS = 64
-"""So many moments are gone through one by one; further on those within a 32nd of their distance are taken together."""
+EXACT_LOOKS = 256
+"""So many moments are gone through one by one; then those within a 32nd of their distance together, in their middle."""
 COARSENESS = 32
-MOST_LOOKS = 500
+MOST_LOOKS = 600
 """Then the future is too far."""
 
 
@@ -104,10 +104,9 @@ class Future:
         moment = min(self._moments(), default=None)
         if moment is None:
             return False
-        if self._looks > EXACT_LOOKS:
-            moment = Millis(moment + (moment - self.began_at) // COARSENESS)
-        self._now = max(moment, self._now)
-        left = self._leave()
+        span = (moment - self.began_at) // COARSENESS if self._looks > EXACT_LOOKS else 0
+        self._now = max(Millis(moment + span // 2), self._now)
+        left = self._leave(Millis(moment + span))
         room = self._arrive()
         if left or room or (self._next_at is not None and self._next_at <= self._now):
             self._look()
@@ -121,10 +120,10 @@ class Future:
         if self._came < len(self._arrivals) and self._waiting:
             yield self._arrivals[self._came].submitted_at
 
-    def _leave(self) -> bool:
-        """Those whose end has come are gone."""
+    def _leave(self, until: Millis) -> bool:
+        """Those whose end has come by then are gone."""
         gone: list[JobId] = []
-        while self._leaving and self._leaving[0][0] <= self._now:
+        while self._leaving and self._leaving[0][0] <= until:
             at, job = heappop(self._leaving)
             self.ended.append(Ended(at, job, self._occupied.pop(job)))
             self._ends.pop(job, None)
@@ -164,9 +163,8 @@ class Future:
         for start in plan.starts:
             self._begin(start)
         if plan.starts:
-            started = {start.job: start.placement for start in plan.starts}
-            self._index.apply(started.items(), self._ends)
-            count(self._index, started, snapshot)
+            self._index = plan.refusals.index  # the pass has put its starts into one of its own
+            count(self._index, {start.job: start.placement for start in plan.starts}, snapshot)
 
     def _begin(self, start: Start) -> None:
         job, at = self._waiting.pop(start.job), self._now

@@ -13,8 +13,8 @@ ALIKE = 2
 """So many jobs alike tell more than all the others."""
 COUNTED = 5
 """The latest of them, for what is likely."""
-REMEMBERED, FEW, MARGIN = 20, 3, 1.5
-"""The latest of them, for a bound; fewer tell nothing; and so much more than the longest of them is allowed for."""
+REMEMBERED, FEW = 20, 3
+"""So many of the latest count for a bound; fewer tell nothing."""
 LEAST_MS = 1000
 
 
@@ -76,17 +76,23 @@ class Habits:
 
 
 class Margins:
-    """What a careful person counts with: half as much again as the longest of the last twenty. The whole limit of a job
-    that little is known of, or that has run for longer."""
+    """What a careful person counts with: the longest of the user's last twenty jobs but for a tenth of them. The whole
+    limit of a job of somebody little is known of, or that has run for longer."""
 
     def __init__(self, history: History) -> None:
-        self._past = Past(history)
+        self._history = history
+        self._shares: dict[str, float] = {}
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
         limit_ms = 1000 * job.spec.time_limit_seconds
-        shares = self._past.shares(job)[:REMEMBERED]
-        found = _within(limit_ms, MARGIN * max(shares) if len(shares) >= FEW else 1.0)
+        found = _within(limit_ms, self._share(job.submitter.name))
         return found if found > elapsed_ms else limit_ms
+
+    def _share(self, user: str) -> float:
+        if user not in self._shares:
+            shares = sorted(map(_share, self._history.runs_of(user)[-REMEMBERED:]))
+            self._shares[user] = shares[len(shares[:-1]) * 9 // 10] if len(shares) >= FEW else 1.0
+        return self._shares[user]
 
 
 def _within(limit_ms: int, share: float) -> int:

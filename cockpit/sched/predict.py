@@ -15,7 +15,7 @@ from cockpit.sched.cycle import pass_over
 from cockpit.sched.entries import Entry
 from cockpit.sched.explain import explain
 from cockpit.sched.future import Begun, Future
-from cockpit.sched.habits import Habits, Lengths, Margins
+from cockpit.sched.habits import Habits, Lengths, Limits, Margins
 from cockpit.sched.history import History, coming
 from cockpit.sched.index import refreshed
 from cockpit.sched.plan import Plan
@@ -25,6 +25,9 @@ from cockpit.sched.request import RequestBook
 from cockpit.sched.snapshot import Snapshot
 
 MOST_AWAITED = 5
+CAREFUL, DOUBTFUL, HARD = 1.1, 1.5, 0.5
+"""So many times as long as the careful plan says, as is likely, and as limits say, may a job wait within the bound.
+Found on published logs: with less the bound holds for fewer than 95 of 100 jobs, with more it says less."""
 HYPOTHETICAL = JobId(1 << 52)
 """Ids from here on are of jobs that nobody has submitted."""
 
@@ -52,15 +55,13 @@ class Foresight:
 
     def forecast(self, job: JobId) -> Forecast:
         """Of a queued job."""
-        likely, latest = self._usual.start_of(job), self._careful.start_of(job)
+        likely = self._usual.start_of(job)
         if likely is None:
-            return Forecast(latest_at=latest.at if latest is not None else None)
-        held = next((each.reserved_at for each in self.plan.reservations if each.job == job), None)
-        bounds = [each for each in (latest.at if latest is not None else None, held) if each is not None]
+            return Forecast()
         return Forecast(
             now=likely.at == self.snapshot.now,
             likely_at=likely.at,
-            latest_at=max(likely.at, min(bounds)) if bounds else None,
+            latest_at=self._latest(job, likely.at),
             after=_awaited(self._usual, likely),
         )
 
@@ -84,8 +85,28 @@ class Foresight:
 
     @cached_property
     def _careful(self) -> Future:
-        arrivals = coming(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
-        return self._future(self.snapshot, self._entries, Margins(self._history), arrivals)
+        return self._future(self.snapshot, self._entries, Margins(self._history), self._coming)
+
+    @cached_property
+    def _hard(self) -> Future:
+        return self._future(self.snapshot, self._entries, Limits(), self._coming)
+
+    @cached_property
+    def _coming(self) -> Sequence[Job]:
+        return coming(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
+
+    def _latest(self, job: JobId, likely_at: Millis) -> Millis | None:
+        """The careful plan and a tenth, at least half as long again as is likely, and half as long as by time limits
+        alone; no later than by these, and than its reservation."""
+        now = self.snapshot.now
+        careful, hard = self._careful.start_of(job), self._hard.start_of(job)
+        reserved = next((each.reserved_at for each in self.plan.reservations if each.job == job), None)
+        bounds = [each for each in (hard.at if hard is not None else None, reserved) if each is not None]
+        if careful is not None:
+            wait = max(CAREFUL * (careful.at - now), DOUBTFUL * (likely_at - now))
+            wait = max(wait, HARD * (hard.at - now)) if hard is not None else wait
+            bounds.append(Millis(now + int(wait)))
+        return max(likely_at, min(bounds)) if bounds else None
 
     def _future(
         self, snapshot: Snapshot, order: Sequence[Entry], lengths: Lengths, arrivals: Sequence[Job] = ()

@@ -32,6 +32,8 @@ class Refusals:
         """`failed`: None stands for no room. `narrowed`: of requests that a limit left some alternatives of.
         `exceeded`: what a request would have broken by what there was room for."""
         self.gates = gates
+        self.index = index
+        """With the starts of the pass."""
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = failed, narrowed, exceeded
         self._shortages = Shortages(index)

@@ -140,6 +140,17 @@ _ACTING = (
         in_row=True,
     ),
     Action(
+        "what_if",
+        "what if",
+        ("w",),
+        "Start sooner: ask for something else",
+        deeds.what_if,
+        ACT,
+        _JOBS,
+        needs_queued,
+        acts=True,
+    ),
+    Action(
         "clone",
         "clone",
         ("N",),

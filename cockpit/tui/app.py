@@ -33,6 +33,7 @@ from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, PRIORITY, Situation
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.card_rows import CardRows
 from cockpit.tui.face import Face, HelpEntry
+from cockpit.tui.foretelling import Foretelling
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.job_rows import JobRows
 from cockpit.tui.keymap import with_keys
@@ -117,6 +118,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self._wanted = asyncio.Event()
         self._still: Standstill | None = None
         self.main_screen = MainScreen()
+        self._foretelling = Foretelling(self, self.main_screen.draw_answer)
         for key in {key for action in self.actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)
 
@@ -211,7 +213,8 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def around(self, columns: int, lines: int = 0) -> Around:
         """What the answer panel's words depend on, so many columns and lines large."""
-        return Around(self.context(), columns, lines, offers.names_of_keys(self.actions), self.job_rows.row)
+        keys = offers.names_of_keys(self.actions)
+        return Around(self.context(), columns, lines, keys, self.job_rows.row, self._foretelling.outlook)
 
     @property
     def demand(self) -> Mapping[str, float]:
@@ -385,6 +388,8 @@ class CockpitApp(Face, inherit_bindings=False):
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
+        if self.main_screen.view == JOBS:
+            self._foretelling.look_at(row)
 
     def _take_accounts(self, shown: AccountsShown) -> None:
         self.accounts = shown

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from cockpit.model.asking import ShellRequest
 from cockpit.model.spec import PriorityWord
 from cockpit.present.entering import entry_lines
+from cockpit.present.outlook import until
+from cockpit.present.outlook import what_if as words
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import PRIORITY
@@ -66,6 +68,30 @@ async def edit_job(app: Face) -> None:
 
     (row, *_) = app.chosen_rows()
     await save_edited(app, await app.backend.job(row.id))
+
+
+async def what_if(app: Face) -> None:
+    """Choose what the job under the cursor asks for instead; it keeps its id and its place."""
+    (row, *_) = app.chosen_rows()
+    outlook = await app.backend.explain(row.id)
+    if not outlook.what_ifs:
+        app.notify(f"nothing that it could ask for starts {_named([row])} sooner")
+        return
+    context = app.context()
+    choices = [
+        Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
+    ]
+    title = f"{_named([row])}: what would start it sooner"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="asks for it"))
+    if picked is None:
+        return
+    chosen = outlook.what_ifs[int(picked.id)]
+    question = f"Change {_named([row])}?"
+    starts = until(chosen.forecast, context)
+    consequence = f"It runs {words(chosen)} and starts {starts}; it keeps its id and its place."
+    if await app.push_screen_wait(Confirm(question, consequence)):
+        await app.backend.edit(row.id, chosen.spec)
+        app.notify(f"changed {_named([row])}")
 
 
 async def cancel(app: Face) -> None:

@@ -103,6 +103,8 @@ class MemoryBackend:
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         self.asked.append(("explain", job, task))
+        if job not in self.outlooks:
+            raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"job {job} does not wait"))
         return self.outlooks[job]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:

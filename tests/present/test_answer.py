@@ -12,7 +12,18 @@ from cockpit.model.view import JobDetail, JobRow
 from cockpit.present.answer import Around, answer
 from cockpit.present.columns import Context
 from cockpit.present.spans import line_width
-from tests.doubles.samples import HOUR, MINUTE, NOW, detail, failed_row, five_jobs, job_row, queued_row, waiting_detail
+from tests.doubles.samples import (
+    HOUR,
+    MINUTE,
+    NOW,
+    detail,
+    failed_row,
+    five_jobs,
+    job_row,
+    outlook,
+    queued_row,
+    waiting_detail,
+)
 
 KEYS = {"shell": "s", "logs": "l", "extend_hold": "+", "end_hold": "-", "hold": "H", "edit": "e", "cancel": "D"}
 
@@ -104,3 +115,25 @@ def test_the_right_hand_words_go_where_the_screen_is_narrow() -> None:
     assert narrow[0] == "4720 vit-sweep  waits for 4 A100 on one node."
     wide = list(answer(queued_row(4720), waiting_detail(), around(columns=100)))
     assert line_width(wide[0]) == 100
+
+
+@pytest.mark.req("UI-02", "SC-12")
+def test_a_waiting_job_says_when_it_starts_after_whom_and_what_would_start_it_sooner() -> None:
+    keys, row = KEYS | {"what_if": "w"}, queued_row(4720, name="vit-sweep")
+    foretold = around(140, keys=keys)._replace(outlook=outlook())
+    sentence, *rest = ["".join(span.text for span in each).rstrip() for each in answer(row, waiting_detail(), foretold)]
+    assert sentence.endswith("starts about 13:00, no later than 14:00")
+    assert any(each.startswith("  after another user's job ends about 12:00 and 4711 (ann") for each in rest)
+    assert "  w with 2 cards instead of 4: now   with a limit of 2 h instead of 8 h: in 10 min" in rest
+
+
+@pytest.mark.req("UI-02")
+def test_where_the_panel_is_narrow_the_start_comes_second() -> None:
+    foretold = around(60, keys=KEYS | {"what_if": "w"})._replace(outlook=outlook())
+    lines = list(answer(queued_row(4720, name="vit-sweep"), waiting_detail(), foretold))
+    second = "".join(span.text for span in lines[1]).rstrip()
+    assert second == "  starts about 13:00   w with 2 cards instead of 4: now"
+    other = foretold._replace(outlook=msgspec.structs.replace(outlook(), job=JobId(1)))
+    assert "starts about" not in "".join(span.text for span in lines[0]) + str(
+        list(answer(queued_row(4720), None, other))
+    )

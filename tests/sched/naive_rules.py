@@ -47,8 +47,8 @@ class NaiveRules(NaiveLimits):
         weights = self.cluster.priority.weights
         total = self.age(job) * weights.age
         own = self.association(job, name)
-        most = max((each.priority for each in self.accounts.associations.values()), default=0)
-        total += (own.priority / most if own and most else 0.0) * weights.assoc
+        most = max((self.inherited_priority(each) for each in self.accounts.associations.values()), default=0)
+        total += (self.inherited_priority(own) / most if own and most else 0.0) * weights.assoc
         total += (self.fairshare.get(own.key, 0.0) if own else 0.0) * weights.fairshare
         total += self.size(job) * weights.job_size
         factors = {each.name: each.priority_job_factor for each in self.cluster.partitions} or {"": 1}
@@ -61,6 +61,9 @@ class NaiveRules(NaiveLimits):
             there = sum(capacity(node, resource) for node in self.nodes_of(name))
             resources += (min(1.0, asked.get(resource, 0.0) / there) if there else 0.0) * weight
         return int(min(max(total + resources + job.site_factor - job.spec.nice, 1.0), 2**32 - 1))
+
+    def inherited_priority(self, own: Association) -> int:
+        return next((each.priority for each in self.line(own) if each.priority is not None), 0)
 
     def age(self, job: Job) -> float:
         """To the last pass over usage."""

@@ -6,6 +6,7 @@ import resource
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +25,7 @@ from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
     from cockpit.engine.figures import Run
+    from cockpit.engine.foretold import Accuracy
     from cockpit.formats.swf_history import History
 
 STDIN = "-"
@@ -71,6 +73,13 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--policy", choices=list(POLICIES), default="easy", metavar="POLICY", help=", ".join(POLICIES))
     parser.add_argument("--check", action="store_true", help="compare each wait with the log's (field 3)")
     parser.add_argument("--write", metavar="FILE", help="write the schedule as SWF; .gz is packed")
+    parser.add_argument(
+        "--predict",
+        type=count,
+        default=0,
+        metavar="N",
+        help="say how well starts are foretold, asking about N jobs",
+    )
     pod_arguments(parser)
     parser.add_argument(
         "-o", "--output", choices=["table", "json"], default="table", metavar="FORM", help="table, json"
@@ -95,6 +104,11 @@ def _replay_log(call: Call) -> None:
     for why, lines in past.skipped.items():
         call.streams.say(f"Not replayed: {counted(lines, 'line')} ({why}).")
     progress = Progress(call.streams, len(past.jobs), "jobs")
+    if args.predict:
+        found = predicted(past, args.procs, args.policy, args.predict, args.seed, progress.at)
+        progress.end()
+        _tell_accuracy(call, found)
+        return
     before = call.streams.now()
     runs = replayed(past, args.procs, args.policy, progress.at)
     seconds = max(call.streams.now() - before, 1) / 1000
@@ -123,6 +137,27 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
         )
         for job, arrival in zip(past.jobs, past.arrivals, strict=True)
     ]
+
+
+def predicted(
+    past: History, processors: int, policy: str, count: int, seed: int, watch: Callable[[int], None]
+) -> Accuracy:
+    """How well the starts of so many jobs that waited are foretold, drawn by the seed; of all where there are fewer."""
+    from cockpit.engine.foretold import accuracy, foretell
+    from cockpit.formats.swf_history import machine, multifactor
+
+    waited = [
+        arrival.submitted.job
+        for arrival, run in zip(past.arrivals, replayed(past, processors, policy, lambda _: None), strict=True)
+        if run.waited
+    ]
+    if not waited:
+        raise SpecErrors([f"No job waits under {policy}: there is nothing to predict; take fewer processors."])
+    chosen = Random(seed).sample(  # noqa: S311 - nothing secret
+        waited, min(count, len(waited))
+    )
+    rules = multifactor(past) if policy == MULTIFACTOR else ()
+    return accuracy(foretell([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
 
 
 def _report(past: History, runs: Sequence[Run], seconds: float, call: Call) -> Report:
@@ -156,6 +191,20 @@ def _tell(call: Call, report: Report) -> None:
         return
     for line in _page(report):
         call.streams.line(line)
+
+
+def _tell_accuracy(call: Call, found: Accuracy) -> None:
+    if call.args.output == "json":
+        call.streams.write(msgspec.json.encode(found) + b"\n")
+        return
+    for name, text in (
+        ("jobs", f"{found.jobs} that waited"),
+        ("likely start", f"off by {found.median_error:.0f} s in the median, {found.mean_error:.0f} s in the mean"),
+        ("within a minute", f"{found.within_a_minute:.1%}, within ten {found.within_ten_minutes:.1%}"),
+        ("no later than", f"holds for {found.coverage:.1%} ({found.coverage_by_limits:.1%} by time limits alone)"),
+        ("bound ÷ wait", f"{found.tightness:.2f} in the median ({found.tightness_by_limits:.2f} by time limits alone)"),
+    ):
+        call.streams.line(f"{name:<23}{text}")
 
 
 def _page(report: Report) -> list[str]:

@@ -50,7 +50,9 @@ def pod_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--scale", type=_scale, default=1.3, metavar="X", help="of pods: all together ask for X times the cards (1.3)"
     )
-    parser.add_argument("--seed", type=count, default=42, metavar="S", help="of pods: which ones, in what order (42)")
+    parser.add_argument(
+        "--seed", type=count, default=42, metavar="S", help="which pods, in what order; which jobs to predict (42)"
+    )
 
 
 def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:

@@ -9,9 +9,9 @@ from msgspec import to_builtins
 from cockpit.model.forecast import Awaited, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import Reason
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.moments import iso
-from cockpit.present.outlook import prediction, what_if
+from cockpit.present.outlook import prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.tables.jobs import REASON_SCHEMA, reason_json
 
@@ -74,6 +74,24 @@ def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
     ]
 
 
+def reason_word(outlook: Outlook, context: Context) -> str:
+    found = reason(outlook, context)
+    return NOTHING if found is None else str(found.__struct_config__.tag)
+
+
+def ahead_words(outlook: Outlook, _: Context) -> str:
+    jobs = outlook.explanation.ahead if outlook.explanation is not None else ()
+    return " ".join(map(str, jobs)) or NOTHING
+
+
+def after_words(outlook: Outlook, _: Context) -> str:
+    return " ".join(str(each.job or "-") for each in outlook.forecast.after) or NOTHING
+
+
+def what_if_words(outlook: Outlook, context: Context) -> str:
+    return "; ".join(f"{what_if(each)}: {until(each.forecast, context)}" for each in outlook.what_ifs) or NOTHING
+
+
 def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
     known = outlook.holding(each)
     return {"job": each or None} if known is None else to_builtins(known)
@@ -131,6 +149,7 @@ _COLUMNS: Final = (
         Kind.RECORD,
         "The same for programs: a type and its data",
         derive=reason,
+        words=reason_word,
         record_json=reason_json,
         schema=REASON_SCHEMA,
         nullable=True,
@@ -142,6 +161,7 @@ _COLUMNS: Final = (
         Kind.RECORD,
         "The jobs before it that you may see, nearest to the head first, with what they ask for",
         derive=ahead,
+        words=ahead_words,
         schema=RECORDS,
         wide=True,
     ),
@@ -151,6 +171,7 @@ _COLUMNS: Final = (
         Kind.RECORD,
         "The ends that make its room, soonest first, with what those jobs hold; job null: one that you may not see",
         derive=after,
+        words=after_words,
         schema=RECORDS,
         wide=True,
     ),
@@ -160,6 +181,7 @@ _COLUMNS: Final = (
         Kind.RECORD,
         "What it could ask for instead and when it would start then, the soonest first",
         derive=what_ifs,
+        words=what_if_words,
         schema=RECORDS,
         wide=True,
     ),

@@ -1,0 +1,54 @@
+"""How well starts are foretold on published logs, and how long it takes."""
+
+from __future__ import annotations
+
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.formats.swf import read_swf
+from cockpit.formats.swf_history import history
+from cockpit.headless.verbs.replay import predicted
+from cockpit.sched.history import history_of
+from cockpit.sched.predict import Foresight
+from tests.oracles.traces import trace
+from tests.sched.busy import busy_world
+
+if TYPE_CHECKING:
+    from tests.bench.figures import Figures
+
+JOBS, SEED, ROUNDS = 600, 42, 9
+
+
+@pytest.mark.parametrize(("log", "processors"), [("KTH-SP2", 100), ("SDSC-SP2", 128)])
+def test_predictions(figure: Figures, log: str, processors: int) -> None:
+    past = history(read_swf(log, trace(f"{log}.easy-oracle.swf.gz").read_bytes()), processors)
+    found = predicted(past, processors, "easy", JOBS, SEED, lambda _: None)
+    figure("SC-12", f"likely start, {log}, median error", found.median_error)
+    figure("SC-12", f"likely start, {log}, mean error", found.mean_error)
+    figure("SC-12", f"likely start, {log}, within a minute", 100 * found.within_a_minute)
+    figure("SC-12", f"likely start, {log}, within ten minutes", 100 * found.within_ten_minutes)
+    figure("SC-12", f"no later than, {log}, holds", 100 * found.coverage)
+    figure("SC-12", f"no later than, {log}, holds at most", 100 * found.coverage)
+    ratio = found.tightness / found.tightness_by_limits
+    figure("SC-12", f"no later than, {log}, bound ÷ wait beside limits", ratio)
+
+
+def test_one_prediction(figure: Figures) -> None:
+    """Of the last of a thousand queued jobs, likely and latest; then of another one at the same moment."""
+    world = busy_world(1_000)
+    snapshot, plan = world.snapshot(), world.cycle()
+    past = history_of(world.jobs.values())
+    first, more = [], []
+    for _ in range(ROUNDS):
+        before = perf_counter()
+        foresight = Foresight(snapshot, plan, world.policy, past)
+        foresight.forecast(snapshot.queue[-1].id)
+        first.append((perf_counter() - before) * 1000)
+        before = perf_counter()
+        foresight.forecast(snapshot.queue[500].id)
+        more.append((perf_counter() - before) * 1000)
+    figure("PF-05", "one prediction, 1 000 queued", median(first))
+    figure("PF-05", "of it, one queued job more, same moment", median(more))
