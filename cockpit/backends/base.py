@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec, PriorityWord
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities, WeightsSet
 
 
@@ -146,8 +146,8 @@ class Backend(Protocol):
 
     async def release(self, job: JobId, *, task: int | None = None) -> None: ...
 
-    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
-        """Of a queued job; a number only by administrators."""
+    async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
+        """Of a queued job; a number or an addition only by administrators."""
         ...
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

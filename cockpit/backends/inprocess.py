@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec, PriorityWord
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import (
         AccountsShown,
         EngineStatus,
@@ -161,7 +161,7 @@ class InProcessBackend:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         await acting.release(self._engine, self._asked, messages.JobArgs(job, task))
 
-    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+    async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await acting.set_priority(self._engine, self._asked, messages.SetPriorityArgs(job, priority, task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

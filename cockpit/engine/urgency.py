@@ -1,4 +1,4 @@
-"""How urgent queued jobs are: the word that their owner gives them, or a number by an administrator."""
+"""How urgent queued jobs are: the word that their owner gives them, and what an administrator sets or adds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from cockpit.engine.access import Actor, refuse_others
 from cockpit.engine.allowances import is_urgent, urgent_error
 from cockpit.engine.charges import charge
 from cockpit.model import events
+from cockpit.model.asking import SiteFactor, WantedPriority
 from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import DIRECT_PRIORITY
+from cockpit.model.rules import DIRECT_PRIORITY, SITE_FACTOR
 from cockpit.model.spec import PriorityWord
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def set_priority(
-    machine: Machine, jobs: Sequence[Job], wanted: PriorityWord | int, actor: Actor
+    machine: Machine, jobs: Sequence[Job], wanted: WantedPriority, actor: Actor
 ) -> list[EventBody] | Refusal:
     """A word: the QOS follows it unless the job names one, and a number set before is gone. A number takes the place of
-    the computed priority. Of an array's tasks, those that wait."""
+    the computed priority, a site factor is added to it. Of an array's tasks, those that wait."""
     queued = [job for job in jobs if job.state is JobState.QUEUED]
     if not queued:
         (first, *_) = jobs
@@ -34,6 +35,8 @@ def set_priority(
         return Refusal(RefusalKind.CONFLICT, f"Job {first.id} {stands}; only a queued job's priority can be set.")
     if isinstance(wanted, int):
         return _number(queued, wanted, actor)
+    if isinstance(wanted, SiteFactor):
+        return _site_factor(queued, wanted.factor, actor)
     return _refused(machine, queued, wanted, actor) or [body for job in queued for body in _word(machine, job, wanted)]
 
 
@@ -43,6 +46,14 @@ def _number(queued: Sequence[Job], wanted: int, actor: Actor) -> list[EventBody]
     if error := DIRECT_PRIORITY.error(wanted):
         return Refusal(RefusalKind.INVALID, f"priority: {error}; `cockpit hold` keeps a job from starting.")
     return [events.PrioritySet(job.id, wanted) for job in queued if job.direct_priority != wanted]
+
+
+def _site_factor(queued: Sequence[Job], factor: int, actor: Actor) -> list[EventBody] | Refusal:
+    if (refused := refuse_others(actor, "add to a job's priority")) is not None:
+        return refused
+    if error := SITE_FACTOR.error(factor):
+        return Refusal(RefusalKind.INVALID, f"priority: {error}.")
+    return [events.SiteFactorSet(job.id, factor) for job in queued if job.site_factor != factor]
 
 
 def _refused(machine: Machine, queued: Sequence[Job], word: PriorityWord, actor: Actor) -> Refusal | None:

@@ -7,6 +7,18 @@ from typing import Annotated
 
 import msgspec
 
+from cockpit.model.spec import PriorityWord
+
+
+class SiteFactor(msgspec.Struct, frozen=True):
+    """Added to the priority that a job's factors come to, or below 0 taken from it; 0: nothing any more."""
+
+    factor: int
+
+
+WantedPriority = PriorityWord | int | SiteFactor
+"""A word; for administrators also a number in the place of the computed one, or what is added to that."""
+
 
 class LogStream(StrEnum):
     STDOUT = "stdout"

@@ -37,7 +37,7 @@ CARDS = Bounds(0, 1024)
 TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
-NICE = Bounds(-2_147_483_645, 2_147_483_645)
+NICE = SITE_FACTOR = Bounds(-2_147_483_645, 2_147_483_645)
 """As Slurm's."""
 MOMENT = Bounds(0, 253_402_300_799_999, " ms")
 """1970 to 9999."""

@@ -7,9 +7,10 @@ from typing import Annotated
 import msgspec
 
 from cockpit.model.accountchange import AccountChange
+from cockpit.model.asking import WantedPriority
 from cockpit.model.cluster import Reservation
 from cockpit.model.priority import WeightChanges
-from cockpit.model.spec import JobSpec, PriorityWord
+from cockpit.model.spec import JobSpec
 
 LONGEST_WAIT_SECONDS = 1e9
 
@@ -73,8 +74,8 @@ class CancelArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 class SetPriorityArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     job: int
     """A job, or an array with all its tasks."""
-    priority: PriorityWord | int
-    """A number only by an administrator."""
+    priority: WantedPriority
+    """A number or an addition only by an administrator."""
     task: int | None = None
 
 

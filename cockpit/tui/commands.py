@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cockpit.formats.prioritytext import read_priority
 from cockpit.formats.weighttext import read_weights
 from cockpit.headless import account_words
 from cockpit.model.spec import PriorityWord
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 """Short words that people's fingers know; none of them destroys."""
-MOST_DIGITS = 12
 """Of a number that is taken for a priority at all."""
 
 
@@ -100,12 +100,8 @@ def _cluster(app: Face, name: str) -> None:
 
 
 def _priority(app: Face, text: str) -> None:
-    """Of the chosen jobs: a word, or an administrator's number."""
-    if text in set(PriorityWord):
-        wanted: PriorityWord | int = PriorityWord(text)
-    elif text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
-        wanted = int(text)
-    else:
+    """Of the chosen jobs: a word, or an administrator's number or addition."""
+    if (wanted := read_priority(text)) is None:
         _unknown(app, text, list(PriorityWord), "priority")
         return
     app.perform("priority", lambda face: prioritise(face, face.chosen_rows(), wanted))

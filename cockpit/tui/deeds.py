@@ -24,6 +24,7 @@ from cockpit.tui.screens.pick import Choice, Pick
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from cockpit.model.asking import WantedPriority
     from cockpit.model.view import JobRow
     from cockpit.tui.face import Face
 
@@ -137,7 +138,7 @@ async def set_priority(app: Face) -> None:
         await prioritise(app, rows, PriorityWord(picked.id))
 
 
-async def prioritise(app: Face, rows: Sequence[JobRow], wanted: PriorityWord | int) -> None:
+async def prioritise(app: Face, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
     """The same for all of them."""
     for row in rows:
         await app.backend.set_priority(row.id, wanted, task=_task(row))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.model.accountchange import AccountChange
-from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
@@ -15,7 +15,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec, PriorityWord
+from cockpit.model.spec import JobSpec
 from cockpit.model.view import (
     AccountsShown,
     EngineStatus,
@@ -132,7 +132,7 @@ class MemoryBackend:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._act("release", job, *_task(task))
 
-    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+    async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._act("set_priority", job, priority, *_task(task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

@@ -22,6 +22,7 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.submit import edit, submit
 from cockpit.engine.urgency import set_priority
 from cockpit.model import events
+from cockpit.model.asking import SiteFactor, WantedPriority
 from cockpit.model.cluster import Cluster, Priority, PriorityFlag, PriorityKind, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import Millis, NodeName
@@ -100,8 +101,8 @@ class EngineMachine(RuleBasedStateMachine):
         self.engine.act(submit(self.engine.machine, [spec], ANN, now=self.engine.now))
 
     @precondition(lambda self: self.jobs(JobState.QUEUED))
-    @rule(data=st.data(), wanted=st.sampled_from([*PriorityWord, 500]))
-    def set_priority(self, data: st.DataObject, wanted: PriorityWord | int) -> None:
+    @rule(data=st.data(), wanted=st.sampled_from([*PriorityWord, 500, SiteFactor(-40)]))
+    def set_priority(self, data: st.DataObject, wanted: WantedPriority) -> None:
         job = data.draw(st.sampled_from(self.jobs(JobState.QUEUED)))
         self.engine.act(set_priority(self.engine.machine, [job], wanted, _ADMIN))
 

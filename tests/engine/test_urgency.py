@@ -8,7 +8,8 @@ from cockpit.engine.access import Actor
 from cockpit.engine.urgency import set_priority
 from cockpit.model import events
 from cockpit.model.accounts import Association, Qos
-from cockpit.model.cluster import Cluster, Enforce
+from cockpit.model.asking import SiteFactor, WantedPriority
+from cockpit.model.cluster import Cluster, Enforce, Priority, PriorityKind
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Array, Dependency, DependencyKind, PriorityWord
 from tests.builders import ANN, BOB, HOUR, a_node, a_spec
@@ -23,7 +24,7 @@ def engine() -> EngineDriver:
     return EngineDriver(a_node("n1", cpus=4))
 
 
-def asked(engine: EngineDriver, *jobs: int, wanted: PriorityWord | int, by: Actor = MEMBER) -> Refusal | None:
+def asked(engine: EngineDriver, *jobs: int, wanted: WantedPriority, by: Actor = MEMBER) -> Refusal | None:
     return engine.act(set_priority(engine.machine, [engine.job(job) for job in jobs], wanted, by))
 
 
@@ -103,3 +104,21 @@ def test_only_what_waits_and_within_reason(engine: EngineDriver) -> None:
     zero = asked(engine, queued, wanted=0, by=ADMIN)
     assert zero is not None
     assert "cockpit hold" in zero.message
+
+
+@pytest.mark.req("SC-01", "JT-34")
+def test_a_site_factor_is_added_to_what_is_computed_and_only_by_administrators(engine: EngineDriver) -> None:
+    engine.tell(events.ClusterConfigured(Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR))))
+    plain, raised = engine.submit(a_spec("plain"), a_spec("raised"))
+    refused = asked(engine, raised, wanted=SiteFactor(500))
+    assert refused is not None
+    assert refused.kind is RefusalKind.DENIED
+    too_much = asked(engine, raised, wanted=SiteFactor(2**40), by=ADMIN)
+    assert too_much is not None
+    assert too_much.kind is RefusalKind.INVALID
+    assert asked(engine, raised, wanted=SiteFactor(500), by=ADMIN) is None
+    assert (engine.job(plain).site_factor, engine.job(raised).site_factor) == (0, 500)
+    assert engine.job(raised).direct_priority is None
+    told = len(engine.journal)
+    assert asked(engine, raised, wanted=SiteFactor(500), by=ADMIN) is None
+    assert len(engine.journal) == told

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.asking import SiteFactor
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, JobState
@@ -55,12 +56,15 @@ def test_waiting_for_an_array_is_waiting_for_all_its_tasks(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-34")
-def test_a_priority_is_a_word_or_a_number(desk: Desk) -> None:
+def test_a_priority_is_a_word_a_number_or_an_addition(desk: Desk) -> None:
     assert desk("set-priority", "1", "2", "90000").lines == ["priority 90000 for 1", "priority 90000 for 2"]
     assert desk.backend.asked == [("set_priority", 1, 90_000), ("set_priority", 2, 90_000)]
+    assert desk("set-priority", "1", "+500").lines == ["priority +500 for 1"]
+    assert desk("set-priority", "1", "-40").lines == ["priority -40 for 1"]
+    assert desk.backend.asked[2:] == [("set_priority", 1, SiteFactor(500)), ("set_priority", 1, SiteFactor(-40))]
     wrong = desk("set-priority", "1", "high")
     assert wrong.code == ExitCode.USAGE
-    assert "normal, urgent, very-urgent or a number" in wrong.err
+    assert "write normal, urgent, very-urgent, a number, or +N and -N" in wrong.err
 
 
 @pytest.mark.req("SC-10")

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec, PriorityWord
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import (
         AccountsShown,
         EngineStatus,
@@ -127,7 +127,7 @@ class BlockingDemo:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._run(self._backend.release(job, task=task))
 
-    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+    async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._run(self._backend.set_priority(job, priority, task=task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

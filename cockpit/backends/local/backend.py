@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
     from cockpit.backends.local.channel import Channel
     from cockpit.model.accountchange import AccountChange
+    from cockpit.model.asking import WantedPriority
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec, PriorityWord
+    from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ class LocalBackend:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._act("release", messages.JobArgs(job, task), _DONE)
 
-    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+    async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Connection, ShellSession
     from cockpit.backends.local.keeping import Dialler
     from cockpit.model.accountchange import AccountChange
+    from cockpit.model.asking import WantedPriority
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec, PriorityWord
+    from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
 
@@ -178,7 +179,7 @@ class LiveBackend:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         await self._act("release", messages.JobArgs(job, task), _DONE)
 
-    async def set_priority(self, job: JobId, priority: PriorityWord | int, *, task: int | None = None) -> None:
+    async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

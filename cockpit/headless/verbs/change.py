@@ -6,17 +6,16 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Awaitable, Callable, Sequence
 
 from cockpit.errors import RequestRefused
+from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
 from cockpit.headless.arguments import Verb, reference
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call
+from cockpit.model.asking import WantedPriority
 from cockpit.model.ids import JobRef
-from cockpit.model.spec import PriorityWord
 from cockpit.present.references import job_text
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
-
-MOST_DIGITS = 12
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -68,22 +67,21 @@ def priority_arguments(parser: ArgumentParser) -> None:
         "priority",
         type=_priority,
         metavar="PRIORITY",
-        help="normal or urgent; for administrators also very-urgent or a number",
+        help="normal or urgent; for administrators also very-urgent, a number in the place of the computed priority, "
+        "or +N or -N beside it (the site factor)",
     )
 
 
-def _priority(text: str) -> PriorityWord | int:
-    if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
-        return int(text)
-    if text in set(PriorityWord):
-        return PriorityWord(text)
-    raise ArgumentTypeError(f"{safe(text)} is no priority; write {', '.join(PriorityWord)} or a number")
+def _priority(text: str) -> WantedPriority:
+    if (wanted := read_priority(text)) is None:
+        raise ArgumentTypeError(f"{safe(text)} is no priority; write {EXPECTED}")
+    return wanted
 
 
 async def run_set_priority(call: Call) -> int:
-    """A word; a number takes the place of what the cluster computes."""
+    """A word; a number takes the place of what the cluster computes, and a site factor is added to that."""
     wanted = call.args.priority
-    done = f"priority {wanted} for"
+    done = f"priority {priority_text(wanted)} for"
     return await each(call, lambda ref: call.backend.set_priority(ref.job, wanted, task=ref.task), done)
 
 
@@ -117,6 +115,7 @@ SET_PRIORITY = Verb(
         "cockpit set-priority 4720 urgent",
         "cockpit set-priority 4720 4721_3 normal",
         "cockpit set-priority 4720 90000",
+        "cockpit set-priority 4720 +500",
     ),
 )
 DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))
