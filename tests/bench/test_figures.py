@@ -42,8 +42,9 @@ def shown(figures: Figures) -> list[str]:
 
 
 def test_every_figure_of_the_requirements_has_a_bar_and_no_other():
-    listed = [each for each in LISTED if each.startswith("PF")]
-    assert list(dict.fromkeys(bar.id for bar in read_bars(BARS.read_text()).values())) == listed
+    """Beside the figures: the accuracy of predictions, whose bars stand in the requirement of scheduling."""
+    barred = dict.fromkeys(bar.id for bar in read_bars(BARS.read_text()).values())
+    assert [each for each in barred if each != "SC-12"] == [each for each in LISTED if each.startswith("PF")]
 
 
 def test_a_figure_stands_beside_its_bar_and_peer(figures: Figures):
