@@ -28,7 +28,7 @@ def apply_quota(state: ClusterState, tree: QuotaTree, actor: Actor) -> list[Even
     if known is not None and known.name != tree.name:
         return Refusal(
             RefusalKind.CONFLICT,
-            f"Quota tree {visible(known.name)} is there, and a cluster has only one; `cockpit quota remove` removes it.",
+            f"Quota tree {visible(known.name)} is there, and a cluster has one; `cockpit quota remove` removes it.",
         )
     return [] if tree == known else [events.QuotaApplied(tree)]
 

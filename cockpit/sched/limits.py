@@ -71,6 +71,8 @@ class Party(msgspec.Struct, frozen=True, cache_hash=True):
     """Whose minutes they use up."""
     factor: float = 1.0
     """Of its QOS under `UsageFactorSafe`: what a minute counts to budgets and bounds on time."""
+    queue: str = ""
+    """The leaf of the quota tree that they belong to; empty: none."""
 
 
 NOBODY = Party()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from cockpit.model.job import Job
-from cockpit.model.reasons import LimitReached, Reason
+from cockpit.model.reasons import Limit, Reason
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
@@ -27,7 +27,7 @@ class Refusals:
         bars: Bars,
         failed: Mapping[Shape, Reason | None],
         narrowed: Mapping[Request, Shape],
-        exceeded: Mapping[Request, LimitReached],
+        exceeded: Mapping[Request, Limit],
         index: Index,
     ) -> None:
         """`failed`: None stands for no room. `narrowed`: of requests that a limit left some alternatives of.

@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.quotatree import quantity, read_quota_tree
-from cockpit.model.quota import MOST, places, queue_name
+from cockpit.model.quota import MOST, RESOURCES, places, queue_name
 
 PUBLISHED = """\
 apiVersion: scheduling.sigs.k8s.io/v1beta1
@@ -121,7 +121,7 @@ def test_counts_have_64_bits_and_siblings_max_are_not_added_up() -> None:
             ],
         ),
         (
-            "{name: root, min: {cpu: 4}, max: {cpu: 4}, children: [{name: a, min: {cpu: 3}}, {name: b, min: {cpu: 1500m}}]}",
+            "{name: r, min: {cpu: 4}, max: {cpu: 4}, children: [{name: a, min: {cpu: 3}}, {name: b, min: {cpu: 1500m}}]}",
             ["spec.root.min.cpu: its children's min come to 4.5, more than its own 4"],
         ),
         (
@@ -152,8 +152,7 @@ def test_counts_have_64_bits_and_siblings_max_are_not_added_up() -> None:
             [
                 'spec.root.min.cpu: is the text "much"; write a quantity of at most 64 bits, such as 8, 500m or 64Gi',
                 "spec.root.max.cpu: is the number -1; write 0 or more",
-                "spec.root.max.pods: is no resource that cockpit counts; those are cpu, memory, nvidia.com/gpu, "
-                "kube-queue/max-jobs",
+                f"spec.root.max.pods: is no resource that cockpit counts; those are {', '.join(RESOURCES)}",
                 "spec.root.children[0].nme: is no field here; did you mean name?",
                 "spec.root.children[0].name: is missing; name the node",
             ],
