@@ -121,7 +121,7 @@ def test_counts_have_64_bits_and_siblings_max_are_not_added_up() -> None:
             ],
         ),
         (
-            "{name: r, min: {cpu: 4}, max: {cpu: 4}, children: [{name: a, min: {cpu: 3}}, {name: b, min: {cpu: 1500m}}]}",
+            "{name: r, min: {cpu: 4}, max: {cpu: 4}, children: [{name: a, min: {cpu: 3}}, {name: b, min: {cpu: 1.5}}]}",
             ["spec.root.min.cpu: its children's min come to 4.5, more than its own 4"],
         ),
         (
