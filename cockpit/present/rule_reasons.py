@@ -142,12 +142,11 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
 
 
 def _amount(reason: LimitReached, amount: float) -> str:
-    """In the unit that people write the limit in."""
+    """In the unit that people write the limit in; what is used up is minutes."""
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
-    if reason.resource == "mem" and reason.limit != "GrpTRESMins":
-        return units.memory(round(amount))
-    return f"{amount:.10g}"
+    number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"
+    return f"{number} min" if reason.limit == "GrpTRESMins" else number
 
 
 def _job(job: int) -> str:

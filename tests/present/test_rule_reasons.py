@@ -73,7 +73,11 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         LimitReached("account nlp", "GrpTRESMins", "mem", 65536, 49152.5, 32768),
-        "limit GrpTRESMins=mem of account nlp is 65536; 49152.5 in use, 32768 asked",
+        "limit GrpTRESMins=mem of account nlp is 64G min; 48G min in use, 32G min asked",
+    ),
+    (
+        LimitReached("account nlp", "GrpTRESMins", "gres/gpu", 6000, 6000.123456, 240),
+        "limit GrpTRESMins=gres/gpu of account nlp is 6000 min; 6000.1 min in use, 240 min asked",
     ),
     (LimitReached("QOS high", "MaxJobs", "", 2, 2, 1), "limit MaxJobs of QOS high is 2; 2 in use, 1 asked"),
     (
