@@ -20,7 +20,7 @@ from cockpit.model.reasons import (
     QosRefused,
     WaitsForJob,
 )
-from cockpit.model.spec import DependencyKind
+from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -66,13 +66,14 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
     match reason:
         case WaitsForJob():
             more = (f"and for {units.counted(reason.more, 'more condition')}",) if reason.more else ()
-            return (f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", *more)
+            return (f"waits for {_job(reason)} {_AWAITED[reason.kind]}", *more)
         case DependencyNever():
-            return f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
+            return f"waits for {_job(reason)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
         case ArrayFull():
             return (f"{units.counted(reason.at_once, 'task')} of its array may run at once, and as many do",)
         case BehindHead():
-            return (f"nothing passes {_job(reason.ahead)}, which is first and waits",)
+            ahead = f"job {reason.ahead}" if reason.ahead else "another job"
+            return (f"nothing passes {ahead}, which is first and waits",)
         case _:
             assert_never(reason)
 
@@ -149,5 +150,5 @@ def _amount(reason: LimitReached, amount: float) -> str:
     return f"{number} min" if reason.limit == "GrpTRESMins" else number
 
 
-def _job(job: int) -> str:
-    return f"job {job}" if job else "another job"
+def _job(reason: WaitsForJob | DependencyNever) -> str:
+    return f"job {task_text(reason.job, reason.task)}" if reason.job else "another job"

@@ -39,6 +39,8 @@ def refuses(rule: PartitionRule, allowed: str = "", asked: str = "") -> Partitio
 SENTENCES: list[tuple[Reason, str]] = [
     (BeginsLater(LATER), "is not to begin before 13:00"),
     (WaitsForJob(OK, JOB), "waits for job 4711 to succeed"),
+    (WaitsForJob(OK, JOB, 0, 4), "waits for job 4711_4 to succeed"),
+    (DependencyNever(OK, JOB, 0), "waits for job 4711_0 to succeed; it ended otherwise, so this never starts"),
     (WaitsForJob(OK, JOB, 1), "waits for job 4711 to succeed; and for 1 more condition"),
     (WaitsForJob(DependencyKind.AFTER_ANY, JOB), "waits for job 4711 to end"),
     (WaitsForJob(DependencyKind.AFTER_NOT_OK, JOB), "waits for job 4711 to fail"),
