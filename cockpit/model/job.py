@@ -180,13 +180,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     waits_for: tuple[Dependency, ...] = ()
     """Conditions that have not come true yet."""
     never: JobId | None = None
-    """The job whose end made one of its conditions impossible."""
+    """The job whose end made one of its conditions impossible: the first of `waits_for`."""
     accrues_from: Millis | None = None
     """When its age began to count; None: not yet."""
     direct_priority: int | None = None
     """Set by an administrator, in place of the computed one."""
     site_factor: int = 0
     """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
+
+    def is_meant(self, condition: Dependency) -> bool:
+        """Whether the condition is on this job, by itself or as a task of the array."""
+        if self.array is not None and condition.job == self.array.array:
+            return condition.task in {None, self.array.index}
+        return condition.job == self.id and condition.task is None
 
     @property
     def ended(self) -> bool:

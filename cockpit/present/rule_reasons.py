@@ -23,7 +23,7 @@ from cockpit.model.reasons import (
     QuotaMaxJobs,
     WaitsForJob,
 )
-from cockpit.model.spec import DependencyKind
+from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -74,13 +74,14 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
     match reason:
         case WaitsForJob():
             more = (f"and for {units.counted(reason.more, 'more condition')}",) if reason.more else ()
-            return (f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", *more)
+            return (f"waits for {_job(reason)} {_AWAITED[reason.kind]}", *more)
         case DependencyNever():
-            return f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
+            return f"waits for {_job(reason)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
         case ArrayFull():
             return (f"{units.counted(reason.at_once, 'task')} of its array may run at once, and as many do",)
         case BehindHead():
-            return (f"nothing passes {_job(reason.ahead)}, which is first and waits",)
+            ahead = f"job {reason.ahead}" if reason.ahead else "another job"
+            return (f"nothing passes {ahead}, which is first and waits",)
         case _:
             assert_never(reason)
 
@@ -170,13 +171,12 @@ def tres_amount(resource: str, amount: float) -> str:
 
 
 def _amount(reason: LimitReached, amount: float) -> str:
-    """In the unit that people write the limit in."""
+    """In the unit that people write the limit in; what is used up is minutes."""
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
-    if reason.resource == "mem" and reason.limit != "GrpTRESMins":
-        return units.memory(round(amount))
-    return f"{amount:.10g}"
+    number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"
+    return f"{number} min" if reason.limit == "GrpTRESMins" else number
 
 
-def _job(job: int) -> str:
-    return f"job {job}" if job else "another job"
+def _job(reason: WaitsForJob | DependencyNever) -> str:
+    return f"job {task_text(reason.job, reason.task)}" if reason.job else "another job"

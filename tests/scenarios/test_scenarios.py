@@ -54,7 +54,7 @@ def told(reason, names: dict) -> dict:
     return data
 
 
-@pytest.mark.req("SC-03", "SC-06", "SC-10")
+@pytest.mark.req("SC-03", "SC-07", "SC-10")
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
 def test_scenario(path: Path) -> None:
     scenario = tomllib.loads(path.read_text())

@@ -59,7 +59,7 @@ def amount_text(resource: str, amount: float | None) -> str:
     """Shorter than exact from a hundred thousand on; unlimited: a dash."""
     if amount is None:
         return NOTHING
-    if resource == MEMORY:
+    if resource == MEMORY and amount:
         return units.memory(round(amount))
     for unit, size in (("E", 10**18), ("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6)):
         if amount >= size:
