@@ -17,7 +17,7 @@ from cockpit.sched.room import Room, shortfall, whole_cards
 from cockpit.sched.shape import Shape
 
 MOST_TRIED = 2_000
-"""So many sets are tried for one job. Beyond, a set is found of which nobody can be left out, maybe not the smallest."""
+"""So many sets are tried for one job. Then one is found of which nobody can be left out, maybe not the smallest."""
 
 
 class Concession(msgspec.Struct, frozen=True):
@@ -85,7 +85,11 @@ class _Search:
         wanted = shape.nodes - len(free)
         if wanted <= 0:
             return ()
-        here = {order: numbers for order in sorted(self._on.keys() & places - free) if (numbers := self._of_use(order, spec))}
+        here = {
+            order: numbers
+            for order in sorted(self._on.keys() & places - free)
+            if (numbers := self._of_use(order, spec))
+        }
         if wanted == 1 or not self._overlap(here):
             return self._singly(here, spec, wanted)
         return self._together(here, spec, wanted)

@@ -19,12 +19,16 @@ from cockpit.sched.shape import shape_of
 from tests.sched.reference import place
 from tests.sched.world import World, cards, node, spec_of, wants
 
-many = settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+many = settings(
+    max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def some_world(random: Random) -> World:
     kinds = [cards(3), cards(2, "H100"), cards(2, slices=2), ()]
-    nodes = [node(f"n{number}", random.choice(kinds), cpus=4, memory_mib=4096) for number in range(random.choice((1, 2, 3)))]
+    nodes = [
+        node(f"n{number}", random.choice(kinds), cpus=4, memory_mib=4096) for number in range(random.choice((1, 2, 3)))
+    ]
     world = World(*nodes)
     for _ in range(random.randint(2, 9)):
         world.submit_spec(some_spec(random))
@@ -35,7 +39,11 @@ def some_world(random: Random) -> World:
 
 def some_spec(random: Random, most: int = 2) -> JobSpec:
     specs = [
-        wants(random.choice((0, 0, 300, 500, 1000, 2000)), cpus=random.randint(1, 3), memory_mib=random.choice((512, 2048)))
+        wants(
+            random.choice((0, 0, 300, 500, 1000, 2000)),
+            cpus=random.randint(1, 3),
+            memory_mib=random.choice((512, 2048)),
+        )
         for _ in range(random.choice((1, 1, 2)))
     ]
     return spec_of(*specs, nodes=random.choice((1, 1, most)), exclusive=random.random() < 0.15)
