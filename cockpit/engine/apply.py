@@ -120,7 +120,9 @@ def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecor
 
 @_applies(events.DependencyFailed)
 def _(body: events.DependencyFailed, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, never=body.because)
+    before = state.jobs[body.job].waits_for
+    first = (body.dependency, *(each for each in before if each != body.dependency))
+    _change(state, record, body.job, never=body.because, waits_for=first)
 
 
 @_applies(events.AgeBegan)

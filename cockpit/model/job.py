@@ -191,7 +191,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     waits_for: tuple[Dependency, ...] = ()
     """Conditions that have not come true yet."""
     never: JobId | None = None
-    """The job whose end made one of its conditions impossible."""
+    """The job whose end made one of its conditions impossible: the first of `waits_for`."""
     accrues_from: Millis | None = None
     """When its age began to count; None: not yet."""
     direct_priority: int | None = None
@@ -200,6 +200,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
     clears: tuple[JobId, ...] = ()
     """While it is queued: those who were made to go for its sake. The room that they leave is its own."""
+
+    def is_meant(self, condition: Dependency) -> bool:
+        """Whether the condition is on this job, by itself or as a task of the array."""
+        if self.array is not None and condition.job == self.array.array:
+            return condition.task in {None, self.array.index}
+        return condition.job == self.id and condition.task is None
 
     @property
     def ended(self) -> bool:

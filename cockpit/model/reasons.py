@@ -104,6 +104,8 @@ class WaitsForJob(msgspec.Struct, frozen=True, cache_hash=True, tag="waits_for_j
     """0 for a singleton whose predecessor is not known."""
     more: int = 0
     """How many other conditions are left."""
+    task: int | None = None
+    """Of the array `job`: the one that is meant."""
 
 
 class DependencyNever(msgspec.Struct, frozen=True, cache_hash=True, tag="dependency_never"):
@@ -111,6 +113,8 @@ class DependencyNever(msgspec.Struct, frozen=True, cache_hash=True, tag="depende
 
     kind: DependencyKind
     job: JobId
+    task: int | None = None
+    """Of the array `job`: the one that is meant."""
 
 
 class ArrayFull(msgspec.Struct, frozen=True, cache_hash=True, tag="array_full"):

@@ -22,7 +22,7 @@ from cockpit.model.reasons import (
     QosRefused,
     WaitsForJob,
 )
-from cockpit.model.spec import DependencyKind
+from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -69,13 +69,14 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
     match reason:
         case WaitsForJob():
             more = (f"and for {units.counted(reason.more, 'more condition')}",) if reason.more else ()
-            return (f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", *more)
+            return (f"waits for {_job(reason)} {_AWAITED[reason.kind]}", *more)
         case DependencyNever():
-            return f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
+            return f"waits for {_job(reason)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
         case ArrayFull():
             return (f"{units.counted(reason.at_once, 'task')} of its array may run at once, and as many do",)
         case BehindHead():
-            return (f"nothing passes {_job(reason.ahead)}, which is first and waits",)
+            ahead = f"job {reason.ahead}" if reason.ahead else "another job"
+            return (f"nothing passes {ahead}, which is first and waits",)
         case _:
             assert_never(reason)
 
@@ -101,7 +102,9 @@ def _of_time(
     match reason:
         case MakingRoom():
             until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
-            return (f"{listed([_job(job) for job in reason.jobs])} {_give(reason.jobs)} way to it, {until}",)
+            return (
+                f"{listed([f'job {job}' if job else 'another job' for job in reason.jobs])} {_give(reason.jobs)} way to it, {until}",
+            )
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
         case InReservation():
@@ -150,17 +153,16 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
 
 
 def _amount(reason: LimitReached, amount: float) -> str:
-    """In the unit that people write the limit in."""
+    """In the unit that people write the limit in; what is used up is minutes."""
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
-    if reason.resource == "mem" and reason.limit != "GrpTRESMins":
-        return units.memory(round(amount))
-    return f"{amount:.10g}"
+    number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"
+    return f"{number} min" if reason.limit == "GrpTRESMins" else number
 
 
 def _give(jobs: Sequence[int]) -> str:
     return "gives" if len(jobs) == 1 else "give"
 
 
-def _job(job: int) -> str:
-    return f"job {job}" if job else "another job"
+def _job(reason: WaitsForJob | DependencyNever) -> str:
+    return f"job {task_text(reason.job, reason.task)}" if reason.job else "another job"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, assert_never
+from typing import Final
 
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, JobState

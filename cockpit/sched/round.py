@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, BehindHead, LimitReached, Reason
 from cockpit.sched.amounts import ONE, Amounts
 from cockpit.sched.clearing import Clearing
@@ -143,11 +144,15 @@ class Round:
             self._left -= 1
         if ask.request.claim and self._made_room(ask, shape):
             return
-        found = line.place(self.index, ask.job, shape)
+        found = self.place(ask.job, shape)
         if isinstance(found, Found):
             self._start(ask, shape, found)
         else:
             self._fail(ask, shape, found, line.fails_from(found))
+
+    def place(self, job: Job, shape: Shape) -> Found | Reason | None:
+        """A place that delays nobody who is served before it; else why not, None: no room."""
+        return self.line.place(self.index, job, shape)
 
     def refusals(self) -> Refusals:
         """Why the rest failed, as things stand after the last start."""

@@ -40,6 +40,8 @@ def refuses(rule: PartitionRule, allowed: str = "", asked: str = "") -> Partitio
 SENTENCES: list[tuple[Reason, str]] = [
     (BeginsLater(LATER), "is not to begin before 13:00"),
     (WaitsForJob(OK, JOB), "waits for job 4711 to succeed"),
+    (WaitsForJob(OK, JOB, 0, 4), "waits for job 4711_4 to succeed"),
+    (DependencyNever(OK, JOB, 0), "waits for job 4711_0 to succeed; it ended otherwise, so this never starts"),
     (WaitsForJob(OK, JOB, 1), "waits for job 4711 to succeed; and for 1 more condition"),
     (WaitsForJob(DependencyKind.AFTER_ANY, JOB), "waits for job 4711 to end"),
     (WaitsForJob(DependencyKind.AFTER_NOT_OK, JOB), "waits for job 4711 to fail"),
@@ -76,7 +78,11 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         LimitReached("account nlp", "GrpTRESMins", "mem", 65536, 49152.5, 32768),
-        "limit GrpTRESMins=mem of account nlp is 65536; 49152.5 in use, 32768 asked",
+        "limit GrpTRESMins=mem of account nlp is 64G min; 48G min in use, 32G min asked",
+    ),
+    (
+        LimitReached("account nlp", "GrpTRESMins", "gres/gpu", 6000, 6000.123456, 240),
+        "limit GrpTRESMins=gres/gpu of account nlp is 6000 min; 6000.1 min in use, 240 min asked",
     ),
     (LimitReached("QOS high", "MaxJobs", "", 2, 2, 1), "limit MaxJobs of QOS high is 2; 2 in use, 1 asked"),
     (
