@@ -102,9 +102,8 @@ def _of_time(
     match reason:
         case MakingRoom():
             until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
-            return (
-                f"{listed([f'job {job}' if job else 'another job' for job in reason.jobs])} {_give(reason.jobs)} way to it, {until}",
-            )
+            others = listed([f"job {job}" if job else "another job" for job in reason.jobs])
+            return (f"{others} {_give(reason.jobs)} way to it, {until}",)
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
         case InReservation():
