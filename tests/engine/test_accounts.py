@@ -216,7 +216,7 @@ def test_flags_of_a_qos_are_kept_as_slurm_writes_them() -> None:
         (change.AddQos("a", change.QosChange(preempt_mode="NOW")), RefusalKind.INVALID, "preempt_mode: NOW is none of"),
         (change.AddQos("a", change.QosChange(usage_factor=-2.0)), RefusalKind.INVALID, "usage_factor: is not between"),
         (change.ModifyQos("gold", change.QosChange()), RefusalKind.NOT_FOUND, "There is no QOS gold"),
-        (change.AddQos("a", change.QosChange(flags=("NoReserve",))), RefusalKind.INVALID, "flags: NoReserve means nothing"),
+        (change.AddQos("a", change.QosChange(flags=("NoReserve",))), RefusalKind.INVALID, "flags: NoReserve means"),
         (change.RemoveQos("normal"), RefusalKind.CONFLICT, "The QOS normal always exists"),
         (change.RemoveCoordinators("vision", ("zoe",)), RefusalKind.NOT_FOUND, "zoe is no coordinator of vision"),
         (change.AddCoordinators("vision", ("a b",)), RefusalKind.INVALID, 'user: "a b" is no user name'),
