@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from cockpit.model.accounts import NORMAL, Accounts
 from cockpit.model.cluster import Cluster, Enforce
 from cockpit.model.job import Job
@@ -49,6 +51,16 @@ class Rulebook:
             or self._no_right(job, partition)
             or self._too_much(job, self.party(job, partition), partition)
         )
+
+    def denied(self, job: Job, partition: str) -> LimitReached | None:
+        """Under `DenyOnLimit`: the first limit on resources that the job breaks by itself, whoever else is there. As in
+        Slurm (acct_policy.c, `_qos_policy_validate`) not one on the number of jobs or on what is used up."""
+        bound = self.party(job, partition)
+        if not bound.denies:
+            return None
+        whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in bound.running)
+        on_resources = tuple(each for each in whole if each.resource != JOBS)
+        return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
 
     def asked(self, shape: Shape) -> list[Amounts]:
         """What each alternative asks for, with what it is billed."""

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobDetail, JobRow, Overview
 
 TEXTS = tuple(HOSTILE.values())
-LONG_LINE = 90_000
+LONG_LINE = "\x1b[31m" * 18_000
+"""90 000 characters."""
 
 
 def with_attacks(value: Any, texts: Iterator[str]) -> Any:
@@ -53,7 +54,7 @@ class HostileBackend(MemoryBackend):
         self.node_rows = [
             with_attacks(node_row(state_reason="x"), islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))
         ]
-        self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + b"\x1b[31m" * LONG_LINE
+        self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
         self.lost = False
 
     async def overview(self) -> Overview:
