@@ -76,7 +76,7 @@ def ann(folder: Path, everybodys_python: str, people: None) -> Iterator[CockpitU
 def _quick_disk() -> str:
     """Where a thousand small files cost nothing, if programs may run there."""
     memory = "/dev/shm"
-    runs = os.path.isdir(memory) and not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    runs = Path(memory).is_dir() and not os.statvfs(memory).f_flag & os.ST_NOEXEC
     return memory if runs else "/var/tmp"
 
 
