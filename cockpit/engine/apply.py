@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import lifecycle
 from cockpit.engine.age import accrues_from
+from cockpit.engine.increments import keep_highest
 from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import UsageReset
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
     """Fold one journal record into `state`. Raises `IllegalTransition` or `KeyError` where the journal is broken."""
+    keep_highest(state, record.body)
     _RULES[type(record.body)](record.body, state, record)
     state.seq, state.at = record.seq, record.at
 
@@ -120,7 +122,9 @@ def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecor
 
 @_applies(events.DependencyFailed)
 def _(body: events.DependencyFailed, state: ClusterState, record: events.EventRecord) -> None:
-    _change(state, record, body.job, never=body.because)
+    before = state.jobs[body.job].waits_for
+    first = (body.dependency, *(each for each in before if each != body.dependency))
+    _change(state, record, body.job, never=body.because, waits_for=first)
 
 
 @_applies(events.AgeBegan)

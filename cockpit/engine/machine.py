@@ -150,6 +150,7 @@ class Machine:
             usage=self.state.usage,
             qos_usage=self.state.qos_usage,
             usage_at=self.state.usage_at,
+            highest=self.state.highest,
         )
 
     def _touch(self, job: JobId) -> None:

@@ -37,5 +37,7 @@ class ClusterState(msgspec.Struct, kw_only=True):
     """The last pass over usage: ages count to this moment."""
     usage_reset_at: Millis = Millis(0)
     """When usage last fell to nothing, or its first period began; 0: before the first pass."""
+    highest: dict[JobId, dict[str, int]] = {}
+    """Under INCREMENT_ONLY: by queued job and partition, the priority that it had. Replaced, never changed in place."""
     failed_tasks: dict[JobId, JobId] = {}
     """By array, while any task of it is here: a task that did not succeed. It may have left the live state already."""

@@ -51,12 +51,24 @@ class DependencyKind(StrEnum):
     """After every earlier job of the same user and name."""
 
 
+def task_text(job: int, task: int | None) -> str:
+    """`123_4`, or `123` without a task."""
+    return str(job) if task is None else f"{job}_{task}"
+
+
 class Dependency(msgspec.Struct, frozen=True):
     """One condition on another job; all conditions of a job must come true."""
 
     kind: DependencyKind
     job: JobId = JobId(0)
     """The job or array; 0 for a singleton."""
+    task: int | None = None
+    """The index of the one task of the array that is meant; None: all of them."""
+
+    @property
+    def target(self) -> str:
+        """As a person writes it: `123`, `123_4`; empty for a singleton."""
+        return task_text(self.job, self.task) if self.job else ""
 
 
 class Array(msgspec.Struct, frozen=True):

@@ -48,7 +48,8 @@ def waiting_sentence(body: WaitingEvent) -> str:
         case events.DependencyMet():
             return f"no longer waits for {_condition(body.dependency)}"
         case events.DependencyFailed():
-            return f"can never start: {_condition(body.dependency)} will not come true, because {body.because} ended so"
+            other = "it" if body.because == body.dependency.job or body.dependency.task is not None else body.because
+            return f"can never start: {_condition(body.dependency)} will not come true, because {other} ended so"
         case events.AgeBegan():
             return "may start from now on; its age counts"
         case events.PrioritySet():
@@ -71,4 +72,4 @@ def _accounts(body: events.AccountsChanged) -> list[str]:
 
 
 def _condition(dependency: Dependency) -> str:
-    return f"{dependency.kind} of {dependency.job}" if dependency.job else f"{dependency.kind}"
+    return f"{dependency.kind} of {dependency.target}" if dependency.job else f"{dependency.kind}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import assert_never
 
@@ -13,6 +14,7 @@ from cockpit.model.reasons import (
     DependencyNever,
     InReservation,
     LimitReached,
+    MakingRoom,
     NoAssociation,
     NodesReserved,
     PartitionRefuses,
@@ -20,7 +22,7 @@ from cockpit.model.reasons import (
     QosRefused,
     WaitsForJob,
 )
-from cockpit.model.spec import DependencyKind
+from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -38,6 +40,7 @@ RuleReason = (
     | InReservation
     | NodesReserved
     | BehindHead
+    | MakingRoom
 )
 
 _AWAITED = {
@@ -52,7 +55,7 @@ _AWAITED = {
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """What stands in the way, then what else is to know of it."""
     match reason:
-        case BeginsLater() | InReservation() | NodesReserved():
+        case BeginsLater() | InReservation() | NodesReserved() | MakingRoom():
             return _of_time(reason, now, zone)
         case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
             return _of_other_jobs(reason)
@@ -66,13 +69,14 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
     match reason:
         case WaitsForJob():
             more = (f"and for {units.counted(reason.more, 'more condition')}",) if reason.more else ()
-            return (f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", *more)
+            return (f"waits for {_job(reason)} {_AWAITED[reason.kind]}", *more)
         case DependencyNever():
-            return f"waits for {_job(reason.job)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
+            return f"waits for {_job(reason)} {_AWAITED[reason.kind]}", "it ended otherwise, so this never starts"
         case ArrayFull():
             return (f"{units.counted(reason.at_once, 'task')} of its array may run at once, and as many do",)
         case BehindHead():
-            return (f"nothing passes {_job(reason.ahead)}, which is first and waits",)
+            ahead = f"job {reason.ahead}" if reason.ahead else "another job"
+            return (f"nothing passes {ahead}, which is first and waits",)
         case _:
             assert_never(reason)
 
@@ -92,8 +96,14 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
             assert_never(reason)
 
 
-def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+def _of_time(
+    reason: BeginsLater | InReservation | NodesReserved | MakingRoom, now: Millis, zone: tzinfo | None
+) -> tuple[str, ...]:
     match reason:
+        case MakingRoom():
+            until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
+            others = listed([f"job {job}" if job else "another job" for job in reason.jobs])
+            return (f"{others} {_give(reason.jobs)} way to it, {until}",)
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
         case InReservation():
@@ -149,5 +159,9 @@ def _amount(reason: LimitReached, amount: float) -> str:
     return f"{number} min" if reason.limit == "GrpTRESMins" else number
 
 
-def _job(job: int) -> str:
-    return f"job {job}" if job else "another job"
+def _give(jobs: Sequence[int]) -> str:
+    return "gives" if len(jobs) == 1 else "give"
+
+
+def _job(reason: WaitsForJob | DependencyNever) -> str:
+    return f"job {task_text(reason.job, reason.task)}" if reason.job else "another job"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from cockpit.model.accounts import NORMAL, Accounts
 from cockpit.model.cluster import Cluster, Enforce
 from cockpit.model.job import Job
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
 from cockpit.model.spec import JobSpec
-from cockpit.sched import partitions
+from cockpit.sched import partitions, precedence
 from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
@@ -36,6 +38,10 @@ class Rulebook:
             self._parties[asked_of] = self._party(*asked_of)
         return self._parties[asked_of]
 
+    def claim(self, job: Job, partition: str) -> str:
+        """What of the job decides whose room it may take; empty: nobody's."""
+        return precedence.claim(self.cluster, self.accounts, job, partition)
+
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
         limits on each job by itself."""
@@ -45,6 +51,16 @@ class Rulebook:
             or self._no_right(job, partition)
             or self._too_much(job, self.party(job, partition), partition)
         )
+
+    def denied(self, job: Job, partition: str) -> LimitReached | None:
+        """Under `DenyOnLimit`: the first limit on resources that the job breaks by itself, whoever else is there. As in
+        Slurm (acct_policy.c, `_qos_policy_validate`) not one on the number of jobs or on what is used up."""
+        bound = self.party(job, partition)
+        if not bound.denies:
+            return None
+        whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in bound.running)
+        on_resources = tuple(each for each in whole if each.resource != JOBS)
+        return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
 
     def asked(self, shape: Shape) -> list[Amounts]:
         """What each alternative asks for, with what it is billed."""

@@ -12,6 +12,9 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node, Placement
 
+Highest = Mapping[JobId, Mapping[str, int]]
+"""By job and partition: the priority below which it does not fall."""
+
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Looks into the engine's state without copying it; valid until the engine handles its next event."""
@@ -34,6 +37,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     changes_from: int
     touched: Sequence[JobId] | None = None
     """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""
+    promised: Sequence[JobId] = ()
+    """Queued jobs for which others were made to go, in the order of that: the room is theirs."""
     jobs: Mapping[JobId, Job] = {}
     """Every live job, queued and running."""
     cluster: Cluster = Cluster()
@@ -45,3 +50,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     qos_usage: Mapping[str, Usage] = {}
     usage_at: Millis = Millis(0)
     """The last pass over usage: ages count to it. `usage` is another mapping whenever it says something else."""
+    highest: Highest = {}
+    """Under INCREMENT_ONLY what priorities have been; it says something else only when `usage`, the rules or the nodes
+    do, or a job."""

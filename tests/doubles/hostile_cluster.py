@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobDetail, JobRow, Overview
 
 TEXTS = tuple(HOSTILE.values())
-LONG_LINE = 90_000
+LONG_LINE = "\x1b[31m" * 18_000
+"""90 000 characters."""
 
 
 def with_attacks(value: Any, texts: Iterator[str]) -> Any:
@@ -76,7 +77,7 @@ class HostileBackend(MemoryBackend):
         self.tree = with_attacks(account_tree(), _from(2))
         self.order = with_attacks(priorities(), _from(3))
         self.outlooks = {number: with_attacks(outlook(), _from(number)) for number in range(1, len(TEXTS))}
-        self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + b"\x1b[31m" * LONG_LINE
+        self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
         self.lost = False
 
     async def overview(self) -> Overview:

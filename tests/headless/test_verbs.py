@@ -9,10 +9,11 @@ import pytest
 
 from cockpit.backends.base import JobsDelta
 from cockpit.errors import SpecErrors
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.ids import JobId
 from cockpit.model.job import ExitStatus, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec
 from tests.doubles.samples import failed_row, five_jobs, job, job_row, queued_row
 from tests.headless.conftest import Desk
 
@@ -158,6 +159,16 @@ def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
     desk("cancel", "2", "--now")
     desk("cancel", "3", "--yes", terminal=True)
     assert desk.backend.asked == [("cancel", 1, None), ("cancel", 2, 0), ("cancel", 3, None)]
+
+
+@pytest.mark.req("JT-25", "SC-10")
+def test_conditions_may_be_given_beside_the_file(desk: Desk) -> None:
+    desk("submit", "--dependency", "afterok:7_2,singleton", "-", stdin=b"one")
+    wanted = (Dependency(DependencyKind.AFTER_OK, JobId(7), 2), Dependency(DependencyKind.SINGLETON))
+    assert desk.backend.asked[0][1].dependencies == wanted
+    refused = desk("submit", "--dependency", "afterok:7?afterok:8", "-", stdin=b"one")
+    assert refused.code == ExitCode.USAGE
+    assert "comma instead of each ?" in refused.err
 
 
 @pytest.mark.parametrize(("verb", "done"), [("hold", "held"), ("release", "released")])

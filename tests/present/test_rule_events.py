@@ -16,6 +16,7 @@ from tests.doubles.samples import HOUR, NOW
 
 JOB = JobId(7)
 AFTER = Dependency(DependencyKind.AFTER_OK, JobId(4))
+TASK = Dependency(DependencyKind.AFTER_OK, JobId(4), 2)
 KEPT = Reservation(name="upkeep", start_at=NOW, end_at=Millis(NOW + HOUR), nodes=(NodeName("n1"),))
 
 SENTENCES: list[tuple[events.EventBody, str]] = [
@@ -35,9 +36,18 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.UsageDecayed(), "usage was counted and decayed"),
     (events.UsageDecayed(reset=True), "usage was set to nothing for a new period"),
     (events.DependencyMet(JOB, AFTER), "no longer waits for afterok of 4"),
+    (events.DependencyMet(JOB, TASK), "no longer waits for afterok of 4_2"),
+    (
+        events.DependencyFailed(JOB, TASK, JobId(6)),
+        "can never start: afterok of 4_2 will not come true, because it ended so",
+    ),
+    (
+        events.DependencyFailed(JOB, AFTER, JobId(6)),
+        "can never start: afterok of 4 will not come true, because 6 ended so",
+    ),
     (
         events.DependencyFailed(JOB, AFTER, JobId(4)),
-        "can never start: afterok of 4 will not come true, because 4 ended so",
+        "can never start: afterok of 4 will not come true, because it ended so",
     ),
     (events.AgeBegan(JOB), "may start from now on; its age counts"),
     (events.SiteFactorSet(JOB, 50), "has 50 added to its priority"),
