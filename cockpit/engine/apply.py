@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -51,6 +51,12 @@ def _change_replica(job: Job, rank: int, change: Callable[[Replica], Replica]) -
     return replace(job.attempt, replicas=replicas)
 
 
+def _free(state: ClusterState, members: Collection[str], at: Millis) -> None:
+    """Something came free in these clusters of a fleet."""
+    if members:
+        state.freed_at = state.freed_at | dict.fromkeys(members, at)
+
+
 Rule = Callable[[Any, "ClusterState", events.EventRecord], None]
 
 _RULES: dict[type, Rule] = {}
@@ -81,6 +87,7 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
         qos=body.qos,
         partitions=body.partitions,
         array=body.array,
+        part=body.part,
         waits_for=body.spec.dependencies,
     )
     begins = accrues_from(job, record.at, state.cluster)
@@ -219,9 +226,44 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         replicas=tuple([Replica(rank=each.rank) for each in body.placement]),
         partition=body.partition,
         billing=body.billing,
+        members=body.members,
+        awaits=tuple(dict.fromkeys(body.members)),
     )
     entered = _enter(state.jobs[body.job], JobState.STARTING, record.at)
     _change(state, record, body.job, attempt=attempt, ending=None, exit=None, **entered)
+
+
+@_applies(events.MemberPlaced)
+def _(body: events.MemberPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    found = {part.rank: part for part in body.placement}
+    placement = tuple([found.get(part.rank, part) for part in attempt.placement])
+    awaits = tuple(each for each in attempt.awaits if each != body.member)
+    _change(state, record, body.job, attempt=replace(attempt, placement=placement, awaits=awaits))
+
+
+@_applies(events.OthersHeld)
+def _(body: events.OthersHeld, state: ClusterState, record: events.EventRecord) -> None:
+    state.others = state.others | {body.member: body.held}
+    _free(state, [body.member], record.at)
+
+
+@_applies(events.BindingGivenUp)
+def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    _change(
+        state,
+        record,
+        body.job,
+        attempt=replace(job.attempt, placement=(), replicas=(), members=(), awaits=()),
+        partitions=body.partitions,
+        revoked_at=record.at if body.revoked else job.revoked_at,
+        in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
+        **_enter(job, JobState.QUEUED, record.at),
+    )
+    _free(state, [each for each in job.attempt.members if each not in body.members], record.at)
 
 
 @_applies(events.ReplicaStarted)
@@ -270,6 +312,8 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         held_until=body.held_until,
         **_enter(job, body.state, record.at),
     )
+    if job.attempt is not None:
+        _free(state, job.attempt.members, record.at)
 
 
 @_applies(events.HoldExtended)
@@ -280,6 +324,8 @@ def _(body: events.HoldExtended, state: ClusterState, record: events.EventRecord
 @_applies(events.HoldEnded)
 def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_until=None)
+    attempt = state.jobs[body.job].attempt
+    _free(state, attempt.members if attempt is not None else (), record.at)
 
 
 @_applies(events.JobArchived)
@@ -293,8 +339,9 @@ def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord
 
 
 @_applies(events.NodesChanged)
-def _(body: events.NodesChanged, state: ClusterState, _record: events.EventRecord) -> None:
+def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord) -> None:
     state.nodes = {node.name: node for node in body.nodes}
+    _free(state, [each.name for each in state.cluster.members], record.at)
 
 
 @_applies(events.ShellOpened, events.EngineStarted, events.EngineStopAsked, events.EngineStopped)

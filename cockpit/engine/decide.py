@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.timers import latest_start, next_decay, next_due
+from cockpit.engine.bindings import given_up
+from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
+from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS, text_error
@@ -69,7 +71,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return _invalid(f"grace: {error}.")
     if job.ended:
         return _conflict(f"Job {job.id} has already ended ({job.state}).")
-    if job.state is JobState.QUEUED:
+    if job.state is JobState.QUEUED or given_up_at(job) is not None:  # nothing of it has begun
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     grace = job.spec.grace_seconds if grace_seconds is None else grace_seconds
     if job.ending is None:
@@ -128,13 +130,15 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
 def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     """The plan's starts. What changed since the plan's snapshot wins: such a job is left to the next cycle."""
     decided: list[EventBody] = []
+    fleet = bool(machine.state.cluster.members)
     for start in plan.starts:
         job = machine.queue.get(start.job)
         if job is None or job.held_by or _too_late(job, plan.now):
             continue
         number = 1 if job.attempt is None else job.attempt.number + 1
+        members = tuple(member_of(part.node) for part in start.placement) if fleet else ()
         decided.append(
-            events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing)
+            events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing, members)
         )
     return decided
 
@@ -211,6 +215,8 @@ def _due(job: Job, now: Millis) -> EventBody:
         return events.JobArchived(job.id)
     if job.ending is not None:
         return events.GraceEnded(job.id)
+    if given_up_at(job) is not None:
+        return given_up(job)
     return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.grace_seconds * 1000))
 
 
@@ -251,7 +257,7 @@ def _ever_started(job: Job) -> bool:
 def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:
     """The replica as it stands, while its attempt is the current one and it has not ended."""
     job = machine.state.jobs.get(JobId(replica.job))
-    if job is None or job.ended or job.attempt is None or job.attempt.number != replica.attempt:
+    if job is None or job.state not in OCCUPYING or job.attempt is None or job.attempt.number != replica.attempt:
         return None
     if replica.rank >= len(job.attempt.replicas):
         return None

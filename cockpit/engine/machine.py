@@ -19,8 +19,10 @@ from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
 from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
 from cockpit.model import events
+from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.spec import HoldCards
+from cockpit.sched.entries import by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.effects import Effect
     from cockpit.engine.state import ClusterState
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.ids import Millis
     from cockpit.model.node import Placement
 
 
@@ -43,6 +45,7 @@ _OF_RULES = (
 _OF_NO_JOB = (
     *_OF_RULES,
     events.NodesChanged,
+    events.OthersHeld,
     events.UsageDecayed,
     events.ShellOpened,
     events.EngineStarted,
@@ -87,8 +90,14 @@ class Machine:
         self._touched: dict[JobId, None] = {}
         self._nodes_version = state.seq
         self._rules_version = state.seq
+        self._others: dict[JobId, Placement] = {}
+        """What a fleet's members give to jobs of their own, under names that no job has."""
+        self._index_others()
+        self._promised: dict[JobId, None] = {}
+        """Queued jobs for which room is kept."""
         for job in state.jobs.values():
             self._index(job)
+        self._reseat()
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
@@ -110,6 +119,8 @@ class Machine:
             self._nodes_version = record.seq
         elif isinstance(record.body, _OF_RULES):
             self._rules_version = record.seq
+        elif isinstance(record.body, events.OthersHeld):
+            self._index_others()
 
     def live_job_named(self, project: str, name: str) -> JobId | None:
         """The live (not ended) job that has this name in this project."""
@@ -141,17 +152,19 @@ class Machine:
             nodes=MappingProxyType(self.state.nodes),
             nodes_version=self._nodes_version,
             queue=tuple(self._queue.values()),
-            occupied=self.occupied,
+            occupied=self.occupied if not self._others else {**self._occupied, **self._others},
             ends=self.ends,
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
+            promised=tuple(self._promised),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
             rules_version=self._rules_version,
             reservations=self.state.reservations,
             quota=self.state.quota,
+            freed_at=self.state.freed_at,
             usage=self.state.usage,
             qos_usage=self.state.qos_usage,
             usage_at=self.state.usage_at,
@@ -167,10 +180,34 @@ class Machine:
         self.timers.update(job)
         self.indices.update(job)
         if job.state is JobState.QUEUED:
+            back = job.attempt is not None and job.id not in self._queue
             self._queue[job.id] = job
+            if back:
+                self._reseat()
         else:
             self._queue.pop(job.id, None)
+        self._index_promise(job)
         self._index_occupation(job)
+
+    def _reseat(self) -> None:
+        """Those that come back to the queue take their place among those that stayed."""
+        if any(job.attempt is not None for job in self._queue.values()):
+            ordered = sorted(self._queue.values(), key=by_seniority)
+            self._queue.clear()
+            self._queue.update((job.id, job) for job in ordered)
+
+    def _index_others(self) -> None:
+        held = [placement for each in self.state.others.values() for placement in each]
+        fresh = {JobId(-1 - at): placement for at, placement in enumerate(held)}
+        self._changes += [(gone, None) for gone in self._others if gone not in fresh]
+        self._changes += [(job, each) for job, each in fresh.items() if self._others.get(job) != each]
+        self._others = fresh
+
+    def _index_promise(self, job: Job) -> None:
+        if job.state is JobState.QUEUED and job.part is not None and job.part.reserved:
+            self._promised[job.id] = None
+        else:
+            self._promised.pop(job.id, None)
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)

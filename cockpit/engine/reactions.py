@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _EFFECTIVE = (
     events.JobPlaced,
+    events.MemberPlaced,
+    events.BindingGivenUp,
     events.EndingBegan,
     events.GraceEnded,
     events.JobEnded,
@@ -41,6 +43,10 @@ def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect,
     match record.body:
         case events.JobPlaced(job=job):
             effects = tuple(starts_of(state.jobs[job]))
+        case events.MemberPlaced(job=job):
+            effects = tuple(starts_of(state.jobs[job]))
+        case events.BindingGivenUp(job=job, attempt=attempt):
+            effects = tuple(withdrawals_of(state.jobs[job], attempt))
         case events.EndingBegan(job=job) | events.GraceEnded(job=job):
             effects = tuple(signals_of(state.jobs[job]))
         case events.JobEnded(job=job) | events.HoldEnded(job=job):
@@ -57,6 +63,11 @@ def starts_of(job: Job) -> Iterator[StartReplica]:
     for allocation in attempt.placement:
         replica = ReplicaId(job.id, attempt.number, allocation.rank)
         yield StartReplica(replica, job.spec, job.submitter, allocation)
+
+
+def withdrawals_of(job: Job, attempt: int) -> Iterator[RemoveContainer]:
+    """Nothing stays of an attempt that is given up."""
+    return (RemoveContainer(ReplicaId(job.id, attempt, rank)) for rank in range(job.spec.nodes))
 
 
 def containers_after_end(job: Job) -> Iterator[Effect]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import JobState
-from cockpit.model.node import CardSlice, Node, Placement
+from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.job import Job
@@ -90,21 +90,32 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool]) -> list[NodeRow]
     for job, placement in machine.occupied.items():
         for allocation in placement:
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
-    return [_node_row(node, by_node[node.name], machine.state.jobs, may_see) for node in machine.state.nodes.values()]
+    others: dict[NodeName, list[Allocation]] = {}
+    for allocation in (each for held in machine.state.others.values() for placement in held for each in placement):
+        others.setdefault(allocation.node, []).append(allocation)
+    return [
+        _node_row(node, by_node[node.name], machine.state.jobs, may_see, others.get(node.name, ()))
+        for node in machine.state.nodes.values()
+    ]
 
 
 def _node_row(
-    node: Node, used: list[tuple[JobId, Placement]], jobs: Mapping[JobId, Job], may_see: Callable[[Job], bool]
+    node: Node,
+    used: list[tuple[JobId, Placement]],
+    jobs: Mapping[JobId, Job],
+    may_see: Callable[[Job], bool],
+    others: Sequence[Allocation] = (),
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
+    unseen = [SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN) for each in others for part in each.slices]
     slices = sorted(
-        (_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices),
+        (*(_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices), *unseen),
         key=lambda use: (use.card, -1 if use.slot is None else use.slot),
     )
     return NodeRow(
         node=node,
-        used_cpus=sum(each.cpus for _, each in allocations),
-        used_memory_mib=sum(each.memory_mib for _, each in allocations),
+        used_cpus=sum(each.cpus for each in (*others, *(each for _, each in allocations))),
+        used_memory_mib=sum(each.memory_mib for each in (*others, *(each for _, each in allocations))),
         used_card_milli=sum(use.milli for use in slices),
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
@@ -133,7 +144,8 @@ def overview(machine: Machine, cluster: str, jobs: Iterable[Job] | None = None) 
         seen = list(jobs)
         states, kept = Counter(job.state for job in seen), sum(job.kept for job in seen)
     nodes = machine.state.nodes.values()
-    held = [each for placement in machine.occupied.values() for each in placement]
+    others = (placement for held in machine.state.others.values() for placement in held)
+    held = [each for placement in (*machine.occupied.values(), *others) for each in placement]
     return Overview(
         cluster=cluster,
         jobs_by_state={str(state): count for state, count in states.items()},

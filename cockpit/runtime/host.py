@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 HOUR_MS = 3_600_000
-_MOVES_CONTAINERS = (events.JobPlaced, events.JobEnded, events.HoldEnded)
+_MOVES_CONTAINERS = (events.JobPlaced, events.BindingGivenUp, events.JobEnded, events.HoldEnded)
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 RECONSIDERED_AFTER = (
     events.JobSubmitted,
@@ -55,6 +55,8 @@ RECONSIDERED_AFTER = (
     events.AgeBegan,
     events.PrioritySet,
     events.JobEnded,
+    events.BindingGivenUp,
+    events.OthersHeld,
     events.HoldExtended,
     events.HoldEnded,
     events.NodesChanged,

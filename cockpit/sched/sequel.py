@@ -35,8 +35,8 @@ def following(last: Plan, snapshot: Snapshot) -> Index:
 def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> list[Entry] | None:
     """The entries that the last pass has not seen; None where more has happened than that they came."""
     round_ = last.round
-    if round_.clearing is not None:
-        return None  # whoever came may take room from those that run
+    if round_.clearing is not None or snapshot.promised:
+        return None  # whoever came may take room from those that run, or has some kept for it
     if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.demo.crowd import Crowd, actor_of
 from cockpit.backends.demo.executor import ScriptedExecutor
-from cockpit.backends.demo.fixture import nodes_of, read_fixture, rules_of
+from cockpit.backends.demo.fixture import grouped, nodes_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
@@ -29,6 +30,7 @@ from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
+from cockpit.runtime.fleet.members import Members
 from cockpit.runtime.host import Act, Host, Settings
 from cockpit.runtime.logs import LOOK_SECONDS
 from cockpit.runtime.memory_journal import MemoryJournal
@@ -44,12 +46,14 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest
     from cockpit.model.events import EventBody
     from cockpit.model.view import EngineStatus, JobDetail, NodeRow
+    from cockpit.runtime.host import ContainerRuntime
 
 DEFAULT_FIXTURE = "campus"
 DEFAULT_SEED = 1
 BADGE = "DEMO"
 CONTAINERS = "demo: jobs only pretend to run"
 SETTINGS = Settings()
+_ENGINE = Act(actor="engine", origin="engine")
 
 
 async def open_demo(
@@ -96,8 +100,9 @@ class DemoCluster:
         self._clock = VirtualClock(Millis(opening - int(fixture.lived_hours * HOUR_MS)))
         self._tasks = Tasks()
         scripts = Scripts(fixture, seed)
-        self.host = self._host(scripts, settings)
-        self.pace = DemoPace(self._clock, lambda: self.host.resting, speed=speed)
+        self._fixture = fixture
+        self.host = self._host(fixture, scripts, settings)
+        self.pace = DemoPace(self._clock, self._resting, speed=speed)
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
         self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock)
@@ -120,7 +125,12 @@ class DemoCluster:
 
     async def begin(self, *, going: bool = True) -> None:
         """Live through the first hours at once; then, if `going`, at the demo's pace."""
-        await self.host.act(lambda machine, _: self._beginning(machine), Act(actor="engine", origin="engine"))
+        if self._members is not None:
+            for member, host in zip(self._fixture.members, self._members.hosts, strict=True):
+                nodes = grouped(member.nodes)
+                await host.act(lambda machine, _, nodes=nodes: decide.nodes_changed(machine, nodes), _ENGINE)
+            await self._members.begin(self.host)
+        await self.host.act(lambda machine, _: self._beginning(machine), _ENGINE)
         await self._crowd.begin()
         await self.host.start()
         await self.pace.reach(self._opening)
@@ -144,14 +154,31 @@ class DemoCluster:
         """Everything of it ends, and its folder is gone."""
         await self._tasks.cancel_all()
         await self.host.stop()
-        await self._executor.close()
+        if self._members is not None:
+            await self._members.stop()
+        for executor in self._executors:
+            await executor.close()
         _remove(self.folder)
 
-    def _host(self, scripts: Scripts, settings: Settings) -> Host:
-        def executor_for(observer: Observer) -> ScriptedExecutor:
-            self._executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / "rooms"))
-            return self._executor
+    def _resting(self) -> bool:
+        return self.host.resting and (self._members is None or self._members.resting)
 
+    def _host(self, fixture: Fixture, scripts: Scripts, settings: Settings) -> Host:
+        """Over containers that only pretend to run; a fleet's is over its members, which have those."""
+        self._executors: list[ScriptedExecutor] = []
+        self._members = Members() if fixture.members else None
+
+        def pretending(folder: Path, observer: Observer) -> ScriptedExecutor:
+            self._executors.append(ScriptedExecutor(observer, self._clock, scripts, Rooms(folder / "rooms")))
+            return self._executors[-1]
+
+        def executor_for(observer: Observer) -> ContainerRuntime:
+            return self._members or pretending(self.folder, observer)
+
+        if self._members is not None:
+            for member in fixture.members:
+                making = partial(pretending, self.folder / member.name)
+                self._members.join(member.name, MemoryJournal(), making, self._clock, settings)
         return Host(Machine(ClusterState()), MemoryJournal(), executor_for, self._clock, settings)
 
 
