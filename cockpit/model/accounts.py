@@ -86,6 +86,8 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     """QOS whose jobs this one's may preempt."""
     preempt_mode: str = ""
     grace_seconds: int = 0
+    exempt_seconds: int | None = None
+    """PreemptExemptTime of its jobs; None: the cluster's."""
     flags: tuple[str, ...] = ()
     """See `QosFlag`."""
 

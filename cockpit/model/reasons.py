@@ -58,6 +58,8 @@ class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enoug
     """Eligible nodes that come nearest, best first, at most three."""
     other_models_free: int = 0
     """Free whole cards on models that the job does not accept."""
+    preemptable: int | None = None
+    """Running jobs that it may preempt, all of which would not be enough; None: it may preempt nobody."""
 
 
 class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
@@ -196,6 +198,14 @@ class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_res
     end_at: Millis
 
 
+class MakingRoom(msgspec.Struct, frozen=True, cache_hash=True, tag="making_room"):
+    """Others give way for it; it starts when they are gone."""
+
+    jobs: tuple[JobId, ...]
+    until: Millis | None
+    """When the last of them is gone; None: nobody knows."""
+
+
 class BehindHead(msgspec.Struct, frozen=True, cache_hash=True, tag="behind_head"):
     """Nothing passes the first job that waits, on a cluster without backfill, or beyond the depth of it."""
 
@@ -220,6 +230,7 @@ Reason = (
     | InReservation
     | NodesReserved
     | BehindHead
+    | MakingRoom
 )
 
 

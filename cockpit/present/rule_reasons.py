@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import assert_never
 
@@ -13,6 +14,7 @@ from cockpit.model.reasons import (
     DependencyNever,
     InReservation,
     LimitReached,
+    MakingRoom,
     NoAssociation,
     NodesReserved,
     PartitionRefuses,
@@ -38,6 +40,7 @@ RuleReason = (
     | InReservation
     | NodesReserved
     | BehindHead
+    | MakingRoom
 )
 
 _AWAITED = {
@@ -52,7 +55,7 @@ _AWAITED = {
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """What stands in the way, then what else is to know of it."""
     match reason:
-        case BeginsLater() | InReservation() | NodesReserved():
+        case BeginsLater() | InReservation() | NodesReserved() | MakingRoom():
             return _of_time(reason, now, zone)
         case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
             return _of_other_jobs(reason)
@@ -93,8 +96,14 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
             assert_never(reason)
 
 
-def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+def _of_time(
+    reason: BeginsLater | InReservation | NodesReserved | MakingRoom, now: Millis, zone: tzinfo | None
+) -> tuple[str, ...]:
     match reason:
+        case MakingRoom():
+            until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
+            others = listed([f"job {job}" if job else "another job" for job in reason.jobs])
+            return (f"{others} {_give(reason.jobs)} way to it, {until}",)
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
         case InReservation():
@@ -148,6 +157,10 @@ def _amount(reason: LimitReached, amount: float) -> str:
         return units.spoken(round(amount))
     number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"
     return f"{number} min" if reason.limit == "GrpTRESMins" else number
+
+
+def _give(jobs: Sequence[int]) -> str:
+    return "gives" if len(jobs) == 1 else "give"
 
 
 def _job(reason: WaitsForJob | DependencyNever) -> str:

@@ -9,7 +9,7 @@ from cockpit.model.cluster import Cluster, Enforce
 from cockpit.model.job import Job
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
 from cockpit.model.spec import JobSpec
-from cockpit.sched import partitions
+from cockpit.sched import partitions, precedence
 from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
@@ -37,6 +37,10 @@ class Rulebook:
         if asked_of not in self._parties:
             self._parties[asked_of] = self._party(*asked_of)
         return self._parties[asked_of]
+
+    def claim(self, job: Job, partition: str) -> str:
+        """What of the job decides whose room it may take; empty: nobody's."""
+        return precedence.claim(self.cluster, self.accounts, job, partition)
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the

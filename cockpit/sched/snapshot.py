@@ -37,6 +37,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     changes_from: int
     touched: Sequence[JobId] | None = None
     """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""
+    promised: Sequence[JobId] = ()
+    """Queued jobs for which others were made to go, in the order of that: the room is theirs."""
     jobs: Mapping[JobId, Job] = {}
     """Every live job, queued and running."""
     cluster: Cluster = Cluster()
