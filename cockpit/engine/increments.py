@@ -17,7 +17,14 @@ from cockpit.sched.snapshot import Snapshot
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
 
-_OF_ALL = (events.UsageDecayed, events.ClusterConfigured, events.AccountsChanged, events.NodesChanged)
+_OF_ALL = (
+    events.UsageDecayed,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.NodesChanged,
+    events.NodeDrained,
+    events.NodeResumed,
+)
 _OF_ONE = (events.JobEdited, events.SiteFactorSet)
 
 

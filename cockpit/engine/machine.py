@@ -39,6 +39,8 @@ _OF_NO_JOB = (
     events.AccountsChanged,
     events.ReservationMade,
     events.ReservationEnded,
+    events.NodeDrained,
+    events.NodeResumed,
     events.UsageDecayed,
     events.ShellOpened,
     events.EngineStarted,
@@ -102,7 +104,7 @@ class Machine:
 
     def _note(self, record: events.EventRecord) -> None:
         """What the indices of nodes and rules must know of an event that is no job's."""
-        if isinstance(record.body, events.NodesChanged):
+        if isinstance(record.body, events.NodesChanged | events.NodeDrained | events.NodeResumed):
             self._nodes_version = record.seq
         elif isinstance(record.body, _OF_RULES):
             self._rules_version = record.seq
@@ -162,10 +164,19 @@ class Machine:
         self.timers.update(job)
         self.indices.update(job)
         if job.state is JobState.QUEUED:
-            self._queue[job.id] = job
+            self._line_up(job)
         else:
             self._queue.pop(job.id, None)
         self._index_occupation(job)
+
+    def _line_up(self, job: Job) -> None:
+        """In its place by submission, also when it comes back."""
+        comes_back = job.attempt is not None and job.id not in self._queue
+        self._queue[job.id] = job
+        if comes_back:
+            behind = [each for each in self._queue.values() if each.id > job.id]
+            for each in behind:
+                self._queue[each.id] = self._queue.pop(each.id)
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)

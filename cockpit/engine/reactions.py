@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _EFFECTIVE = (
     events.JobPlaced,
+    events.PrologFailed,
     events.EndingBegan,
     events.GraceEnded,
     events.JobEnded,
@@ -41,6 +42,8 @@ def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect,
     match record.body:
         case events.JobPlaced(job=job):
             effects = tuple(starts_of(state.jobs[job]))
+        case events.PrologFailed(job=job):
+            effects = tuple(containers_after_end(state.jobs[job]))
         case events.EndingBegan(job=job) | events.GraceEnded(job=job):
             effects = tuple(signals_of(state.jobs[job]))
         case events.JobEnded(job=job) | events.HoldEnded(job=job):

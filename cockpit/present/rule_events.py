@@ -17,6 +17,8 @@ RuleEvent = (
     | events.AccountsChanged
     | events.ReservationMade
     | events.ReservationEnded
+    | events.NodeDrained
+    | events.NodeResumed
     | events.UsageDecayed
 )
 WaitingEvent = (
@@ -38,8 +40,16 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             return f"reservation {safe(kept.name)} keeps {units.counted(len(kept.nodes), 'node')} from {span}"
         case events.ReservationEnded():
             return f"reservation {safe(body.name)} ended"
+        case events.NodeDrained() | events.NodeResumed():
+            return _node_sentence(body)
         case events.UsageDecayed():
             return "usage was set to nothing for a new period" if body.reset else "usage was counted and decayed"
+
+
+def _node_sentence(body: events.NodeDrained | events.NodeResumed) -> str:
+    if isinstance(body, events.NodeResumed):
+        return f"node {safe(body.node)} was given back by {safe(body.by)}"
+    return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}"
 
 
 def waiting_sentence(body: WaitingEvent) -> str:
