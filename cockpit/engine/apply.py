@@ -16,6 +16,7 @@ from cockpit.model.cluster import UsageReset
 from cockpit.model.ids import Millis
 from cockpit.model.job import Attempt, Ending, ExitStatus, Job, JobState, Replica
 from cockpit.model.node import NodeState
+from cockpit.model.quota import places
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
@@ -219,6 +220,18 @@ def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord
     ]
     entered = _enter(job, JobState.QUEUED, record.at)
     _change(state, record, body.job, attempt=replace(job.attempt, replicas=tuple(replicas)), **entered)
+
+
+@_applies(events.QuotaApplied)
+def _(body: events.QuotaApplied, state: ClusterState, record: events.EventRecord) -> None:
+    known = state.queues_since
+    state.quota = body.tree
+    state.queues_since = {each.path: known.get(each.path, record.at) for each in places(body.tree.root)}
+
+
+@_applies(events.QuotaRemoved)
+def _(_body: events.QuotaRemoved, state: ClusterState, _record: events.EventRecord) -> None:
+    state.quota, state.queues_since = None, {}
 
 
 @_applies(events.JobDeleted)

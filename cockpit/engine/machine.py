@@ -32,15 +32,18 @@ if TYPE_CHECKING:
     from cockpit.model.node import Placement
 
 
-_OF_RULES = (events.ClusterConfigured, events.AccountsChanged, events.ReservationMade, events.ReservationEnded)
-_OF_NO_JOB = (
-    events.NodesChanged,
+_OF_RULES = (
     events.ClusterConfigured,
     events.AccountsChanged,
     events.ReservationMade,
     events.ReservationEnded,
-    events.NodeDrained,
-    events.NodeResumed,
+    events.QuotaApplied,
+    events.QuotaRemoved,
+)
+_OF_NODES = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
+_OF_NO_JOB = (
+    *_OF_RULES,
+    *_OF_NODES,
     events.UsageDecayed,
     events.ShellOpened,
     events.EngineStarted,
@@ -104,7 +107,7 @@ class Machine:
 
     def _note(self, record: events.EventRecord) -> None:
         """What the indices of nodes and rules must know of an event that is no job's."""
-        if isinstance(record.body, events.NodesChanged | events.NodeDrained | events.NodeResumed):
+        if isinstance(record.body, _OF_NODES):
             self._nodes_version = record.seq
         elif isinstance(record.body, _OF_RULES):
             self._rules_version = record.seq
@@ -149,6 +152,7 @@ class Machine:
             accounts=self.state.accounts,
             rules_version=self._rules_version,
             reservations=self.state.reservations,
+            quota=self.state.quota,
             usage=self.state.usage,
             qos_usage=self.state.qos_usage,
             usage_at=self.state.usage_at,

@@ -15,6 +15,7 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter
 from cockpit.model.node import Node, Placement
+from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
 
 EVENT_VERSION = 1
@@ -135,6 +136,18 @@ class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
     rank: int
     node: NodeName
     because: str
+
+
+class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
+    """The tree of quotas, also in place of an earlier one."""
+
+    tree: QuotaTree
+
+
+class QuotaRemoved(msgspec.Struct, frozen=True, tag="quota_removed"):
+    """From here on there are no quotas."""
+
+    name: str
 
 
 class UsageDecayed(msgspec.Struct, frozen=True, tag="usage_decayed"):
@@ -273,6 +286,8 @@ EventBody = (
     | ReservationEnded
     | NodeDrained
     | NodeResumed
+    | QuotaApplied
+    | QuotaRemoved
     | UsageDecayed
     | JobDeleted
     | JobPlaced

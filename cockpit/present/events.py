@@ -35,6 +35,8 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.ReservationEnded()
             | events.NodeDrained()
             | events.NodeResumed()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
             | events.UsageDecayed()
         ):
             return None
@@ -61,6 +63,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.ReservationEnded()
             | events.NodeDrained()
             | events.NodeResumed()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
             | events.UsageDecayed()
         ):
             return rule_sentence(body, record.at, zone)

@@ -6,6 +6,7 @@ from datetime import tzinfo
 
 from cockpit.model import events
 from cockpit.model.ids import Millis
+from cockpit.model.quota import places
 from cockpit.model.spec import Dependency
 from cockpit.present import units
 from cockpit.present.moments import clock
@@ -19,6 +20,8 @@ RuleEvent = (
     | events.ReservationEnded
     | events.NodeDrained
     | events.NodeResumed
+    | events.QuotaApplied
+    | events.QuotaRemoved
     | events.UsageDecayed
 )
 WaitingEvent = (
@@ -42,6 +45,8 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             return f"reservation {safe(body.name)} ended"
         case events.NodeDrained() | events.NodeResumed():
             return _node_sentence(body)
+        case events.QuotaApplied() | events.QuotaRemoved():
+            return _quota(body)
         case events.UsageDecayed():
             return "usage was set to nothing for a new period" if body.reset else "usage was counted and decayed"
 
@@ -50,6 +55,13 @@ def _node_sentence(body: events.NodeDrained | events.NodeResumed) -> str:
     if isinstance(body, events.NodeResumed):
         return f"node {safe(body.node)} was given back by {safe(body.by)}"
     return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}"
+
+
+def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:
+    if isinstance(body, events.QuotaRemoved):
+        return f"quota tree {safe(body.name)} was removed"
+    leaves = sum(not each.node.children for each in places(body.tree.root))
+    return f"quota tree {safe(body.tree.name)} was applied, with {units.counted(leaves, 'leaf', 'leaves')}"
 
 
 def waiting_sentence(body: WaitingEvent) -> str:
