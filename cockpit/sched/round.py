@@ -93,7 +93,7 @@ class Round:
         shape = ask.request.shape
         if shape.specs[0].cpus <= self.index.widest or len(shape.specs) > 1:
             return True
-        if self.line.guard is None or self._unhurried:
+        if not self.line.guarded or self._unhurried:
             return True
         self._failed[shape] = None
         self.shapes[ask.shape] = 0
