@@ -9,7 +9,7 @@ from cockpit.sched.plan import Plan
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.round import Round
-from cockpit.sched.sequel import following, only_came
+from cockpit.sched.sequel import beside_starts, following, only_came
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -42,8 +42,9 @@ def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy) -> Plan:
     """As `cycle`, with all that the last plan saves: where only submissions came since, the pass goes on with them."""
     if last is None:
         return cycle(snapshot, None, policy)
-    index = following(last, snapshot)
-    came = only_came(last, snapshot, index, policy)
+    rest = beside_starts(last, snapshot)
+    index = following(last, snapshot, rest)
+    came = only_came(last, snapshot, index, policy, rest)
     if came is None:
         return cycle(snapshot, index, policy, last.priorities)
     asks = Listed(index.book.more(came))
@@ -58,11 +59,8 @@ def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Pla
         version=snapshot.version,
         now=snapshot.now,
         starts=tuple(round_.starts),
-        refusals=round_.refusals(),
-        next_at=round_.next_at(),
         round=round_,
         priorities=priorities,
-        index=round_.given,
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from typing import Any
 
 import msgspec
@@ -194,14 +193,15 @@ class Index:
             fresh.apply(changes.items(), snapshot.ends)
             count(fresh, changes, snapshot)
         else:
-            fresh = copy(self)
+            fresh = Index.__new__(Index)
+            fresh.__dict__ |= self.__dict__
             fresh._own = set()  # noqa: SLF001 - of its own kind
         fresh.version = snapshot.version
         return fresh
 
     def is_of_rules(self, snapshot: Snapshot) -> bool:
         """Whether nodes and rules are still those of the snapshot."""
-        return self.book.rules.version == snapshot.rules_version and self.floor.of(snapshot)
+        return self.book.rules.version == snapshot.rules_version and self.floor.version == snapshot.nodes_version
 
     def apply(self, changes: Iterable[tuple[JobId, Placement | None]], ends: Mapping[JobId, Millis]) -> None:
         """Each job now holds what is said here until its end, and nothing else."""

@@ -51,7 +51,7 @@ class Round:
         self.given = self.index = index
         """As the pass found things, and as it leaves them if what it starts has started."""
         self._bars = Bars(snapshot.reservations, snapshot.now)
-        self._gates = Gates(snapshot, book, index.counters.fork(), self._bars)
+        self._gates = Gates(snapshot, book, index.counters, self._bars)
         self._started: set[JobId] = set()
         self._failed: dict[Shape, Reason | None] = {}
         """None: no room."""
@@ -72,7 +72,7 @@ class Round:
         fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
-        fresh._gates = Gates(snapshot, index.book, index.counters.fork(), self._bars)  # noqa: SLF001 - of its own kind
+        fresh._gates = Gates(snapshot, index.book, index.counters, self._bars)  # noqa: SLF001 - of its own kind
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.line = self.line.resumed(snapshot.now)
@@ -168,7 +168,7 @@ class Round:
 
     def _start(self, ask: Ask, shape: Shape, found: Found) -> None:
         job = ask.job
-        amounts = self._gates.amounts(found.placement, shape.partition)
+        amounts = self._gates.amounts(shape, found)
         if (exceeded := self._gates.exceeded(ask.request, amounts)) is not None:  # it takes more than it asked for
             self._exceeded[ask.request] = exceeded
             self._close([ask.number])
@@ -178,7 +178,7 @@ class Round:
         self._started.add(job.id)
         if self.index is self.given:
             self.index = self.given.fork()
-            self.index.counters = self._gates.counters
+            self._gates.counters = self.index.counters
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
         self._close(self._gates.started(job, shape.partition, amounts))
