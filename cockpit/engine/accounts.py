@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine.accountdraft import Draft, No
 from cockpit.engine.accountlimits import (
     association_errors,
     changed_association,
@@ -20,65 +21,20 @@ from cockpit.engine.accountlimits import (
 from cockpit.engine.coordinators import refuse_change
 from cockpit.model import accountchange as change
 from cockpit.model import events
-from cockpit.model.accounts import NORMAL, ROOT, Accounts, Association, AssocKey, Qos, assoc_key
+from cockpit.model.accounts import NORMAL, ROOT, Accounts, Association, Qos, assoc_key
 from cockpit.model.accounttree import account_troubles
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.ruletexts import rule_name_error, user_name_error
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from cockpit.engine.access import Actor
     from cockpit.engine.decide import Decision
     from cockpit.engine.state import ClusterState
-    from cockpit.model.job import Job
 
-NAMED_JOBS = 10
 _BEGINNING = Accounts().associations
-
-
-class No(Exception):
-    """The draft cannot be; carries the refusal."""
-
-    def __init__(self, kind: RefusalKind, message: str) -> None:
-        self.refusal = Refusal(kind, message)
-        super().__init__(message)
-
-
-class Draft:
-    """The tree as it is to become."""
-
-    def __init__(self, state: ClusterState) -> None:
-        self.state = state
-        self.associations = dict(state.accounts.associations)
-        self.qos = dict(state.accounts.qos)
-
-    @property
-    def accounts(self) -> Accounts:
-        return Accounts(associations=self.associations, qos=self.qos)
-
-    def account(self, name: str) -> Association:
-        found = self.associations.get(assoc_key(name.lower()))
-        if found is None:
-            raise No(RefusalKind.NOT_FOUND, f"There is no account {visible(name)}; `cockpit accounts` lists them.")
-        return found
-
-    def users(self, user: str, account: str, partition: str) -> list[Association]:
-        """The associations that are meant: empty stands for any."""
-        found = [
-            each
-            for each in self.associations.values()
-            if each.user == user and account.lower() in {"", each.account} and partition in {"", each.partition}
-        ]
-        if not found:
-            where = f" in account {visible(account)}" if account else ""
-            where += f" and partition {visible(partition)}" if partition else ""
-            raise No(RefusalKind.NOT_FOUND, f"There is no user {visible(user)}{where}; `cockpit accounts` lists them.")
-        return found
-
-    def put(self, *associations: Association) -> None:
-        self.associations |= {each.key: each for each in associations}
 
 
 def change_accounts(state: ClusterState, actor: Actor, wanted: change.AccountChange) -> Decision:
@@ -130,10 +86,7 @@ def _(wanted: change.RemoveAccount, draft: Draft) -> None:
     account = draft.account(wanted.name)
     if account.account == ROOT:
         raise No(RefusalKind.CONFLICT, "The account root is above all others and stays.")
-    gone = [account, *_below(draft.accounts, account.account)]
-    _refuse_jobs(draft, gone)
-    for each in gone:
-        del draft.associations[each.key]
+    draft.remove([account, *draft.below(account.account)])
 
 
 @_draft.register(change.AddUser)
@@ -153,7 +106,7 @@ def _(wanted: change.AddUser, draft: Draft) -> None:
     added = Association(account=account, user=wanted.user, partition=wanted.partition, default=first)
     draft.put(changed_association(added, wanted.change))
     if wanted.change.default:
-        _make_default(draft, wanted.user, account)
+        draft.make_default(wanted.user, account)
 
 
 @_draft.register(change.ModifyUser)
@@ -164,7 +117,7 @@ def _(wanted: change.ModifyUser, draft: Draft) -> None:
     if wanted.change.default:
         if len({each.account for each in meant}) > 1:
             raise No(RefusalKind.INVALID, "default: name the account that is to be the user's default.")
-        _make_default(draft, wanted.user, meant[0].account)
+        draft.make_default(wanted.user, meant[0].account)
 
 
 @_draft.register(change.RemoveUser)
@@ -172,9 +125,7 @@ def _(wanted: change.RemoveUser, draft: Draft) -> None:
     gone = draft.users(wanted.user, wanted.account, wanted.partition)
     if any(each.key in _BEGINNING for each in gone):
         raise No(RefusalKind.CONFLICT, "The user root is always in the account root.")
-    _refuse_jobs(draft, gone)
-    for each in gone:
-        del draft.associations[each.key]
+    draft.remove(gone)
 
 
 @_draft.register(change.AddQos)
@@ -189,21 +140,15 @@ def _(wanted: change.AddQos, draft: Draft) -> None:
 @_draft.register(change.ModifyQos)
 def _(wanted: change.ModifyQos, draft: Draft) -> None:
     _check(qos_errors(wanted.change))
-    draft.qos[wanted.name.lower()] = changed_qos(_qos(draft, wanted.name), wanted.change)
+    draft.qos[wanted.name.lower()] = changed_qos(draft.quality(wanted.name), wanted.change)
 
 
 @_draft.register(change.RemoveQos)
 def _(wanted: change.RemoveQos, draft: Draft) -> None:
-    name = _qos(draft, wanted.name).name
+    name = draft.quality(wanted.name).name
     if name == NORMAL:
         raise No(RefusalKind.CONFLICT, "The QOS normal always exists.")
-    live = [job for job in draft.state.jobs.values() if not job.ended and job.qos == name]
-    if live:
-        raise No(RefusalKind.CONFLICT, f"QOS {name} has jobs: {_jobs(live)}. End them, or wait for them.")
-    users = list(_uses_of(draft, name))
-    if users:
-        raise No(RefusalKind.CONFLICT, f"QOS {name} is used by {_some(users)}; take it away there first.")
-    del draft.qos[name]
+    draft.remove_qos(name)
 
 
 @_draft.register(change.AddCoordinators)
@@ -221,63 +166,6 @@ def _(wanted: change.RemoveCoordinators, draft: Draft) -> None:
         raise No(RefusalKind.NOT_FOUND, f"{visible(unknown[0])} is no coordinator of {account.account}.")
     left = tuple(user for user in account.coordinators if user not in wanted.users)
     draft.put(replace(account, coordinators=left))
-
-
-def _make_default(draft: Draft, user: str, account: str) -> None:
-    """One default for each user."""
-    for each in list(draft.associations.values()):
-        if each.user == user:
-            draft.put(replace(each, default=each.account == account))
-
-
-def _below(accounts: Accounts, account: str) -> Iterator[Association]:
-    for each in accounts.children.get(account, ()):
-        yield each
-        if not each.user:
-            yield from _below(accounts, each.account)
-
-
-def _refuse_jobs(draft: Draft, gone: Iterable[Association]) -> None:
-    """What has jobs stays: they are accounted to it."""
-    keys = {each.key for each in gone}
-    live = [job for job in draft.state.jobs.values() if not job.ended and _keys_of(draft.accounts, job) & keys]
-    if live:
-        raise No(RefusalKind.CONFLICT, f"It has jobs: {_jobs(live)}. End them, or wait for them, and try again.")
-
-
-def _keys_of(accounts: Accounts, job: Job) -> set[AssocKey]:
-    """Whose the job is: the user's association in each of its partitions."""
-    user = job.submitter.name
-    found = (accounts.of(job.account, user, partition) for partition in job.partitions or ("",))
-    return {each.key for each in found if each is not None} | {assoc_key(job.account)}
-
-
-def _jobs(jobs: list[Job]) -> str:
-    return _some([f"{job.id} ({job.submitter.name}, {job.state})" for job in jobs])
-
-
-def _some(words: list[str]) -> str:
-    more = len(words) - NAMED_JOBS
-    return ", ".join(words[:NAMED_JOBS]) + (f" and {more} more" if more > 0 else "")
-
-
-def _uses_of(draft: Draft, qos: str) -> Iterator[str]:
-    for each in draft.associations.values():
-        if qos in each.qos or qos == each.default_qos:
-            yield each.key
-    for other in draft.qos.values():
-        if qos in other.preempt:
-            yield f"QOS {other.name}"
-    for partition in draft.state.cluster.partitions:
-        if qos in {partition.qos, *partition.allow_qos, *partition.deny_qos}:
-            yield f"partition {partition.name}"
-
-
-def _qos(draft: Draft, name: str) -> Qos:
-    found = draft.qos.get(name.lower())
-    if found is None:
-        raise No(RefusalKind.NOT_FOUND, f"There is no QOS {visible(name)}; `cockpit accounts qos` lists them.")
-    return found
 
 
 def _partition_error(draft: Draft, name: str) -> str | None:

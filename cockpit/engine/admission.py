@@ -6,22 +6,23 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.engine.access import Actor, may_see
-from cockpit.engine.allowances import Asking, is_urgent, submission_limits, urgent_error
-from cockpit.engine.arrays import missing_tasks, size
+from cockpit.engine.allowances import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
+from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.charges import Charge, charge
 from cockpit.launch.checks import submission_errors
+from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
-from cockpit.model.spec import DependencyKind, JobSpec, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
 from cockpit.sched.reserved_nodes import may_use
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cockpit.engine.machine import Machine
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.ids import Millis
     from cockpit.model.job import Job
 
 _FIELD = {
@@ -49,7 +50,7 @@ class Admission:
         machine: Machine,
         actor: Actor,
         now: Millis,
-        remembered: Mapping[JobId, Job],
+        remembered: Sequence[Job],
         edited: Job | None = None,
     ) -> None:
         """`remembered`: jobs that the request names and that have left the live state. `edited`: it is about this job,
@@ -140,44 +141,42 @@ class Admission:
 
     def _dependency_errors(self, spec: JobSpec) -> Iterator[str]:
         for each in dict.fromkeys(spec.dependencies):
-            if each.job and not self._known(each.job):
-                yield f"dependencies: there is no job {each.job}; `cockpit jobs --all` lists yours"
-            elif self._edited is not None and each.job and self._waits_on(each.job, self._edited):
-                yield f"dependencies: job {each.job} waits for job {self._edited.id} already; neither would ever start"
+            if each.job and not self._known(each):
+                yield f"dependencies: there is no job {each.target}; `cockpit jobs --all` lists yours"
+            elif self._edited is not None and each.job and self._waits_on(each, self._edited):
+                ids = each.target, self._edited.id
+                yield "dependencies: job {} waits for job {} already; neither would ever start".format(*ids)
         for array, index in missing_tasks(self._machine, spec):
             yield f"dependencies: array {array} has no task {index} that is left; name a job, or use afterok"
 
-    def _known(self, job_id: JobId) -> bool:
-        tasks = self._machine.indices.arrays.of(job_id)
-        found = self._machine.state.jobs.get(job_id) or self._remembered.get(job_id)
-        if found is None and tasks:
-            found = self._machine.state.jobs[next(iter(tasks))]
-        return found is not None and may_see(self._actor, found)
+    def _known(self, condition: Dependency) -> bool:
+        found = self._meant(condition) or [each for each in self._remembered if each.is_meant(condition)]
+        return any(may_see(self._actor, each) for each in found)
 
-    def _waits_on(self, start: JobId, target: Job) -> bool:
-        """Whether a job or array is, or waits for, the target, directly or through others."""
+    def _meant(self, condition: Dependency) -> list[Job]:
+        """The jobs of the live state that the condition is on."""
+        found = addressed(self._machine, condition.job, condition.task)
+        return [each for each in found if each.is_meant(condition)]
+
+    def _waits_on(self, start: Dependency, target: Job) -> bool:
+        """Whether what a condition is on is, or waits for, the target, directly or through others."""
         seen: set[JobId] = set()
-        left = [start]
-        targets = {target.id, target.array.array if target.array is not None else target.id}
+        left = self._meant(start)
         while left:
-            job_id = left.pop()
-            if job_id in targets:
+            job = left.pop()
+            if job.id == target.id:
                 return True
-            if job_id not in seen:
-                seen.add(job_id)
-                left += self._awaited_by(job_id)
+            if job.id not in seen:
+                seen.add(job.id)
+                left += [other for each in job.waits_for if each.job for other in self._meant(each)]
         return False
-
-    def _awaited_by(self, job_id: JobId) -> Iterator[JobId]:
-        for each in self._machine.indices.arrays.of(job_id) or (job_id,):
-            found = self._machine.state.jobs.get(each)
-            if found is not None:
-                yield from (condition.job for condition in found.waits_for if condition.job)
 
     def _rule_reasons(self, charged: Charge) -> Iterator[tuple[str, Reason]]:
         limit = submission_limits(self._machine, self._asking(charged), self._asked)
         if limit is not None and self._edited is None:
             yield "account", limit
+        if (denied := denied_by_qos(self._machine, charged, self._owner, self._now)) is not None:
+            yield "qos", denied
         name = charged.spec.reservation
         if name and (refused := self._reservation_refused(name, charged.account)):
             yield "reservation", refused
@@ -214,5 +213,18 @@ def _field(spec: JobSpec, reason: Reason) -> str:
 
 def named_elsewhere(machine: Machine, specs: Iterable[JobSpec]) -> set[JobId]:
     """Jobs that conditions of `specs` name and that the live state does not have: accounting may remember them."""
-    named = {each.job for spec in specs for each in spec.dependencies if each.job}
-    return {job for job in named if job not in machine.state.jobs and not machine.indices.arrays.of(job)}
+    found: set[JobId] = set()
+    for each in (each for spec in specs for each in spec.dependencies if each.job):
+        live = machine.indices.arrays.of(each.job)
+        if each.task is None or not live:
+            found |= {each.job} - machine.state.jobs.keys() if not live else set()
+        elif task(machine, each.job, each.task) is None:
+            found |= _gone(machine.state.jobs[next(iter(live))], live)
+    return found
+
+
+def _gone(known: Job, live: Iterable[JobId]) -> set[JobId]:
+    """The tasks of an array that are here no more, by one that is."""
+    assert known.array is not None
+    first = known.array.array
+    return {JobId(each) for each in range(first, first + known.array.count)} - {*live}

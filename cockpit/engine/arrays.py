@@ -12,7 +12,7 @@ from cockpit.model.refusal import Refusal
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventBody
@@ -31,10 +31,15 @@ def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[Jo
         return
     alone = replace(spec, array=None)
     indices = spec.array.indices
-    others = _corresponding(machine, spec)
+    others = set(_corresponding(machine, spec))
     for index in indices:
         own = _taskwise(alone, others, index) if others else alone
         yield own, ArrayTask(first, index, spec.array.at_once, len(indices), indices[0], indices[-1])
+
+
+def taskwise(machine: Machine, spec: JobSpec, own: ArrayTask) -> JobSpec:
+    """The spec of one task, whose `aftercorr` names the task that it waits for."""
+    return _taskwise(spec, set(_corresponding(machine, spec)), own.index)
 
 
 def missing_tasks(machine: Machine, spec: JobSpec) -> Iterator[tuple[JobId, int]]:
@@ -47,16 +52,16 @@ def missing_tasks(machine: Machine, spec: JobSpec) -> Iterator[tuple[JobId, int]
 
 
 def _corresponding(machine: Machine, spec: JobSpec) -> dict[JobId, dict[int, JobId]]:
-    """The tasks of the arrays that `aftercorr` names, by index."""
-    arrays = {each.job for each in spec.dependencies if each.kind is DependencyKind.AFTER_CORR}
+    """The tasks of the arrays that `aftercorr` names as a whole, by index."""
+    arrays = {each.job for each in spec.dependencies if each.kind is DependencyKind.AFTER_CORR and each.task is None}
     jobs, tasks = machine.state.jobs, machine.indices.arrays.of
     return {array: {_index(jobs[each]): each for each in tasks(array)} for array in sorted(arrays) if tasks(array)}
 
 
-def _taskwise(spec: JobSpec, others: Mapping[JobId, Mapping[int, JobId]], index: int) -> JobSpec:
+def _taskwise(spec: JobSpec, arrays: set[JobId], index: int) -> JobSpec:
     def one(each: Dependency) -> Dependency:
-        own = each.kind is DependencyKind.AFTER_CORR and each.job in others
-        return Dependency(each.kind, others[each.job][index]) if own else each
+        own = each.kind is DependencyKind.AFTER_CORR and each.task is None and each.job in arrays
+        return replace(each, task=index) if own else each
 
     return replace(spec, dependencies=tuple(map(one, spec.dependencies)))
 

@@ -1,16 +1,17 @@
 """Conditions on other jobs: what has become of each, at submission and whenever something ends.
 
-A condition on an array is one on all its tasks; `aftercorr` alone is about one. What has left the live state has ended;
-whether some task of an array failed stays known in `ClusterState.failed_tasks`.
+A condition on an array is one on all its tasks, unless it names one (`123_4`), as each `aftercorr` of a task does. What
+has left the live state has ended; whether some task of an array failed stays known in `ClusterState.failed_tasks`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cockpit.engine.arrays import task
 from cockpit.model import events
 from cockpit.model.ids import JobId
-from cockpit.model.job import Job, JobState
+from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.spec import Dependency, DependencyKind
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 NAMESAKES = JobId(0)
 """What a singleton's condition names."""
-_TASKWISE = frozenset({DependencyKind.AFTER_CORR})
 
 
 class Fate(NamedTuple):
@@ -94,9 +94,8 @@ class Fates:
                 self._remembered.setdefault(job.array.array, []).append(job)
 
     def of(self, machine: Machine, dependency: Dependency) -> Fate:
-        """Of the job or array that the dependency names."""
-        tasks = machine.indices.arrays.of(dependency.job)
-        if tasks and dependency.kind not in _TASKWISE:
+        """Of the job, array or task that the dependency names."""
+        if dependency.task is None and machine.indices.arrays.of(dependency.job):
             return self._of_array(machine, dependency.job)
         return self._of_jobs(machine, dependency)
 
@@ -114,16 +113,20 @@ class Fates:
         return Fate(over, failed)
 
     def _of_jobs(self, machine: Machine, dependency: Dependency) -> Fate:
-        state = self._ending.get(dependency.job)
-        if state is not None:
-            return Fate(True, None if state is JobState.SUCCEEDED else dependency.job)
-        found = machine.state.jobs.get(dependency.job)
-        remembered = self._remembered.get(dependency.job, ())
-        jobs: Sequence[Job] = [found] if found is not None else remembered
-        if found is None and dependency.kind in _TASKWISE:
-            jobs = [each for each in remembered if each.id == dependency.job]
-        failed = (each.id for each in jobs if each.ended and each.state is not JobState.SUCCEEDED)
-        return Fate(all(each.ended for each in jobs), next(failed, None))
+        jobs = self._meant(machine, dependency)
+        states = [(each, self._ending.get(each.id, each.state)) for each in jobs]
+        failed = (each.id for each, state in states if state in ENDED and state is not JobState.SUCCEEDED)
+        return Fate(all(state in ENDED for _, state in states), next(failed, None))
+
+    def _meant(self, machine: Machine, dependency: Dependency) -> Sequence[Job]:
+        """What is live comes before what is remembered."""
+        if dependency.task is None:
+            found = machine.state.jobs.get(dependency.job)
+        else:
+            found = task(machine, dependency.job, dependency.task)
+        if found is not None:
+            return [found]
+        return [each for each in self._remembered.get(dependency.job, ()) if each.is_meant(dependency)]
 
 
 def consequences(machine: Machine, decided: Sequence[EventBody]) -> list[EventBody]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.access import Actor
 from cockpit.engine.admission import Admission, Admitted
-from cockpit.engine.arrays import expanded, size
+from cockpit.engine.arrays import expanded, size, taskwise
 from cockpit.engine.dependencies import Fates, Waiter, settled
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
@@ -52,9 +52,7 @@ def submit(
         )
     now = machine.state.at if now is None else now
     remembered = tuple(remembered)
-    known = {job.array.array if job.array is not None else job.id: job for job in remembered}
-    known |= {job.id: job for job in remembered}
-    admission = Admission(machine, Actor(submitter, admin), now, known)
+    admission = Admission(machine, Actor(submitter, admin), now, remembered)
     lines: list[str] = []
     reasons: list[tuple[str, Reason]] = []
     admitted = [admission.admit(spec) for spec in specs]
@@ -82,9 +80,8 @@ def edit(
         return Refusal(RefusalKind.CONFLICT, f"Job {job.id} is {job.state}; only a queued job can be edited.")
     now = machine.state.at if now is None else now
     remembered = tuple(remembered)
-    known = {each.id: each for each in remembered}
-    admission = Admission(machine, actor or Actor(job.submitter, admin=False), now, known, edited=job)
-    charged, _, errors, reasons = admission.admit(spec)
+    admission = Admission(machine, actor or Actor(job.submitter, admin=False), now, remembered, edited=job)
+    charged, _, errors, reasons = admission.admit(taskwise(machine, spec, job.array) if job.array else spec)
     errors += _fixed(job, spec)
     if errors or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(errors), tuple(reasons))

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.clusterfields import FILE, ClusterFile, DeclaredCards, DeclaredNode
+from cockpit.formats.clusterfields import FILE, ClusterFile
 from cockpit.formats.clusterseal import is_sealed
 from cockpit.formats.initialaccounts import account_errors, initial_accounts
 from cockpit.formats.kinds import Reading, Schema
+from cockpit.formats.nodefields import DeclaredCards, DeclaredNode
 from cockpit.formats.poolnames import meant_pools, pool_errors, with_pools
 from cockpit.formats.rulechecks import partition_errors, preemption_errors
 from cockpit.formats.tomltext import parse_toml

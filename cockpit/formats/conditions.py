@@ -111,34 +111,46 @@ class Dependencies:
         return tuple(found)
 
     def write(self, value: tuple[Dependency, ...]) -> list[str]:
-        return [each.kind.value + (f":{each.job}" if each.job else "") for each in value]
+        return [each.kind.value + (f":{each.target}" if each.job else "") for each in value]
 
     def schema(self) -> Schema:
         text = {"type": "string", "pattern": DEPENDENCIES_PATTERN}
         items = {"type": "array", "items": text, "maxItems": MOST_DEPENDENCIES}
-        return {"anyOf": [text, items], "examples": ["afterok:123", ["afterany:12:13", "singleton"]]}
+        return {"anyOf": [text, items], "examples": ["afterok:123", ["afterany:12:13_4", "singleton"]]}
 
 
 _KINDS = {kind.value: kind for kind in DependencyKind}
-_JOB = re.compile(r"\d{1,18}", re.ASCII)
-_TERM_PATTERN = r"\s*(?:singleton|after(?:ok|any|notok|corr)(?::\d{1,18})+)\s*"
+_JOB = re.compile(r"(\d{1,18})(?:_(\d{1,9}))?", re.ASCII)
+_TERM_PATTERN = r"\s*(?:singleton|after(?:ok|any|notok|corr)(?::\d{1,18}(?:_\d{1,9})?)+)\s*"
 DEPENDENCIES_PATTERN = rf"^{_TERM_PATTERN}(?:,{_TERM_PATTERN})*$"
 
 
 def _conditions(term: str) -> list[Dependency] | str:
-    """`afterok:12:13` as two conditions; else what is wrong."""
+    """`afterok:12:13_4` as two conditions; else what is wrong."""
     word, *jobs = term.split(":", MOST_DEPENDENCIES)
     kind = _KINDS.get(word)
-    if kind is None:
-        return f'"{visible(term)}" is no condition; write {", ".join(_KINDS)}, the first four with :ID'
+    if kind is None or "?" in term or "+" in term:
+        return f'"{visible(term)}" {_no_condition(term, word)}'
     if kind is DependencyKind.SINGLETON:
         return "singleton stands alone, without a job" if jobs else [Dependency(kind)]
     if not jobs:
         return f"{word} needs a job: {word}:123"
+    found = []
     for job in jobs:
-        if not _JOB.fullmatch(job):
-            return f'"{visible(job)}" is no job; give its id, as `cockpit jobs` shows it: {word}:123'
-    return [Dependency(kind, JobId(int(job))) for job in jobs]
+        match = _JOB.fullmatch(job)
+        if match is None:
+            return f'"{visible(job)}" is no job; give its id, as `cockpit jobs` shows it: {word}:123, or {word}:123_4'
+        found.append(Dependency(kind, JobId(int(match[1])), int(match[2]) if match[2] else None))
+    return found
+
+
+def _no_condition(term: str, word: str) -> str:
+    """Of sbatch's words those are left out that no rule here means."""
+    if "?" in term:
+        return "gives a choice, but all conditions must come true here; write a comma instead of each ?"
+    if word == "after" or "+" in term:
+        return "waits for a beginning, which is no condition here; write begin_at, or afterany:123"
+    return f"is no condition; write {', '.join(_KINDS)}, the first four with :ID"
 
 
 class Indices:

@@ -13,6 +13,7 @@ from cockpit.errors import CockpitError
 from cockpit.headless.registry import VERBS
 from cockpit.headless.services import Call
 from cockpit.model.ids import JobRef
+from cockpit.model.spec import Dependency
 from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
@@ -146,6 +147,18 @@ def mebibytes(text: str) -> int:
     from cockpit.model.quantity import parse_memory
 
     return _number(parse_memory(text))
+
+
+def conditions(text: str) -> tuple[Dependency, ...]:
+    """An argument that holds conditions on other jobs, as a job file's `dependencies`."""
+    from cockpit.formats.conditions import Dependencies
+    from cockpit.formats.kinds import Reading
+
+    reading = Reading("/", "")
+    found = Dependencies().read(text, "", reading)
+    if reading.errors:
+        raise ArgumentTypeError(reading.errors[0])
+    return found
 
 
 def _number(found: int | str) -> int:

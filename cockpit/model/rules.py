@@ -128,7 +128,9 @@ def _scheduling_checks(spec: JobSpec) -> _Checks:
 
 def _dependency_error(dependency: Dependency) -> str | None:
     alone = dependency.kind is DependencyKind.SINGLETON
-    if alone == (dependency.job == 0) and dependency.job >= 0:
+    if dependency.task is not None and (error := ARRAY_INDEX.error(dependency.task)):
+        return error
+    if alone == (dependency.job == 0) and dependency.job >= 0 and not (alone and dependency.task is not None):
         return None
     return "singleton stands alone, without a job" if alone else f"{dependency.kind} needs a job: {dependency.kind}:123"
 

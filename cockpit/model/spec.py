@@ -51,12 +51,24 @@ class DependencyKind(StrEnum):
     """After every earlier job of the same user and name."""
 
 
+def task_text(job: int, task: int | None) -> str:
+    """`123_4`, or `123` without a task."""
+    return str(job) if task is None else f"{job}_{task}"
+
+
 class Dependency(msgspec.Struct, frozen=True):
     """One condition on another job; all conditions of a job must come true."""
 
     kind: DependencyKind
     job: JobId = JobId(0)
     """The job or array; 0 for a singleton."""
+    task: int | None = None
+    """The index of the one task of the array that is meant; None: all of them."""
+
+    @property
+    def target(self) -> str:
+        """As a person writes it: `123`, `123_4`; empty for a singleton."""
+        return task_text(self.job, self.task) if self.job else ""
 
 
 class Array(msgspec.Struct, frozen=True):
@@ -108,6 +120,13 @@ class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """None: the administrator's default."""
 
 
+class Suspension(msgspec.Struct, frozen=True, kw_only=True):
+    """What is put off, as in a PropagationPolicy."""
+
+    scheduling: bool = False
+    """The job starts only out of a queue of the quota tree: never past it."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
@@ -152,3 +171,4 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: tuple[Dependency, ...] = ()
     array: Array | None = None
     reservation: str = ""
+    suspension: Suspension = Suspension()

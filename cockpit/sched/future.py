@@ -207,4 +207,4 @@ class Future:
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
-        return any(condition.job in (each.id, each.array.array if each.array is not None else 0) for each in others)
+        return any(each.is_meant(condition) for each in others)

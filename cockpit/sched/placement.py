@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from cockpit.model.ids import NodeName
-from cockpit.model.node import Allocation, Placement
+from cockpit.model.node import Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index, admits
 from cockpit.sched.room import Room, allocate, best_fit_rank, share_rank, sharing_cards, shortfall

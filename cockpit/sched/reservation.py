@@ -80,9 +80,7 @@ class Guard:
         ranked = sorted(self._rooms[number].values(), key=lambda room: best_fit_rank(room, spec))
         return ranked[: self._shape.nodes]
 
-    def _met(
-        self, rooms: Rooms, spec: NodeSpec, job: JobId, placement: Placement
-    ) -> Iterator[tuple[int, Room | None]]:
+    def _met(self, rooms: Rooms, spec: NodeSpec, job: JobId, placement: Placement) -> Iterator[tuple[int, Room | None]]:
         """What becomes of those of the rooms in which the job still is at the head's moment; None: too little."""
         for part in placement:
             order = self._position[part.node]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from cockpit.model.ids import JobId
-from cockpit.model.node import Allocation, Card, CardSlice, Node
+from cockpit.model.node import Allocation, Card, Node
 from cockpit.model.reasons import Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slice

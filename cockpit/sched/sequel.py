@@ -21,7 +21,6 @@ from cockpit.sched.plan import Plan
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.snapshot import Snapshot
 
-
 Changes = Mapping[JobId, Placement | None]
 """Who holds something now, or (None) nothing any more."""
 
@@ -31,18 +30,16 @@ def following(last: Plan, snapshot: Snapshot, rest: Changes | None) -> Index:
     beside them."""
     if snapshot.version == last.version:
         return last.index
-    if rest is None:
+    if rest is None or last.round.clearing is not None:  # what was promised is in what the pass left
         return refreshed(last.index, snapshot)
     return last.round.index.after(rest, snapshot)
 
 
-def only_came(
-    last: Plan, snapshot: Snapshot, index: Index, policy: Policy, rest: Changes | None
-) -> list[Entry] | None:
+def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, rest: Changes | None) -> list[Entry] | None:
     """The entries that the last pass has not seen; None where more has happened than that they came."""
-    if rest or rest is None:
-        return None
     round_ = last.round
+    if rest or rest is None or round_.clearing is not None:
+        return None  # with a clearing, whoever came may take room from those that run
     if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
@@ -74,6 +71,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
     now, cluster = snapshot.now, snapshot.cluster
     return (
         not snapshot.reservations
+        and snapshot.quota is None  # whoever is within what is kept for them goes first
         and (last.next_at is None or last.next_at > now)
         and (not index.departures or index.departures[0][0] > now)
         and last.round.line.is_due_after(now)

@@ -46,6 +46,11 @@ class KeysInTurn(TightPainting):
         """None: no key is under way."""
         self._screen_of_key: Screen[Any] | None = None
 
+    @property
+    def keys_are_done(self) -> bool:
+        """Every key that has come has had its effect."""
+        return not self._key_is_under_way()
+
     async def on_event(self, event: Event) -> None:
         if not isinstance(event, Key) or event.is_forwarded:
             await super().on_event(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import repeat
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from cockpit.tui.opening import app_for
 from cockpit.tui.picture import screen_svg, screen_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
     from textual.pilot import Pilot
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
 
 FIRST_SIZE = Size(120, 40)
 LOOK_SECONDS = 0.1
-"""Between one look at the screen and the next."""
+"""Between one look at the screen and the next; of a demo's time, which costs nobody any."""
+GLANCE_SECONDS = 0.02
+"""The same in real time: an editor or a shell may be at work."""
+QUIET_TURNS = 3
+"""What widgets tell each other goes round a few times."""
 
 
 class Player:
@@ -53,35 +58,60 @@ class Player:
 
     async def press(self, *keys: str) -> None:
         """Keys as people write them. Raises `CockpitError` for one that no keyboard has."""
-        await self._pilot.press(*map(_known_key, keys))
+        for key in [Key(_known_key(written), _character(written)) for written in keys]:
+            self.app.post_message(key)
+            await self._settle()
 
     async def type(self, text: str) -> None:
         """Letter by letter, as fast as a person who pastes."""
         for letter in text:
             self.app.post_message(Key(_known_key(letter), letter))
-        await self._pilot.pause()
+        await self._settle()
 
     async def resize(self, columns: int, rows: int) -> None:
         await self._pilot.resize_terminal(columns, rows)
 
     async def screen(self) -> str:
         """What is visible once everything that has happened is shown."""
-        await self._pilot.pause()
+        await self._settle()
         if self._session.pace is not None:
             while not (self.app.loaded or self.over):  # no time of the demo passes until there is something to see
-                await self._pilot.pause()
+                await self._pilot.pause(GLANCE_SECONDS)
             await self._session.elapse(0)
             await self.app.catch_up()
-            await self._pilot.pause()
+            await self._settle()
         return screen_text(self.app)
 
     async def until(self, holds: Callable[[str], bool], seconds: float) -> bool:
-        """Look until the screen is so, for so long of the screen's time."""
-        for _ in range(max(1, ceil(seconds / LOOK_SECONDS))):
-            if holds(await self.screen()):
-                return True
+        """Look until the screen is so, for so long of the screen's time, and at least for so long."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        looks = self._looks(seconds)
+        while not holds(await self.screen()):
+            if next(looks, False):
+                await self._session.elapse(LOOK_SECONDS)
+            elif loop.time() > end:
+                return False
+            await asyncio.sleep(GLANCE_SECONDS)
+        return True
+
+    async def wait(self, seconds: float) -> None:
+        """Let so much of the screen's time pass, and everything that happens in it be shown."""
+        for _ in self._looks(seconds):
+            await self.screen()
             await self._session.elapse(LOOK_SECONDS)
-        return holds(await self.screen())
+        await self.screen()
+
+    @staticmethod
+    def _looks(seconds: float) -> Iterator[bool]:
+        return repeat(True, max(1, ceil(seconds / LOOK_SECONDS)))
+
+    async def _settle(self) -> None:
+        """Until every key has had its effect, and every message that came of it. No time is waited for."""
+        while not (self.app.keys_are_done or self.over):
+            await self._pilot.pause(0)
+        for _ in range(QUIET_TURNS):
+            await self._pilot.pause(0)
 
     @property
     def over(self) -> bool:
@@ -129,7 +159,7 @@ async def _done(act: Act, player: Player, session: Session, folder: Path) -> boo
         case Type(text):
             await player.type(text)
         case Wait("", seconds):
-            await player.until(lambda _: False, seconds)
+            await player.wait(seconds)
         case Wait(text, seconds):
             return await player.until(lambda screen: text in screen, seconds)
         case Expect(text, absent):
@@ -164,6 +194,11 @@ async def _photograph(player: Player, path: Path) -> None:
         path.with_suffix(".svg").write_text(screen_svg(player.app), encoding="utf-8")
     except OSError as error:
         raise CockpitError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _character(written: str) -> str | None:
+    """What the key types, where it does."""
+    return written if len(written) == 1 else " " if written.lower() == "space" else None
 
 
 def _known_key(written: str) -> str:

@@ -36,7 +36,7 @@ PAGE = 1_000
 
 
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
-    """What to show, and what shall happen to it each second."""
+    """What to show, and what shall happen to it each second, or as often as that is wished."""
 
     rows: int = 1_000
     changing: int = 0
@@ -44,7 +44,9 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
     cells: int = 0
     """Cells of the first rows."""
     changes: int = 1_000_000
-    """Seconds after which nothing changes any more."""
+    """So often; then nothing changes any more, and the report says `over`."""
+    between: float = 1.0
+    """Seconds from one change to the next."""
     engine: bool = False
     """Show this user's own engine instead."""
     report: str = ""
@@ -78,10 +80,11 @@ class FeedingBackend(MemoryBackend):
         yield JobsDelta((), (), 0)
         self._wish.note("taken", perf_counter())
         for _ in range(self._wish.changes):
-            await asyncio.sleep(1)
+            await asyncio.sleep(self._wish.between)
             changed = self._changed()
             if changed:
                 yield JobsDelta(changed, (), 0)
+        self._wish.note("over", perf_counter())
         await asyncio.Event().wait()
 
     def _changed(self) -> tuple[JobRow, ...]:

@@ -38,7 +38,14 @@ class Terminal:
     """Runs `command` until the block ends, then kills it if it is still there."""
 
     def __init__(
-        self, command: Sequence[str], env: Mapping[str, str], *, columns: int = 120, lines: int = 40, cwd: str = "/"
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        columns: int = 120,
+        lines: int = 40,
+        cwd: str = "/",
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.columns, self.lines = columns, lines
         self._fd, theirs = os.openpty()
@@ -55,6 +62,7 @@ class Terminal:
             env={name: value for name, value in env.items() if name not in SIZE} | SPEAKS,
             cwd=cwd,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
         os.close(theirs)
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -113,6 +121,11 @@ class Terminal:
                 if perf_counter() > end:
                     raise TimeoutError(f"it is never quiet for {seconds} s")
 
+    def more(self, seconds: float) -> None:
+        """Wait until something comes, or for so long."""
+        with self._more:
+            self._more.wait(seconds)
+
     def written_since(self, at: float) -> bytes:
         """Everything that came after a moment."""
         return b"".join(chunk.data for chunk in list(self.chunks) if chunk.at >= at)
@@ -132,6 +145,13 @@ class Terminal:
             with self._more:
                 self._more.wait(0.2)
         return text
+
+    @staticmethod
+    def read_in_time(fd: int) -> bytes:
+        """What comes from a pipe. Raises TimeoutError."""
+        if not select.select([fd], [], [], SECONDS)[0]:
+            raise TimeoutError("nothing comes")
+        return os.read(fd, 4096)
 
     def _set_size(self, columns: int, lines: int) -> None:
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.engine import decide
 from cockpit.engine.admission import named_elsewhere
@@ -10,8 +11,10 @@ from cockpit.engine.submit import edit, submit
 from cockpit.model.events import DependencyFailed, DependencyMet
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
+from cockpit.model.reasons import DependencyNever, WaitsForJob
 from cockpit.model.refusal import Refusal
 from cockpit.model.spec import Array, Dependency, DependencyKind
+from cockpit.sched.conditions import unmet
 from tests.builders import ANN, BOB, HOUR, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
@@ -130,6 +133,62 @@ def test_aftercorr_pairs_the_tasks_of_two_arrays(engine: EngineDriver) -> None:
     missing = submit(engine.machine, [a_spec("third", array=Array((0, 6)), **after(CORR, first[0]))], ANN)
     assert isinstance(missing, Refusal)
     assert "has no task 6" in missing.message
+
+
+@pytest.mark.req("SC-10", "JT-25")
+@pytest.mark.parametrize("kind", [OK, CORR])
+def test_a_condition_on_a_task_waits_for_that_task_alone(engine: EngineDriver, kind: DependencyKind) -> None:
+    tasks = engine.run(a_spec("sweep", array=Array((0, 3, 5))))
+    on = [Dependency(kind, tasks[0], index) for index in (0, 3, 5)]
+    waiting = engine.submit(*[a_spec(f"on{each.task}", dependencies=(each,)) for each in on])
+    engine.ended(tasks[1], code=0)
+    assert [waits(engine, job) for job in waiting] == [True, False, True]
+    engine.ended(tasks[0], code=1)
+    assert [waits(engine, job) for job in waiting] == [None, False, True]
+    assert unmet(engine.job(waiting[0]), engine.now) == DependencyNever(kind, tasks[0], 0)
+    assert unmet(engine.job(waiting[2]), engine.now) == WaitsForJob(kind, tasks[0], 0, 5)
+
+
+@pytest.mark.req("SC-10", "SC-13")
+def test_the_condition_that_failed_is_the_one_that_is_told(engine: EngineDriver) -> None:
+    tasks = engine.run(a_spec("sweep", array=Array((0, 1, 2))))
+    conditions = tuple(Dependency(OK, tasks[0], index) for index in (0, 1, 2))
+    (other,) = engine.submit(a_spec("other", dependencies=conditions))
+    engine.ended(tasks[2], code=1)
+    assert unmet(engine.job(other), engine.now) == DependencyNever(OK, tasks[0], 2)
+
+
+@pytest.mark.req("SC-10", "JT-25")
+def test_a_task_that_is_gone_counts_while_others_of_its_array_run(engine: EngineDriver) -> None:
+    tasks = engine.run(a_spec("sweep", array=Array((0, 1, 2))))
+    engine.ended(tasks[1], code=1)
+    gone = engine.job(tasks[1])
+    engine.pass_time(HOUR)
+    spec = a_spec("other", dependencies=(Dependency(OK, tasks[0], 1),))
+    assert named_elsewhere(engine.machine, [spec]) == {tasks[1]}
+    engine.act(submit(engine.machine, [spec], ANN, remembered=[gone]))
+    (other,) = engine.machine.queue
+    assert waits(engine, other) is None
+
+
+@pytest.mark.req("SC-10", "JT-25")
+def test_a_task_that_never_was_is_refused_by_its_name(engine: EngineDriver) -> None:
+    tasks = engine.run(a_spec("sweep", array=Array((0, 1))))
+    (alone,) = engine.submit(a_spec("alone"))
+    for condition in (Dependency(OK, tasks[0], 7), Dependency(OK, alone, 0), Dependency(OK, tasks[1], 0)):
+        refused = submit(engine.machine, [a_spec("other", dependencies=(condition,))], ANN)
+        assert isinstance(refused, Refusal)
+        assert refused.message.startswith(f"dependencies: there is no job {condition.target};")
+
+
+@pytest.mark.req("SC-10", "JT-42")
+def test_an_edited_task_may_wait_for_another_task_but_not_for_itself(engine: EngineDriver) -> None:
+    tasks = engine.submit(a_spec("sweep", array=Array((0, 1)), hold=True))
+    held = engine.job(tasks[1])
+    itself = edit(engine.machine, held, replace(held.spec, dependencies=(Dependency(OK, tasks[0], 1),)))
+    assert isinstance(itself, Refusal)
+    engine.act(edit(engine.machine, held, replace(held.spec, dependencies=(Dependency(OK, tasks[0], 0),))))
+    assert waits(engine, tasks[1])
 
 
 @pytest.mark.req("SC-10")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.conditions import Indices
+from cockpit.formats.conditions import Dependencies, Indices
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.formats.kinds import Reading
 from cockpit.model.ids import Millis
@@ -88,6 +88,15 @@ def test_dependencies_in_one_text_or_a_list() -> None:
     assert one(dependencies="afterok:12:13,singleton").dependencies == expected
     assert one(dependencies=["afterok:12", "afterok:13", "singleton"]).dependencies == expected
     assert one(dependencies=["afterok:12:13, singleton"]).dependencies == expected
+    mixed = (Dependency(kinds.AFTER_OK, 1), Dependency(kinds.AFTER_OK, 2), Dependency(kinds.AFTER_ANY, 3))
+    assert one(dependencies="afterok:1:2,afterany:3").dependencies == mixed
+
+
+@pytest.mark.req("JT-25", "SC-10")
+def test_a_task_of_an_array_is_named_as_it_is_shown() -> None:
+    read = one(dependencies="afterok:123_4:5")
+    assert read.dependencies == (Dependency(DependencyKind.AFTER_OK, 123, 4), Dependency(DependencyKind.AFTER_OK, 5))
+    assert Dependencies().write(read.dependencies) == ["afterok:123_4", "afterok:5"]
 
 
 @pytest.mark.req("JT-25")
@@ -95,9 +104,13 @@ def test_dependencies_in_one_text_or_a_list() -> None:
     ("value", "path", "advice"),
     [
         ("afterok", "dependencies", "afterok:123"),
-        ("after:12", "dependencies", "afterok, afterany"),
+        ("before:12", "dependencies", "afterok, afterany"),
+        ("after:12", "dependencies", "waits for a beginning"),
+        ("afterok:12+5", "dependencies", "waits for a beginning"),
+        ("afterok:12?afterany:13", "dependencies", "write a comma instead of each ?"),
         ("singleton:3", "dependencies", "alone"),
-        (["afterok:1", "afterok:1_4"], "dependencies[1]", "give its id"),
+        (["afterok:1", "afterok:1_x"], "dependencies[1]", "give its id"),
+        ("afterok:1_5000000", "dependencies[0]", "4000000"),
         (["afterok:1", 7], "dependencies[1]", "afterok:123"),
         ({"afterok": 1}, "dependencies", "list of such"),
         ("afterok:0", "dependencies[0]", "needs a job"),

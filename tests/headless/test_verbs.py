@@ -9,10 +9,11 @@ import pytest
 
 from cockpit.backends.base import JobsDelta
 from cockpit.errors import SpecErrors
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.ids import JobId
 from cockpit.model.job import ExitStatus, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec
 from tests.doubles.samples import failed_row, five_jobs, job, job_row, queued_row
 from tests.headless.conftest import Desk
 
@@ -160,6 +161,16 @@ def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
     assert desk.backend.asked == [("cancel", 1, None), ("cancel", 2, 0), ("cancel", 3, None)]
 
 
+@pytest.mark.req("JT-25", "SC-10")
+def test_conditions_may_be_given_beside_the_file(desk: Desk) -> None:
+    desk("submit", "--dependency", "afterok:7_2,singleton", "-", stdin=b"one")
+    wanted = (Dependency(DependencyKind.AFTER_OK, JobId(7), 2), Dependency(DependencyKind.SINGLETON))
+    assert desk.backend.asked[0][1].dependencies == wanted
+    refused = desk("submit", "--dependency", "afterok:7?afterok:8", "-", stdin=b"one")
+    assert refused.code == ExitCode.USAGE
+    assert "comma instead of each ?" in refused.err
+
+
 @pytest.mark.parametrize(("verb", "done"), [("hold", "held"), ("release", "released")])
 def test_hold_and_release(desk: Desk, verb: str, done: str) -> None:
     assert desk(verb, "4720", "4722").lines == [f"{done} 4720", f"{done} 4722"]
@@ -242,6 +253,19 @@ def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
     first, second = (request for _, request in desk.backend.asked)
     assert (first.rank, first.attempt, first.stream, first.wait) == (2, 1, "stderr", True)
     assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
+
+
+def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:
+    desk.backend.log = b"loading\n"
+    assert desk("logs", "4711", terminal=True).err == ""
+    desk.backend.errors = b"Traceback\n"
+    assert desk("logs", "4711/2#1", terminal=True) == (
+        0,
+        b"loading\n",
+        "There are errors, too: cockpit logs 4711/2#1 --stderr\n",
+    )
+    assert desk("logs", "4711", "--stderr", terminal=True) == (0, b"Traceback\n", "")
+    assert desk("logs", "4711").err == "", "a script asked for the output"
 
 
 @pytest.mark.req("UI-40")

@@ -14,11 +14,15 @@ from cockpit.model.reasons import (
     DependencyNever,
     InReservation,
     LimitReached,
+    MakingRoom,
     NoAssociation,
     NodesReserved,
+    NoQueue,
     PartitionRefuses,
     PartitionRule,
     QosRefused,
+    QuotaFull,
+    QuotaMaxJobs,
     Reason,
     WaitsForJob,
 )
@@ -39,6 +43,8 @@ def refuses(rule: PartitionRule, allowed: str = "", asked: str = "") -> Partitio
 SENTENCES: list[tuple[Reason, str]] = [
     (BeginsLater(LATER), "is not to begin before 13:00"),
     (WaitsForJob(OK, JOB), "waits for job 4711 to succeed"),
+    (WaitsForJob(OK, JOB, 0, 4), "waits for job 4711_4 to succeed"),
+    (DependencyNever(OK, JOB, 0), "waits for job 4711_0 to succeed; it ended otherwise, so this never starts"),
     (WaitsForJob(OK, JOB, 1), "waits for job 4711 to succeed; and for 1 more condition"),
     (WaitsForJob(DependencyKind.AFTER_ANY, JOB), "waits for job 4711 to end"),
     (WaitsForJob(DependencyKind.AFTER_NOT_OK, JOB), "waits for job 4711 to fail"),
@@ -50,6 +56,19 @@ SENTENCES: list[tuple[Reason, str]] = [
     (DependencyNever(OK, JOB), "waits for job 4711 to succeed; it ended otherwise, so this never starts"),
     (ArrayFull(JOB, 1), "1 task of its array may run at once, and as many do"),
     (ArrayFull(JOB, 2), "2 tasks of its array may run at once, and as many do"),
+    (QuotaFull("root/nlp", "gres/gpu", 32, 30, 4), "queue root/nlp may hold 32 cards; 30 cards in use, 4 cards asked"),
+    (
+        QuotaFull("root", "mem", 1048576, 1047552, 2048),
+        "queue root may hold 1T of memory; 1023G of memory in use, 2G of memory asked",
+    ),
+    (
+        QuotaFull("root/nlp", "cpu", 1, 0, 2),
+        "queue root/nlp may hold 1 CPU; this job asks for 2 CPUs and never starts",
+    ),
+    (QuotaMaxJobs("root/child-2", 1), "queue root/child-2 lets 1 job run at a time"),
+    (NoQueue("nlp"), "waits for a queue to let it out; no queue of the quota tree has project nlp"),
+    (MakingRoom((JOB,), None), "job 4711 gives way to it, soon"),
+    (MakingRoom((JOB, JobId(4712)), None), "job 4711 and job 4712 give way to it, soon"),
     (BehindHead(JOB), "nothing passes job 4711, which is first and waits"),
     (refuses(RULE.STATE, "down"), "partition short is down and starts nothing"),
     (refuses(RULE.MAX_TIME, "86400", "172800"), "asks for 2 d; partition short allows 1 d"),
@@ -73,7 +92,11 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         LimitReached("account nlp", "GrpTRESMins", "mem", 65536, 49152.5, 32768),
-        "limit GrpTRESMins=mem of account nlp is 65536; 49152.5 in use, 32768 asked",
+        "limit GrpTRESMins=mem of account nlp is 64G min; 48G min in use, 32G min asked",
+    ),
+    (
+        LimitReached("account nlp", "GrpTRESMins", "gres/gpu", 6000, 6000.123456, 240),
+        "limit GrpTRESMins=gres/gpu of account nlp is 6000 min; 6000.1 min in use, 240 min asked",
     ),
     (LimitReached("QOS high", "MaxJobs", "", 2, 2, 1), "limit MaxJobs of QOS high is 2; 2 in use, 1 asked"),
     (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-ANSWER_SECONDS = 10
+ANSWER_SECONDS = 30
 
 
 class NoContainers:

@@ -6,7 +6,6 @@ import resource
 import select
 import socket
 import struct
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EVERY_OPERATION = sorted((*OPERATIONS, SHELL))
-PATIENCE = Bounds(frame_seconds=0.2, send_seconds=0.5)
+PATIENCE = Bounds(frame_seconds=0.4)
 fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -185,7 +184,7 @@ def test_half_a_frame_is_given_up_in_time(hasty: ServedEngine, part: bytes) -> N
     with hasty.client() as slow, hasty.client() as other:
         slow.socket.sendall(part)
         assert other.ask("status").no is None
-        assert "took longer than 0.2 s" in str(slow.answer().no)
+        assert "took longer than 0.4 s" in str(slow.answer().no)
         assert slow.at_end()
         assert other.ask("status").no is None, "who says nothing at all may stay"
 
@@ -193,33 +192,28 @@ def test_half_a_frame_is_given_up_in_time(hasty: ServedEngine, part: bytes) -> N
 @pytest.mark.req("TR-09")
 def test_a_drip_of_bytes_does_not_stretch_the_time(hasty: ServedEngine) -> None:
     """Each byte arrives soon after the one before; the whole frame does not."""
-    began = time.monotonic()
     with hasty.client() as slow:
-        slow.socket.settimeout(0.02)
         slow.socket.sendall(struct.pack(">I", 10_000))
-        while time.monotonic() - began < 5:
-            try:
-                slow.socket.sendall(b"x")
-                if slow.socket.recv(1):
-                    break
-            except TimeoutError:
-                continue
-            except (BrokenPipeError, ConnectionResetError):
+        for _ in range(9_000):
+            slow.socket.sendall(b"x")
+            if select.select([slow.socket], [], [], 0.02)[0]:
                 break
-    assert time.monotonic() - began < 2
+        assert "took longer than 0.4 s" in str(slow.answer().no)
 
 
 @pytest.mark.req("TR-09")
-def test_a_client_that_never_reads_is_dropped_and_costs_little(hasty: ServedEngine) -> None:
-    with hasty.client() as client:
-        specs = [{**SPEC, "name": f"j{n}", "command": f"true {'x' * 20_000}", "hold": True} for n in range(700)]
-        assert client.ask("submit", {"specs": specs}).no is None
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with hasty.client() as greedy, hasty.client() as other:
+def test_a_client_that_never_reads_is_dropped_and_costs_little(tmp_path: Any) -> None:
+    """Large frames have all the time they need on a busy machine: only who takes nothing is dropped soon."""
+    specs = [{**SPEC, "name": f"j{n}", "command": f"true {'x' * 20_000}", "hold": True} for n in range(700)]
+    with ServedEngine(tmp_path, Bounds(frame_seconds=60, send_seconds=1)) as engine, engine.client() as other:
+        assert other.ask("submit", {"specs": specs}).no is None
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         question = msgspec.msgpack.encode({"id": 1, "op": "jobs", "args": {}})
-        greedy.socket.sendall((struct.pack(">I", len(question)) + question) * 100)
-        while not hung_up(greedy.socket):
-            assert other.ask("status").no is None
+        with engine.client() as greedy:
+            greedy.socket.sendall((struct.pack(">I", len(question)) + question) * 100)
+            while not hung_up(greedy.socket):
+                assert other.ask("status").no is None
+        assert engine.complaints == ""
     grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
     assert grown_mib < 200, "32 answers of 14 MiB are not made before one is taken"
 

@@ -46,9 +46,9 @@ def test_a_jobs_own_conditions_come_first_and_in_this_order() -> None:
     here = World(node("n1"))
     job = here.submit(begin_at=Millis(9000))
     after = (Dependency(DependencyKind.AFTER_ANY, JobId(7)), Dependency(DependencyKind.AFTER_OK, JobId(8)))
-    here.change(job, held_by="root", held_since=Millis(5), waits_for=after, never=JobId(8))
+    here.change(job, held_by="root", held_since=Millis(5), waits_for=after[::-1], never=JobId(8))
     told = []
-    for change in ({"held_by": ""}, {"never": None}, {"waits_for": after[:1]}, {"waits_for": ()}):
+    for change in ({"held_by": ""}, {"never": None, "waits_for": after}, {"waits_for": after[:1]}, {"waits_for": ()}):
         here.cycle()
         told.append(here.reason(job))
         here.change(job, **change)

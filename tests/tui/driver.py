@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cockpit.tui.opening import Session
 
 PATIENCE_SECONDS = 10
+"""Of a demo's time."""
+LIVE_PATIENCE_SECONDS = 40
 
 
 class Cockpit:
@@ -74,8 +76,10 @@ class Cockpit:
         return self
 
     def _holds(self, holds: Callable[[str], bool], what: str) -> Cockpit:
+        patience = LIVE_PATIENCE_SECONDS if self.session.pace is None else PATIENCE_SECONDS
+
         async def look() -> None:
-            if not await self.player.until(holds, PATIENCE_SECONDS):
+            if not await self.player.until(holds, patience):
                 raise AssertionError(f"{what}: never, on\n{await self.player.screen()}")
 
         return self._then(look)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.doubles.terminal import SECONDS, Terminal
+from tests.doubles.fence import FencedTerminal
+from tests.doubles.terminal import SECONDS
 from tests.e2e.cockpit_user import ROOT, CockpitUser, a_new_user
 from tests.e2e.hostile_jobs import EVIL, a_hostile_job, obeyed
 from tests.hostile import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-SETTLED_SECONDS = 0.15
-ALONE_SECONDS = 0.4
-"""After Escape: with what comes soon after it, it would be another key."""
 
 SEQUENCE = re.compile(r"\x1b(?:\]22;default\x07|\[[0-9;:?<=>]*[ !\"$']*[@-~]|[()][0-9A-B]|[=>78Mc]|.)", re.DOTALL)
 DRAWING = re.compile(r"\x1b\[(?:[0-9;:]*m|[0-9;]*[HJK])")
@@ -37,21 +33,17 @@ def user() -> Iterator[CockpitUser]:
         yield somebody
 
 
-def tour(terminal: Terminal, job: str) -> None:
+def tour(terminal: FencedTerminal, job: str) -> None:
     """Every view of it, every tab of the failed job, and hostile text typed into both lines."""
     terminal.until(lambda screen: "hostile-0" in screen)
     for keys in ("G", "gjjj", "2", "1", f":{job}\r"):
-        terminal.press(keys)
-        terminal.quiet(SETTLED_SECONDS)
-    terminal.press("\r")
+        terminal.do(keys)
+    terminal.do("\r")
     terminal.until(lambda screen: "look inside" in screen)
-    for keys in ("l", "g", "G", "o", "]", "G", "]", "]", "G", "\x1b", "?", "\x1b", "/\u202e[bold]\u200b", "\r"):
-        terminal.press(keys)
-        terminal.quiet(SETTLED_SECONDS)
-    terminal.press("\x1b")
-    terminal.quiet(SETTLED_SECONDS)
-    terminal.press(":[red]\u202e\r")
-    terminal.quiet(SETTLED_SECONDS)
+    for keys in ("l", "g", "G", "o", "]", "G", "]", "]", "G", "]", "]", "]", "]", "\x1b", "?", "\x1b"):
+        terminal.do(keys)
+    for keys in ("/\u202e[bold]\u200b", "\r", "\x1b", ":[red]\u202e\r"):
+        terminal.do(keys)
     terminal.press("q")
 
 
@@ -59,8 +51,7 @@ def tour(terminal: Terminal, job: str) -> None:
 @pytest.mark.req("TR-05")
 def test_nothing_from_outside_is_obeyed_by_the_terminal(user: CockpitUser) -> None:
     job = a_hostile_job(user)
-    command = [sys.executable, "-m", "cockpit.cli", "-c", "local"]
-    with Terminal(command, user.env, cwd=str(user.work), lines=60) as terminal:
+    with FencedTerminal(["cockpit.cli", "-c", "local"], user.env, cwd=str(user.work), lines=60) as terminal:
         tour(terminal, job)
         terminal.process.wait(10)
         written = terminal.written_since(0).decode("utf-8", "strict")
@@ -105,6 +96,8 @@ VIEWS = {
     "another's logs, folded and on": ("j", "l", "g", "w", "\x04", "w", "G", "o", "p", "\x1b"),
     "the nodes": ("2", "G", "\x15", "g", "jjj", "\r", "/", "\x1b"),
     "the cards": ("3", "G", "g", "\x1b[C", "\x1b[C", "u", "\r", "\x1b", "/", "\x1b"),
+    "the accounts and the QOS": ("4", "G", "g", "jj", "\r", "\x1b", "/", "\x1b"),
+    "the order and what it is made of": ("5", "G", "g", "j", "\r", "\x1b", "/", "\x1b"),
     "questions, help, lists to choose from": ("1", "g", "x", "\x1b", "?", "\x1b", "F", "G", "\x1b", "S", "\x1b"),
     "the palette and other clusters": ("\x10", "saved", "\x1b", ":ctx\r", "\x1b"),
     "what was typed and pasted": (
@@ -127,8 +120,7 @@ VIEWS = {
 def test_no_view_obeys_a_cluster_every_text_of_which_attacks() -> None:
     with hostile_cluster() as terminal:
         for keys in (key for view in VIEWS.values() for key in view):
-            terminal.press(keys)
-            terminal.quiet(ALONE_SECONDS if keys == "\x1b" else SETTLED_SECONDS)
+            terminal.do(keys)
         written = terminal.written_since(0).decode("utf-8", "strict")
     assert_nothing_is_obeyed(written)
     shown = drawn(written)
@@ -149,23 +141,22 @@ def test_no_notice_and_no_trouble_is_obeyed() -> None:
 
 
 @contextmanager
-def hostile_cluster() -> Iterator[Terminal]:
+def hostile_cluster() -> Iterator[FencedTerminal]:
     """Its list is there."""
-    command = [sys.executable, "-m", "tests.doubles.hostile_cluster"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with Terminal(command, env, cwd=str(ROOT), columns=200, lines=60) as terminal:
+    double = ["tests.doubles.hostile_cluster"]
+    with FencedTerminal(double, env, cwd=str(ROOT), columns=200, lines=60) as terminal:
         terminal.until(lambda screen: "running" in screen)
         yield terminal
 
 
-def press_and_see(terminal: Terminal, keys: str, text: str) -> None:
-    """Without drawing all that came before anew, which takes seconds. Returns when the question can be answered."""
+def press_and_see(terminal: FencedTerminal, keys: str, text: str) -> None:
+    """Looks at what comes, for drawing all that came before anew takes seconds."""
     began = perf_counter()
-    terminal.press(keys)
+    terminal.do(keys)
     while text not in drawn(terminal.written_since(began).decode("utf-8", "replace")):
         assert perf_counter() - began < SECONDS, f"{keys} never brought {text}"
-        terminal.quiet(0.05)
-    terminal.quiet(ALONE_SECONDS)
+        terminal.more(0.1)
 
 
 def assert_nothing_is_obeyed(written: str) -> None:

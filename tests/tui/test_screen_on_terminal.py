@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -12,23 +11,29 @@ import pytest
 
 from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.feeder import Wish
-from tests.doubles.terminal import Terminal
+from tests.doubles.fence import FencedTerminal
+from tests.doubles.terminal import SECONDS
 from tests.e2e.cockpit_user import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import pyte
 
 SETTLED_SECONDS = 1.3
 """Longer than the app's tick."""
 WATCHED_SECONDS = 2.5
+FADED_SECONDS = 2.5
+"""Longer than a cell shows that it is new, and the tick that ends it."""
+NO_KEY = "\x1b[24~"
+"""F12 does nothing: the screen shows all that was before it."""
 KEYS = (*"jjj", "\x04", "k ", "G", "\x15", "g  j", "2", "1", "jV", "\x1b", "/", "user1", "\x1b", ":", "\x1b")
 
 
-def feeder(wish: Wish, **env: str) -> Terminal:
-    command = [sys.executable, "-m", "tests.doubles.feeder", msgspec.json.encode(wish).decode()]
-    return Terminal(command, {**os.environ, "PYTHONPATH": str(ROOT), **env}, cwd=str(ROOT))
+def feeder(wish: Wish, **env: str) -> FencedTerminal:
+    module = ["tests.doubles.feeder", msgspec.json.encode(wish).decode()]
+    return FencedTerminal(module, {**os.environ, "PYTHONPATH": str(ROOT), **env}, cwd=str(ROOT))
 
 
 def cells(screen: pyte.Screen) -> Sequence[object]:
@@ -47,35 +52,36 @@ def test_nothing_is_written_while_nothing_changes():
 
 
 @pytest.mark.req("UI-62")
-def test_after_many_small_updates_the_screen_is_the_one_painted_at_once():
-    with feeder(Wish(rows=200, cells=30, changes=3)) as terminal:
+def test_after_many_small_updates_the_screen_is_the_one_painted_at_once(tmp_path: Path):
+    report = tmp_path / "report"
+    with feeder(Wish(rows=200, cells=30, changes=20, between=0.05, report=str(report))) as terminal:
         terminal.paint_after(0, CURSOR_SIGN)
         for keys in KEYS:
-            terminal.press(keys)
-            terminal.quiet(0.2)
-        terminal.quiet(SETTLED_SECONDS)
+            terminal.do(keys)
+        while "over" not in report.read_text():
+            terminal.more(0.1)
+        terminal.quiet(FADED_SECONDS)
         bit_by_bit = terminal.screen()
         assert "train-bert" in "\n".join(bit_by_bit.display)
         terminal.resize(121, 40)
-        terminal.quiet(SETTLED_SECONDS)
+        terminal.until(lambda screen: screen.splitlines()[39].startswith(" ? help"))
+        terminal.do(NO_KEY)
         at = perf_counter()
         terminal.resize(120, 40)
-        terminal.quiet(SETTLED_SECONDS)
-        at_once = terminal.screen(since=at)
-        assert bit_by_bit.display == at_once.display
-        assert cells(bit_by_bit) == cells(at_once)
+        while cells(terminal.screen(since=at)) != cells(bit_by_bit):
+            terminal.quiet(0.1)
+            assert perf_counter() < at + SECONDS, "\n".join(terminal.screen(since=at).display)
 
 
 def test_painting_can_be_left_to_textual():
     with feeder(Wish(rows=200), COCKPIT_PLAIN_PAINT="1") as plain, feeder(Wish(rows=200)) as tight:
         for terminal in (plain, tight):
             terminal.paint_after(0, CURSOR_SIGN)
-            terminal.quiet(SETTLED_SECONDS)
-        assert plain.screen().display == tight.screen().display
+            terminal.do(NO_KEY)
+        assert plain.until(lambda screen: screen == "\n".join(tight.screen().display))
         before = perf_counter()
         for terminal in (plain, tight):
-            terminal.press("jjj")
-            terminal.quiet(SETTLED_SECONDS)
+            terminal.do("jjj")
         assert len(tight.written_since(before)) < len(plain.written_since(before))
 
 

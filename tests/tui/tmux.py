@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-SECONDS = 20
+SECONDS = 40
 PROMPT = "outside>"
 SIZES = ("COLUMNS", "LINES")
 """A size in the environment is what a program believes, whatever its window does; parallel runs of tests set one."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
-from cockpit.headless.arguments import Verb
+from cockpit.headless.arguments import Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -28,12 +28,21 @@ def arguments(parser: ArgumentParser) -> None:
         "files", nargs="+", metavar="FILE", help="YAML, JSON, or JSON Lines with one job a line; - is stdin"
     )
     parser.add_argument("--hold", action="store_true", help="submit held: queued, but not to start until released")
+    parser.add_argument(
+        "--dependency",
+        type=conditions,
+        default=(),
+        metavar="CONDITIONS",
+        help="as for sbatch, beside those of the files: afterok:123, afterany:123_4, afternotok, aftercorr, singleton",
+    )
 
 
 async def run(call: Call) -> int:
     specs, places = read_files(call)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
+    if more := call.args.dependency:
+        specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
     call.streams.hint(f"submitting {counted(len(specs), 'job')} …")
     try:
         ids = await call.backend.submit(specs)
@@ -97,5 +106,10 @@ def read_text(file: str, call: Call) -> tuple[str, str, str]:
 SUBMIT = Verb(
     arguments,
     run,
-    ("cockpit submit job.yaml", "cockpit submit --hold sweep.jsonl", "generate-jobs | cockpit submit -"),
+    (
+        "cockpit submit job.yaml",
+        "cockpit submit --hold sweep.jsonl",
+        "cockpit submit --dependency afterok:4711_3 next.yaml",
+        "generate-jobs | cockpit submit -",
+    ),
 )
