@@ -118,7 +118,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
-    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found))
+    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
 
 
 async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:
