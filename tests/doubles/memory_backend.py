@@ -14,6 +14,7 @@ from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
+from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import (
@@ -25,6 +26,7 @@ from cockpit.model.view import (
     NodeRow,
     Overview,
     Priorities,
+    QueuesShown,
     WeightsSet,
 )
 
@@ -39,6 +41,7 @@ class MemoryBackend:
         self.hold_rows: list[HoldRow] = []
         self.cluster = Cluster()
         self.tree = AccountsShown((), ())
+        self.queued = QueuesShown(())
         self.reserved: list[Reservation] = []
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
@@ -83,6 +86,15 @@ class MemoryBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._act("change_accounts", change)
+
+    async def queues(self) -> QueuesShown:
+        return self.queued
+
+    async def apply_quota(self, tree: QuotaTree) -> None:
+        self._act("apply_quota", tree)
+
+    async def remove_quota(self) -> None:
+        self._act("remove_quota")
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         self.asked.append(("priorities", weights))
