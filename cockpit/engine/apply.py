@@ -255,8 +255,7 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 @_applies(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    if usage.is_charged(job):
-        _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
     if job.array is not None and body.state is not JobState.SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)
     _change(
