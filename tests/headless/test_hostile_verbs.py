@@ -24,7 +24,9 @@ GOLDEN = Path(__file__).parents[1] / "store/data/events.jsonl"
 JOB, FILE = "4", "JOB.yaml"
 WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("overview", "jobs", "priority", "nodes", "cards", "holds", "reservations", "events"), ()),
-    **dict.fromkeys(("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()),
+    **dict.fromkeys(
+        ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
+    ),
     **dict.fromkeys(("engine", "engine status", "engine start", "engine restart", "schema"), ()),
     **dict.fromkeys(("job", "explain", "cancel", "hold", "release", "delete", "holds end", "logs"), (JOB,)),
     **dict.fromkeys(("submit", "predict", "quota apply"), (FILE,)),
