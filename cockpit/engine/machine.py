@@ -41,10 +41,11 @@ _OF_RULES = (
     events.QuotaApplied,
     events.QuotaRemoved,
 )
+_OF_NODES = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
 _OF_NO_JOB = frozenset(
     {
         *_OF_RULES,
-        events.NodesChanged,
+        *_OF_NODES,
         events.UsageDecayed,
         events.ShellOpened,
         events.EngineStarted,
@@ -127,7 +128,7 @@ class Machine:
 
     def _note(self, record: events.EventRecord) -> None:
         """What the indices of nodes and rules must know of an event that is no job's."""
-        if isinstance(record.body, events.NodesChanged):
+        if isinstance(record.body, _OF_NODES):
             self._nodes_version = record.seq
         elif isinstance(record.body, _OF_RULES):
             self._rules_version = record.seq
@@ -195,10 +196,19 @@ class Machine:
 
     def _index(self, job: Job) -> None:
         if job.state is JobState.QUEUED:
-            self._queue[job.id] = job
+            self._line_up(job)
         else:
             self._queue.pop(job.id, None)
         self._index_occupation(job)
+
+    def _line_up(self, job: Job) -> None:
+        """In its place by submission, also when it comes back."""
+        comes_back = job.attempt is not None and job.id not in self._queue
+        self._queue[job.id] = job
+        if comes_back:
+            behind = [each for each in self._queue.values() if each.id > job.id]
+            for each in behind:
+                self._queue[each.id] = self._queue.pop(each.id)
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)

@@ -62,6 +62,7 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.JobPlaced: starts_of,
+    events.PrologFailed: containers_after_end,
     events.EndingBegan: signals_of,
     events.GraceEnded: signals_of,
     events.JobEnded: _ended,
