@@ -39,6 +39,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "set-priority": (JOB, "urgent"),
     "reservations create": ("up", "--nodes", "n1", "--start", "2026-10-05T09:00", "--duration", "4h"),
     "reservations end": ("up",),
+    "nodes drain": ("n1", "--reason", "\x1b[31m"),
+    "nodes resume": ("n1",),
     "quota remove": ("nlp",),
     "cluster init": (),
     "cluster use": ("\x1b[31m",),
@@ -71,6 +73,7 @@ def hostile_world() -> Desk:
 @pytest.mark.req("TR-05", "UI-40", "UI-41")
 @pytest.mark.parametrize("verb", sorted(VERBS.keys() - ELSEWHERE))
 def test_no_verb_repeats_an_attack(hostile_world: Desk, tmp_path: Path, verb: str) -> None:
+    assert verb in WORDS, "say there how it is called"
     file = tmp_path / FILE
     file.write_text("name")
     words = [str(file) if word is FILE else word for word in WORDS[verb]]
