@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import asdict, replace
 
 from cockpit.model.accountchange import CLEAR, PARENT, AssociationChange, LimitsChange, QosChange
-from cockpit.model.accounts import Association, Limits, Qos
+from cockpit.model.accounts import Association, Limits, Qos, QosFlag, qos_flag
 from cockpit.model.cluster import Tres
 from cockpit.model.rules import Bounds
 from cockpit.model.ruletexts import LARGEST_AMOUNT, rule_name_error, tres_name_error
@@ -46,7 +46,7 @@ def changed_qos(before: Qos, change: QosChange) -> Qos:
         preempt=changed_names(before.preempt, change.preempt),
         preempt_mode=before.preempt_mode if change.preempt_mode is None else change.preempt_mode.upper(),
         grace_seconds=_figure(before.grace_seconds, change.grace_seconds) or 0,
-        flags=changed_names(before.flags, change.flags, lower=False),
+        flags=changed_names(before.flags, change.flags and tuple(map(_canonical, change.flags)), lower=False),
     )
 
 
@@ -65,6 +65,11 @@ def changed_names(before: tuple[str, ...], change: tuple[str, ...] | None, *, lo
     gone = {name[1:] for name in names if name.startswith("-")}
     added = [name[1:] for name in names if name.startswith("+")]
     return tuple(dict.fromkeys(name for name in (*before, *added) if name not in gone))
+
+
+def _canonical(flag: str) -> str:
+    sign = flag[:1] if flag.startswith(("+", "-")) else ""
+    return f"{sign}{qos_flag(flag.removeprefix(sign)) or ''}"
 
 
 def association_errors(change: AssociationChange) -> Iterator[str]:
@@ -91,7 +96,9 @@ def qos_errors(change: QosChange) -> Iterator[str]:
     if change.preempt_mode is not None and change.preempt_mode.upper() not in PREEMPT_MODES:
         yield f"preempt_mode: {visible(change.preempt_mode)} is none of {', '.join(filter(None, PREEMPT_MODES))}"
     yield from _name_errors("preempt", change.preempt or ())
-    yield from _name_errors("flags", change.flags or ())
+    for flag in change.flags or ():
+        if qos_flag(flag.removeprefix("+").removeprefix("-")) is None:
+            yield f"flags: {visible(flag)} means nothing here; there are {', '.join(QosFlag)}"
     yield from _limit_errors(change.limits)
 
 

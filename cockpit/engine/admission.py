@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.engine.access import Actor, may_see
-from cockpit.engine.allowances import Asking, is_urgent, submission_limits, urgent_error
+from cockpit.engine.allowances import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.charges import Charge, charge
 from cockpit.launch.checks import submission_errors
@@ -175,6 +175,8 @@ class Admission:
         limit = submission_limits(self._machine, self._asking(charged), self._asked)
         if limit is not None and self._edited is None:
             yield "account", limit
+        if (denied := denied_by_qos(self._machine, charged, self._owner, self._now)) is not None:
+            yield "qos", denied
         name = charged.spec.reservation
         if name and (refused := self._reservation_refused(name, charged.account)):
             yield "reservation", refused

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.model.accounts import NORMAL, Accounts, Association
+from cockpit.model.accounts import NORMAL, Accounts, Association, QosFlag
 from cockpit.model.cluster import Enforce, Partition, PartitionState
 from cockpit.model.reasons import NoAssociation, PartitionRefuses, PartitionRule, QosRefused, Reason
 from cockpit.model.spec import JobSpec, PriorityWord
@@ -52,8 +52,10 @@ def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
     qos = spec.qos or _usual_qos(state.accounts, association, spec.priority)
     errors = [*unknown, *_qos_errors(state.accounts, spec)]
     reasons: list[tuple[str, Reason]] = []
-    if Enforce.QOS in parts and association is not None and qos not in allowed_qos(state.accounts, association):
-        reasons.append(("qos", QosRefused(qos, allowed_qos(state.accounts, association))))
+    if Enforce.QOS in parts and association is not None:
+        if qos not in (allowed := allowed_qos(state.accounts, association)):
+            reasons.append(("qos", QosRefused(qos, allowed)))
+        errors += _without_reservation(state.accounts, qos, spec)
     path = "partitions" if spec.partitions else "account"
     reasons += [(path, refused) for refused in _refused(partitions, account, qos, who.name)]
     return Charge(spec, account, qos, tuple(each.name for each in partitions), tuple(errors), tuple(reasons))
@@ -111,6 +113,12 @@ def _qos_errors(accounts: Accounts, spec: JobSpec) -> list[str]:
     if spec.qos is None or spec.qos in accounts.qos:
         return []
     return [f'qos: there is no QOS "{visible(spec.qos)}"; there are: {", ".join(list(accounts.qos)[:10])}']
+
+
+def _without_reservation(accounts: Accounts, qos: str, spec: JobSpec) -> list[str]:
+    if spec.reservation or qos not in accounts.qos or not accounts.qos[qos].has(QosFlag.REQUIRES_RESERVATION):
+        return []
+    return [f"reservation: QOS {qos} serves only jobs in a reservation; name one, or another qos"]
 
 
 def _refused(partitions: Iterable[Partition], account: str, qos: str, user: str) -> Iterator[PartitionRefuses]:

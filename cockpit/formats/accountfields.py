@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cockpit.formats.checked import duration, whole
-from cockpit.formats.kinds import Flag, ListOf, Text
+from cockpit.formats.kinds import Flag, ListOf
 from cockpit.formats.rulefields import ONE_PREEMPT_MODE, SECONDS
 from cockpit.formats.rulekinds import Factor, Shares, TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import Meaning
-from cockpit.model.accounts import Association, Limits, Qos
+from cockpit.model.accounts import Association, Limits, Qos, QosFlag
 from cockpit.model.rules import Bounds
 
 LIMIT = Bounds(0, 2**31 - 1)
@@ -103,8 +103,8 @@ QOS = Table(
         Field(
             name="flags",
             attribute="flags",
-            kind=ListOf(Text(minLength=1, maxLength=63), 32),
-            about="sacctmgr's flags of a QOS.",
+            kind=ListOf(Word([*QosFlag]), 32),
+            about="sacctmgr's flags of a QOS: DenyOnLimit, NoDecay, OverPartQOS, UsageFactorSafe, …",
         ),
     ],
 )

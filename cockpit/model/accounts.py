@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cached_property
 from typing import NewType
 
@@ -47,6 +48,31 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Decayed usage."""
 
 
+class QosFlag(StrEnum):
+    """sacctmgr's flags of a QOS that mean something here. Of the others `NoReserve`, `Relative` and
+    `EnforceUsageThreshold` have no rule."""
+
+    DENY_ON_LIMIT = "DenyOnLimit"
+    """A job that breaks a limit by itself is refused at submission; without it, it waits."""
+    NO_DECAY = "NoDecay"
+    """What is used up stays so."""
+    OVER_PART_QOS = "OverPartQOS"
+    """Its limits go before those of the partition's QOS."""
+    PARTITION_MAX_NODES = "PartitionMaxNodes"
+    """The next three lift the partition's bounds."""
+    PARTITION_MIN_NODES = "PartitionMinNodes"
+    PARTITION_TIME_LIMIT = "PartitionTimeLimit"
+    REQUIRES_RESERVATION = "RequiresReservation"
+    """Only jobs that name a reservation."""
+    USAGE_FACTOR_SAFE = "UsageFactorSafe"
+    """Under `safe` a minute of its jobs counts as often as its usage factor says."""
+
+
+def qos_flag(text: str) -> QosFlag | None:
+    """Slurm does not mind the case. None: no such flag."""
+    return next((flag for flag in QosFlag if flag.lower() == text.lower()), None)
+
+
 class Qos(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     priority: int = 0
@@ -60,7 +86,13 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     """QOS whose jobs this one's may preempt."""
     preempt_mode: str = ""
     grace_seconds: int = 0
+    exempt_seconds: int | None = None
+    """PreemptExemptTime of its jobs; None: the cluster's."""
     flags: tuple[str, ...] = ()
+    """See `QosFlag`."""
+
+    def has(self, flag: QosFlag) -> bool:
+        return any(each.lower() == flag.lower() for each in self.flags)
 
 
 class Association(msgspec.Struct, frozen=True, kw_only=True):

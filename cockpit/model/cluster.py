@@ -101,12 +101,21 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     """How many waiting jobs are looked at in one cycle, distinct shapes that already failed not counted."""
 
 
+class PreemptType(StrEnum):
+    NONE = "preempt/none"
+    PARTITION = "preempt/partition_prio"
+    QOS = "preempt/qos"
+
+
 class Preemption(msgspec.Struct, frozen=True, kw_only=True):
     """slurm.conf's Preempt* parameters."""
 
-    kind: str = "preempt/none"
+    kind: str = PreemptType.NONE
     mode: tuple[str, ...] = ("OFF",)
     exempt_seconds: int = 0
+    """So long a job runs before it is cancelled or requeued for another."""
+    slice_seconds: int = 30
+    """SchedulerTimeSlice: how long jobs that share CPUs by turns go on at a time."""
 
 
 class PartitionState(StrEnum):
@@ -143,6 +152,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     priority_tier: int = 1
     """Jobs of a higher tier are considered before all others."""
     preempt_mode: str = ""
+    grace_seconds: int = 0
+    """Between the notice of a preemption (preempt/partition_prio) and the end."""
     billing_weights: Tres = {}
     """TRESBillingWeights; empty: one per CPU."""
 

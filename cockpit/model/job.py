@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
 from cockpit.model.node import Placement
 from cockpit.model.spec import Dependency, JobSpec
@@ -118,6 +119,10 @@ class EndCause(StrEnum):
     """Its container disappeared (shim killed, machine rebooted)."""
     DEADLINE = "deadline"
     """It could no longer end by its deadline."""
+    PREEMPTED = "preempted"
+    """Another job takes its room."""
+    REQUEUE = "requeue"
+    """A person has it begin anew."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +133,12 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     kill_at: Millis
     """When the grace period is over; equal to `at` when there is none."""
     killed: bool = False
+    for_job: JobId | None = None
+    """Whose room it makes; None: it does not end for another's sake."""
+    grounds: Grounds | None = None
+    """By what right that one takes it."""
+    requeue: bool = False
+    """It waits again afterwards."""
 
 
 class ArrayTask(msgspec.Struct, frozen=True):
@@ -187,6 +198,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Set by an administrator, in place of the computed one."""
     site_factor: int = 0
     """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
+    clears: tuple[JobId, ...] = ()
+    """While it is queued: those who were made to go for its sake. The room that they leave is its own."""
 
     def is_meant(self, condition: Dependency) -> bool:
         """Whether the condition is on this job, by itself or as a task of the array."""

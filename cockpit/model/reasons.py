@@ -58,6 +58,8 @@ class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enoug
     """Eligible nodes that come nearest, best first, at most three."""
     other_models_free: int = 0
     """Free whole cards on models that the job does not accept."""
+    preemptable: int | None = None
+    """Running jobs that it may preempt, all of which would not be enough; None: it may preempt nobody."""
 
 
 class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
@@ -164,6 +166,32 @@ class LimitReached(msgspec.Struct, frozen=True, cache_hash=True, tag="limit_reac
         return self.asked < self.allowed if self.limit.startswith("Min") else self.asked > self.allowed
 
 
+class QuotaFull(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_full"):
+    """A node of the quota tree may not hold so much: its own leaf, or one above it."""
+
+    queue: str
+    """The node's path, `root/child-2`."""
+    resource: str
+    """The TRES."""
+    allowed: float
+    """The node's max."""
+    used: float
+    """By all that runs below the node."""
+    asked: float
+
+    @property
+    def never(self) -> bool:
+        """It asks for more than the node may hold in all: waiting does not help."""
+        return self.asked > self.allowed
+
+
+class QuotaMaxJobs(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_max_jobs"):
+    """As many jobs of a node of the quota tree run as may at once (`kube-queue/max-jobs`)."""
+
+    queue: str
+    at_once: int
+
+
 class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_association"):
     """The cluster serves users with an association only, and this one has none."""
 
@@ -196,11 +224,28 @@ class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_res
     end_at: Millis
 
 
+class MakingRoom(msgspec.Struct, frozen=True, cache_hash=True, tag="making_room"):
+    """Others give way for it; it starts when they are gone."""
+
+    jobs: tuple[JobId, ...]
+    until: Millis | None
+    """When the last of them is gone; None: nobody knows."""
+
+
 class BehindHead(msgspec.Struct, frozen=True, cache_hash=True, tag="behind_head"):
     """Nothing passes the first job that waits, on a cluster without backfill, or beyond the depth of it."""
 
     ahead: JobId
 
+
+class NoQueue(msgspec.Struct, frozen=True, cache_hash=True, tag="no_queue"):
+    """It starts only out of a queue (`suspension.scheduling`), and its project has none."""
+
+    project: str
+
+
+Limit = LimitReached | QuotaFull | QuotaMaxJobs
+"""What a bound on what runs says."""
 
 Reason = (
     Held
@@ -215,11 +260,15 @@ Reason = (
     | ArrayFull
     | PartitionRefuses
     | LimitReached
+    | QuotaFull
+    | QuotaMaxJobs
+    | NoQueue
     | NoAssociation
     | QosRefused
     | InReservation
     | NodesReserved
     | BehindHead
+    | MakingRoom
 )
 
 

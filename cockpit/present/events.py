@@ -33,6 +33,8 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
             | events.UsageDecayed()
         ):
             return None
@@ -57,6 +59,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
             | events.UsageDecayed()
         ):
             return rule_sentence(body, record.at, zone)

@@ -73,7 +73,15 @@ def _not_enough_free(reason: NotEnoughFree) -> list[str]:
         parts.append(
             f"{units.counted(reason.other_models_free, 'card')} of other models {_is(reason.other_models_free)} free"
         )
+    if reason.preemptable is not None:
+        parts.append(_preemptable(reason.preemptable))
     return parts
+
+
+def _preemptable(count: int) -> str:
+    if not count:
+        return "it may preempt none of the jobs there"
+    return f"the {units.counted(count, 'job')} that it may preempt would not leave enough"
 
 
 def _wish(reason: NotEnoughFree) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import assert_never
 
@@ -13,11 +14,15 @@ from cockpit.model.reasons import (
     DependencyNever,
     InReservation,
     LimitReached,
+    MakingRoom,
     NoAssociation,
     NodesReserved,
+    NoQueue,
     PartitionRefuses,
     PartitionRule,
     QosRefused,
+    QuotaFull,
+    QuotaMaxJobs,
     WaitsForJob,
 )
 from cockpit.model.spec import DependencyKind, task_text
@@ -33,11 +38,15 @@ RuleReason = (
     | ArrayFull
     | PartitionRefuses
     | LimitReached
+    | QuotaFull
+    | QuotaMaxJobs
+    | NoQueue
     | NoAssociation
     | QosRefused
     | InReservation
     | NodesReserved
     | BehindHead
+    | MakingRoom
 )
 
 _AWAITED = {
@@ -52,12 +61,14 @@ _AWAITED = {
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """What stands in the way, then what else is to know of it."""
     match reason:
-        case BeginsLater() | InReservation() | NodesReserved():
+        case BeginsLater() | InReservation() | NodesReserved() | MakingRoom():
             return _of_time(reason, now, zone)
         case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
             return _of_other_jobs(reason)
         case PartitionRefuses() | LimitReached() | NoAssociation() | QosRefused():
             return _of_rights(reason)
+        case QuotaFull() | QuotaMaxJobs() | NoQueue():
+            return _of_quota(reason)
         case _:
             assert_never(reason)
 
@@ -93,8 +104,14 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
             assert_never(reason)
 
 
-def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+def _of_time(
+    reason: BeginsLater | InReservation | NodesReserved | MakingRoom, now: Millis, zone: tzinfo | None
+) -> tuple[str, ...]:
     match reason:
+        case MakingRoom():
+            until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
+            others = listed([f"job {job}" if job else "another job" for job in reason.jobs])
+            return (f"{others} {_give(reason.jobs)} way to it, {until}",)
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
         case InReservation():
@@ -142,12 +159,36 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
     return limit, f"{used} in use, {asked} asked"
 
 
+def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
+    if isinstance(reason, NoQueue):
+        return "waits for a queue to let it out", f"no queue of the quota tree has project {safe(reason.project)}"
+    queue = f"queue {safe(reason.queue)}"
+    if isinstance(reason, QuotaMaxJobs):
+        return (f"{queue} lets {units.counted(reason.at_once, 'job')} run at a time",)
+    allowed, used, asked = (tres_amount(reason.resource, each) for each in (reason.allowed, reason.used, reason.asked))
+    if reason.never:
+        return f"{queue} may hold {allowed}", f"this job asks for {asked} and never starts"
+    return f"{queue} may hold {allowed}", f"{used} in use, {asked} asked"
+
+
+def tres_amount(resource: str, amount: float) -> str:
+    """`64 CPUs`, `1.5T of memory`, `4 cards`: of what quotas bound."""
+    if resource == "mem":
+        return f"{units.memory(round(amount))} of memory"
+    name = {"cpu": "CPU", "gres/gpu": "card"}.get(resource, safe(resource))
+    return f"{amount:.10g} {name if amount == 1 else f'{name}s'}"
+
+
 def _amount(reason: LimitReached, amount: float) -> str:
     """In the unit that people write the limit in; what is used up is minutes."""
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
     number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"
     return f"{number} min" if reason.limit == "GrpTRESMins" else number
+
+
+def _give(jobs: Sequence[int]) -> str:
+    return "gives" if len(jobs) == 1 else "give"
 
 
 def _job(reason: WaitsForJob | DependencyNever) -> str:

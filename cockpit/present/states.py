@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, assert_never
+from typing import Final
 
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, JobState
@@ -48,23 +48,29 @@ def state_words(state: JobState, held_until: Millis | None, now: Millis, *, endi
     return f"{state} · ending" if ending else str(state)
 
 
+_ENDING = {
+    EndCause.EXIT: "a replica ended; the others are being ended",
+    EndCause.STOP: "is being stopped",
+    EndCause.TIME_LIMIT: "reached its time limit and is being ended",
+    EndCause.START_FAILED: "its container could not be made",
+    EndCause.LOST: "a container was lost; the others are being ended",
+    EndCause.DEADLINE: "can no longer end by its deadline",
+    EndCause.PREEMPTED: "gives way to another job",
+    EndCause.REQUEUE: "is to begin anew",
+}
+_ENDED = {
+    EndCause.STOP: "stopped by a person",
+    EndCause.START_FAILED: "its container could not be made",
+    EndCause.LOST: "its container was lost",
+    EndCause.DEADLINE: "could no longer end by its deadline",
+    EndCause.PREEMPTED: "gave way to another job",
+    EndCause.REQUEUE: "was to begin anew",
+}
+
+
 def ending_sentence(cause: EndCause) -> str:
     """Why a job that still runs is being ended."""
-    match cause:
-        case EndCause.EXIT:
-            return "a replica ended; the others are being ended"
-        case EndCause.STOP:
-            return "is being stopped"
-        case EndCause.TIME_LIMIT:
-            return "reached its time limit and is being ended"
-        case EndCause.START_FAILED:
-            return "its container could not be made"
-        case EndCause.LOST:
-            return "a container was lost; the others are being ended"
-        case EndCause.DEADLINE:
-            return "can no longer end by its deadline"
-        case _:
-            assert_never(cause)
+    return _ENDING[cause]
 
 
 def end_sentence(row: JobRow, cause: EndCause) -> str:
@@ -72,18 +78,12 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
     match cause:
         case EndCause.EXIT:
             return exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
-        case EndCause.STOP:
-            return "stopped by a person"
         case EndCause.TIME_LIMIT:
             return f"reached its time limit of {units.spoken(row.time_limit_seconds)}"
-        case EndCause.START_FAILED:
-            return safe(row.lost) or "its container could not be made"
-        case EndCause.LOST:
-            return safe(row.lost) or "its container was lost"
-        case EndCause.DEADLINE:
-            return "could no longer end by its deadline"
+        case EndCause.START_FAILED | EndCause.LOST:
+            return safe(row.lost) or _ENDED[cause]
         case _:
-            assert_never(cause)
+            return _ENDED[cause]
 
 
 def exit_words(code: int | None, *, oom: bool = False) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from cockpit.model.accounts import AssocKey
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
-from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
+from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
 from cockpit.sched.factors import MOST
 from cockpit.sched.request import OPEN
 from cockpit.sched.scale import Claim, Scale
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cockpit.sched.measure import Measure
     from cockpit.sched.request import Ask, Bounds, RequestBook
-    from cockpit.sched.snapshot import Snapshot
+    from cockpit.sched.snapshot import Highest, Snapshot
 
 FIELDS = 9
 SINCE, ASSOC, SIZE, PARTITION, QOS, TRES, SITE, NICE, FIXED = range(FIELDS)
@@ -195,9 +195,8 @@ class Columns:
         return np.array([measure.shares.get(key, 0.0) if key else 0.0 for key in self._associations])
 
     def _floor(self, floor: Highest) -> NDArray[np.int64]:
-        return np.array(
-            [floor.get((job.id, name), 0) for job, name in zip(self._jobs, self._partitions, strict=True)], np.int64
-        )
+        entries = zip(self._jobs, self._partitions, strict=True)
+        return np.array([floor.get(job.id, {}).get(name, 0) for job, name in entries], np.int64)
 
     def _sorted(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows that wait, by tier, priority, urgency and seniority.

@@ -22,7 +22,7 @@ from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course, Window
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Fit, Found, eligible, find_among, has_room
+from cockpit.sched.placement import Fit, Found, eligible, find, find_among, has_room
 from cockpit.sched.shape import Shape, alternative
 
 
@@ -69,6 +69,13 @@ class Conservative:
             )
         return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
 
+    def place_cleared(self, cleared: Index, job: Job, shape: Shape) -> Found | None:
+        """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
+        if self.head not in (None, job.id):
+            return None
+        self._courses.clear()  # whatever has started is in the index by now
+        return find(cleared, shape, self._fit)
+
     def started(self, index: Index, job: Job, placement: Placement) -> None:
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
@@ -97,7 +104,8 @@ class Conservative:
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
-            self._courses[order].reserve(start, end, job, part)
+            if order in self._courses:  # else it is made of an index that has the job
+                self._courses[order].reserve(start, end, job, part)
 
     def _hole(self, index: Index, shape: Shape, span: int) -> tuple[Millis, Found] | None:
         """The earliest over the shape's alternatives, of equally early ones the first."""

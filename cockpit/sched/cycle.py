@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from cockpit.model.cluster import PreemptType
+from cockpit.sched.claims import Claims
+from cockpit.sched.clearing import Clearing
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.index import Index, refreshed
 from cockpit.sched.lineup import LineUp, Listed, line_up
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.preemption import Preemption
 from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.round import Round
+from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.sequel import following, only_came
 from cockpit.sched.snapshot import Snapshot
 
@@ -29,12 +34,15 @@ def pass_over(snapshot: Snapshot, index: Index, policy: Policy, priorities: Prio
     """The cycle from its third step on: `index` and `priorities` are already those of the snapshot."""
     queue = line_up(priorities, index.book)
     descent = _descent(index, policy, queue)
-    round_ = Round(snapshot, index, policy, queue, descent)
-    # 3. gates and 4. place or reserve, for one after the other: a new rule is a step of its own or belongs to one
+    round_ = Round(snapshot, index, policy, queue, descent, clearing(snapshot, index.book.rules, priorities))
+    if snapshot.promised:  # those for whom others were made to go come first
+        round_.keep_promises(index.book.asks_of(snapshot.jobs, snapshot.promised))
+    # 3. gates, 4. place or reserve and 5. preempt or reclaim, for one after the other: else who comes after would take
+    #    what is free beside those who give way, and more of them would have to
     round_.go_through(queue)
     if descent:
         index.floor.at_hand = {descent.targets: descent}
-    # 5. plan: what starts, and against what is left then, why the rest does not
+    # 6. plan: what starts, who gives way, and against what is left then, why the rest does not start
     return planned(snapshot, round_, priorities)
 
 
@@ -58,6 +66,7 @@ def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Pla
         version=snapshot.version,
         now=snapshot.now,
         starts=tuple(round_.starts),
+        evictions=tuple(round_.clearing.evictions) if round_.clearing is not None else (),
         refusals=round_.refusals(),
         next_at=round_.next_at(),
         round=round_,
@@ -72,3 +81,11 @@ def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent | N
         return None
     targets = policy.workload or target_workload((ask.request.shape for ask in queue), index.running())
     return index.floor.at_hand.pop(targets, None) or GradientDescent(targets)
+
+
+def clearing(snapshot: Snapshot, rules: Rulebook, priorities: PriorityTable) -> Clearing | None:
+    """The rules by which a job may take another's room, for one pass; None where there are none."""
+    claims: list[Claims] = []
+    if rules.cluster.preemption.kind != PreemptType.NONE:
+        claims.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
+    return Clearing(snapshot, claims) if claims or snapshot.promised else None

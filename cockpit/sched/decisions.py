@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 
@@ -26,3 +27,16 @@ class Reserved(msgspec.Struct, frozen=True):
     reserved_at: Millis
     spec_index: int
     placement: Placement
+
+
+class Eviction(msgspec.Struct, frozen=True):
+    """A running job gives way now, for the sake of one that starts in this plan or is promised the room."""
+
+    job: JobId
+    for_job: JobId
+    mode: EvictionMode
+    grounds: Grounds
+    grace_seconds: int = 0
+    """Between the notice and the end, where it ends."""
+    ranks: tuple[int, ...] = ()
+    """The replicas that an elastic job does without."""

@@ -58,6 +58,11 @@ class InOrder:
         assert self.head is not None
         return BehindHead(self.head)
 
+    def place_cleared(self, cleared: Index, job: Job, shape: Shape) -> Found | None:
+        """Room where others have given way, unless somebody ahead would be delayed by it."""
+        found = self.place(cleared, job, shape)
+        return found if isinstance(found, Found) else None
+
     def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """The job starts there."""
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.spec import PriorityWord
 
 Entry = tuple[Job, str]
 """A queued job, and one of the partitions that it may run in (empty: the cluster has none)."""
-Highest = Mapping[tuple[JobId, str], int]
-"""The highest priority that each entry ever had; kept only under INCREMENT_ONLY."""
-
 URGENCY = {PriorityWord.VERY_URGENT: 0, PriorityWord.URGENT: 1, PriorityWord.NORMAL: 2}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from cockpit.model.accounts import Accounts, Association, Limits, Qos
+from cockpit.model.accounts import Accounts, Association, Limits, Qos, QosFlag
 from cockpit.model.cluster import Tres
 from cockpit.sched.amounts import ONE, thousandths
 
@@ -71,6 +71,10 @@ class Party(msgspec.Struct, frozen=True, cache_hash=True):
     """Whose minutes they use up."""
     factor: float = 1.0
     """Of its QOS under `UsageFactorSafe`: what a minute counts to budgets and bounds on time."""
+    denies: bool = False
+    """A job that breaks one of the limits by itself is refused at submission (`DenyOnLimit`)."""
+    queue: str = ""
+    """The leaf of the quota tree that they belong to; empty: none."""
 
 
 NOBODY = Party()
@@ -80,7 +84,7 @@ NOBODY = Party()
 def party(accounts: Accounts, association: Association, qos: Qos | None, partition: str, own: Qos | None) -> Party:
     """`qos`: the job's; `own`: the partition's."""
     line = (association, *accounts.above(association))
-    several = _in_order(qos, own, partition)
+    several = in_order(qos, own, partition)
     account, user = association.account, association.user
     return Party(
         account,
@@ -90,13 +94,9 @@ def party(accounts: Accounts, association: Association, qos: Qos | None, partiti
         tuple(_budgets(line, several, free=qos is not None and qos.usage_factor == 0)),
         tuple(dict.fromkeys(_counters(line, several, account, user))),
         tuple((*holder, resource) for holder, limits in _groups(line, several) for resource in limits.grp_tres_minutes),
-        qos.usage_factor if qos is not None and has_flag(qos, "UsageFactorSafe") else 1.0,
+        qos.usage_factor if qos is not None and qos.has(QosFlag.USAGE_FACTOR_SAFE) else 1.0,
+        any(each.has(QosFlag.DENY_ON_LIMIT) for _, each in several),
     )
-
-
-def has_flag(qos: Qos, flag: str) -> bool:
-    """Whatever the case it is written in."""
-    return flag.lower() in {each.lower() for each in qos.flags}
 
 
 def who(association: Association) -> str:
@@ -107,21 +107,21 @@ def who(association: Association) -> str:
     return f"user {association.user} of account {association.account}{there}"
 
 
-_Held = tuple[str, Qos]
+Held = tuple[str, Qos]
 """How a refusal names it, and the QOS."""
 
 
-def _in_order(qos: Qos | None, own: Qos | None, partition: str) -> tuple[_Held, ...]:
+def in_order(qos: Qos | None, own: Qos | None, partition: str) -> tuple[Held, ...]:
     """The QOS that bind the job, first come first."""
     both = [(f"qos {own.name} of partition {partition}", own)] if own else []
     if qos is not None and (own is None or own.name != qos.name):
         both.append((f"qos {qos.name}", qos))
-        if has_flag(qos, "OverPartQOS"):
+        if qos.has(QosFlag.OVER_PART_QOS):
             both.reverse()
     return tuple(both)
 
 
-def _standing(line: tuple[Association, ...], several: tuple[_Held, ...]) -> Iterator[Standing]:
+def _standing(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[Standing]:
     holders = [*((name, qos.limits) for name, qos in several), *((who(each), each.limits) for each in line)]
     taken = set()
     for holder, limits in holders:
@@ -139,7 +139,7 @@ def _each_job(limits: Limits) -> Iterator[tuple[str, str, int]]:
     yield from _named("MinTRESPerJob", limits.min_tres_per_job)
 
 
-def _running(line: tuple[Association, ...], several: tuple[_Held, ...], account: str, user: str) -> Iterator[Running]:
+def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: str, user: str) -> Iterator[Running]:
     taken = set()
     for holder, qos in several:
         for limit, resource, allowed, counter in _of_qos(qos, account, user):
@@ -180,7 +180,7 @@ def _most_jobs(line: Iterable[Association]) -> tuple[Association, int] | None:
     return next(((each, most) for each in line if (most := each.limits.max_jobs) is not None), None)
 
 
-def _budgets(line: tuple[Association, ...], several: tuple[_Held, ...], *, free: bool) -> Iterator[Budget]:
+def _budgets(line: tuple[Association, ...], several: tuple[Held, ...], *, free: bool) -> Iterator[Budget]:
     """`free`: under a QOS whose usage factor is 0 minutes use nothing up."""
     taken = set()
     for holder, qos in several:
@@ -194,7 +194,7 @@ def _budgets(line: tuple[Association, ...], several: tuple[_Held, ...], *, free:
                 yield Budget(limit, who(each), resource, allowed, (*_of(each), resource))
 
 
-def _groups(line: tuple[Association, ...], several: tuple[_Held, ...]) -> Iterator[tuple[Counter, Limits]]:
+def _groups(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[tuple[Counter, Limits]]:
     """Everybody who may bound all that runs under them together."""
     yield from ((_group(qos), qos.limits) for _, qos in several)
     yield from ((_of(each), each.limits) for each in line)
@@ -208,7 +208,7 @@ def _of_usage(limits: Limits, *, free: bool) -> Iterator[tuple[str, str, float]]
             yield "GrpTRESMins", resource, minutes
 
 
-def _counters(line: tuple[Association, ...], several: tuple[_Held, ...], account: str, user: str) -> Iterator[Counter]:
+def _counters(line: tuple[Association, ...], several: tuple[Held, ...], account: str, user: str) -> Iterator[Counter]:
     for _, qos in several:
         for _, resource, _, counter in _of_qos(qos, account, user):
             yield (*counter, resource)

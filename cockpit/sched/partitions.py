@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cockpit.model.accounts import Qos
+from cockpit.model.accounts import Qos, QosFlag
 from cockpit.model.cluster import Cluster, Partition, PartitionState
 from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
@@ -14,6 +14,7 @@ from cockpit.model.reasons import PartitionRefuses, PartitionRule
 WHOLE_CLUSTER = ""
 """The unnamed partition without rules, for jobs that came while the cluster had no partitions."""
 
+_LIFTS_NOTHING = Qos(name="")
 _STARTS_NOTHING = (PartitionState.DOWN, PartitionState.INACTIVE)
 
 
@@ -50,7 +51,7 @@ def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> Pa
     if partition.state in _STARTS_NOTHING:
         return PartitionRefuses(name, PartitionRule.STATE, partition.state)
     excluded = about_owner(partition, job.submitter.name, job.account, job.qos)
-    return excluded or _about_size(partition, job, qos.flags if qos else ())
+    return excluded or _about_size(partition, job, qos or _LIFTS_NOTHING)
 
 
 def about_owner(partition: Partition, user: str, account: str, qos: str) -> PartitionRefuses | None:
@@ -66,14 +67,13 @@ def about_owner(partition: Partition, user: str, account: str, qos: str) -> Part
     return None
 
 
-def _about_size(partition: Partition, job: Job, flags: Iterable[str]) -> PartitionRefuses | None:
-    lifted = {flag.lower() for flag in flags}
+def _about_size(partition: Partition, job: Job, qos: Qos) -> PartitionRefuses | None:
     spec, most, longest = job.spec, partition.max_nodes, partition.max_time_seconds
-    if longest is not None and spec.time_limit_seconds > longest and "partitiontimelimit" not in lifted:
+    if longest is not None and spec.time_limit_seconds > longest and not qos.has(QosFlag.PARTITION_TIME_LIMIT):
         return _size(partition, PartitionRule.MAX_TIME, longest, spec.time_limit_seconds)
-    if spec.nodes < partition.min_nodes and "partitionminnodes" not in lifted:
+    if spec.nodes < partition.min_nodes and not qos.has(QosFlag.PARTITION_MIN_NODES):
         return _size(partition, PartitionRule.MIN_NODES, partition.min_nodes, spec.nodes)
-    if most is not None and spec.nodes > most and "partitionmaxnodes" not in lifted:
+    if most is not None and spec.nodes > most and not qos.has(QosFlag.PARTITION_MAX_NODES):
         return _size(partition, PartitionRule.MAX_NODES, most, spec.nodes)
     return None
 

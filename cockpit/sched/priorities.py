@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityFlag, PriorityKind
+from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
-from cockpit.sched.entries import URGENCY, Entry, Highest, by_seniority, partitions_of
+from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
 from cockpit.sched.factors import MOST
 from cockpit.sched.measure import Measure, shares_of
 from cockpit.sched.scale import Scale
-from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.snapshot import Highest, Snapshot
 
 if TYPE_CHECKING:
     from cockpit.sched.columns import Columns
@@ -38,7 +39,7 @@ class PriorityTable:
         """None: in order of submission (`priority/basic`)."""
         self.order = order
         """Every entry of the queue, held jobs included, best first."""
-        self.highest: Highest = {}
+        self.highest: Highest = snapshot.highest if measure is not None and _only_increments(measure.scale) else {}
         self.columns: Columns | None = None
         """For the next table alone; they follow the queue."""
 
@@ -54,22 +55,41 @@ class PriorityTable:
 
 
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
-    """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing.
-
-    But for INCREMENT_ONLY: what the priorities have been before is known from `table` alone.
-    """
+    """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
     if snapshot.cluster.priority.kind is PriorityKind.BASIC:
         return PriorityTable(snapshot, None, _by_submission(snapshot))
     measure = _measure(snapshot, table)
     columns = _columns(snapshot, measure.scale, table)
-    increment = measure.scale.has(PriorityFlag.INCREMENT_ONLY)
-    floor = table.highest if increment and table is not None else {}
-    order, totals = columns.ranked(measure, floor) if columns else _ranked_singly(snapshot, measure, floor)
+    order, _ = _ranked(snapshot, measure, columns)
     fresh = PriorityTable(snapshot, measure, order)
     fresh.columns = columns
-    if increment:
-        fresh.highest = {(job.id, name): total for (job, name), total in zip(order, totals, strict=True)}
     return fresh
+
+
+def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
+    """Under INCREMENT_ONLY the priorities that the queue has now: whatever comes, they do not fall below them. Held
+    jobs have none, and those that an administrator sets are as they are set."""
+    if snapshot.cluster.priority.kind is PriorityKind.BASIC:
+        return {}
+    measure = _measure(snapshot, None)
+    found: dict[JobId, dict[str, int]] = {}
+    if _only_increments(measure.scale):
+        for (job, name), total in zip(
+            *_ranked(snapshot, measure, _columns(snapshot, measure.scale, None)), strict=True
+        ):
+            if total and job.direct_priority is None:
+                found.setdefault(job.id, {})[name] = total
+    return found
+
+
+def _only_increments(scale: Scale) -> bool:
+    return scale.has(PriorityFlag.INCREMENT_ONLY)
+
+
+def _ranked(snapshot: Snapshot, measure: Measure, columns: Columns | None) -> tuple[Sequence[Entry], Iterable[int]]:
+    """The entries, best first, and their priorities."""
+    floor = snapshot.highest if _only_increments(measure.scale) else {}
+    return columns.ranked(measure, floor) if columns else _ranked_singly(snapshot, measure, floor)
 
 
 def _by_submission(snapshot: Snapshot) -> list[Entry]:
@@ -113,7 +133,6 @@ def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> C
 
 
 def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[Sequence[Entry], Iterable[int]]:
-    """The entries, best first, and their priorities."""
     by_word = not measure.scale.priority.weights.qos
     ranked = []
     for job in snapshot.queue:
@@ -130,4 +149,4 @@ def _raised(found: Breakdown, floor: Highest) -> int:
     """Priorities that are 0 (held) or set directly stay."""
     if found.direct or not found.total:
         return found.total
-    return max(found.total, floor.get((found.job, found.partition), 0))
+    return max(found.total, floor.get(found.job, {}).get(found.partition, 0))

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from cockpit.model.job import Job
-from cockpit.model.reasons import LimitReached, Reason
+from cockpit.model.reasons import Limit, NotEnoughFree, Reason
+from cockpit.sched.clearing import Clearing
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
@@ -27,16 +28,19 @@ class Refusals:
         bars: Bars,
         failed: Mapping[Shape, Reason | None],
         narrowed: Mapping[Request, Shape],
-        exceeded: Mapping[Request, LimitReached],
+        exceeded: Mapping[Request, Limit],
         index: Index,
+        clearing: Clearing | None = None,
     ) -> None:
         """`failed`: None stands for no room. `narrowed`: of requests that a limit left some alternatives of.
-        `exceeded`: what a request would have broken by what there was room for."""
+        `exceeded`: what a request would have broken by what there was room for. `clearing`: who gives way for whom."""
         self.gates = gates
         self.index = index
         """With the starts of the pass."""
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = failed, narrowed, exceeded
+        self._promised = clearing.promised if clearing is not None else {}
+        self._vain = clearing.vain if clearing is not None else {}
         self._floor = index.floor
         self._shortages = Shortages(index)
         self._of_shapes: dict[Shape, Reason] = {}
@@ -50,7 +54,9 @@ class Refusals:
         """Whether every job is certainly told the same: two passes may also differ in shapes that no job gets to."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
-        if self._exceeded != other._exceeded or not self.gates.as_of(other.gates):
+        if (self._exceeded, self._promised, self._vain) != (other._exceeded, other._promised, other._vain):
+            return False
+        if not self.gates.as_of(other.gates):
             return False
         return self._described() == other._described()
 
@@ -58,7 +64,13 @@ class Refusals:
 
     def reason(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None where no pass has looked at such a job yet."""
-        return self.gates.own(job) or self._of(self.gates.request(job, partition), job)
+        if (promised := self._promised.get(job.id)) is not None:
+            return promised
+        request = self.gates.request(job, partition)
+        told = self.gates.own(job) or self._of(request, job)
+        if request in self._vain and isinstance(told, NotEnoughFree):
+            return replace(told, preemptable=self._vain[request])
+        return told
 
     def describe(self) -> None:
         """Now what would be derived later: where the asker has no time to wait for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableSequence, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ class Request(msgspec.Struct, frozen=True, cache_hash=True):
     """The time limit, where a limit counts it; else 0."""
     refused: Reason | None = None
     """What the rules alone say, whatever runs."""
+    claim: str = ""
+    """What decides whose room it may take (`Rulebook.claim`); empty: nobody's."""
 
 
 class Ask(NamedTuple):
@@ -77,6 +79,10 @@ class RequestBook:
         """Of entries that come to those known already; numbers stay what they are."""
         return [self._single.get(id(job)) or self._of_several(job, partition) for job, partition in entries]
 
+    def asks_of(self, jobs: Mapping[JobId, Job], queued: Iterable[JobId]) -> list[Ask]:
+        """Of these jobs, in each of their partitions."""
+        return self.more((jobs[job], name) for job in queued for name in partitions_of(jobs[job]))
+
     def has_place_for(self, coming: int, entries: int) -> bool:
         """Whether so many more leave it as tidy as `asks` would."""
         return max(len(self._jobs), len(self.requests)) + coming <= 2 * entries + 1024
@@ -107,7 +113,8 @@ class RequestBook:
         self.requests: list[Request] = []
         """By number."""
         self.stops = Stops()
-        self._shape_numbers: dict[Shape, int] = {}
+        self._shape_numbers: dict[tuple[Shape, str], int] = {}
+        """With the claim: of two jobs of a shape one may find room by making it."""
         self._request_numbers: dict[Request, int] = {}
         self._single: dict[int, Ask] = {}
         """By identity, of the jobs that may run in one partition."""
@@ -132,7 +139,7 @@ class RequestBook:
     def _shape_number(self, request: Request) -> int:
         if request.refused is not None:
             return NO_SHAPE
-        number = self._shape_numbers.setdefault(request.shape, len(self.shapes))
+        number = self._shape_numbers.setdefault((request.shape, request.claim), len(self.shapes))
         if number == len(self.shapes):
             self.shapes.append(request.shape)
         return number
@@ -143,10 +150,11 @@ class RequestBook:
         if refused is not None:
             return Request(shape, refused=refused)
         party = self.rules.party(job, partition)
-        binding = party if party.running or party.budgets else NOBODY
+        binding = party if party.running or party.budgets or party.queue else NOBODY
         counts_time = self.rules.safe and bool(party.budgets)
         task = job.array if job.array is not None and job.array.at_once else _NO_ARRAY
-        return Request(shape, binding, task.array, task.at_once, job.spec.time_limit_seconds if counts_time else 0)
+        seconds = job.spec.time_limit_seconds if counts_time else 0
+        return Request(shape, binding, task.array, task.at_once, seconds, claim=self.rules.claim(job, partition))
 
     def _judgement(self, job: Job, shape: Shape) -> Reason | None:
         alike = (shape, job.account, job.submitter.name, job.qos, job.spec.time_limit_seconds)

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BeginsLater, BehindHead, LimitReached, Reason
-from cockpit.sched.amounts import ONE
+from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
+from cockpit.sched.amounts import ONE, Amounts
+from cockpit.sched.clearing import Clearing
 from cockpit.sched.conservative import Conservative
 from cockpit.sched.decisions import Start
 from cockpit.sched.easy import Easy, InOrder
@@ -19,7 +20,7 @@ from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.lineup import LineUp
-from cockpit.sched.placement import Fit, Found
+from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.policy import Policy
 from cockpit.sched.refusals import Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
@@ -39,8 +40,19 @@ LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
 class Round:
     """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
-    def __init__(self, snapshot: Snapshot, index: Index, policy: Policy, queue: LineUp, fit: Fit | None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        index: Index,
+        policy: Policy,
+        queue: LineUp,
+        fit: Fit | None,
+        clearing: Clearing | None = None,
+    ) -> None:
+        """`clearing`: None where no rule lets anybody take another's room."""
         self.starts: list[Start] = []
+        self.clearing = clearing
+        self._fit = fit
         book, backfill = index.book, policy.backfill
         self.shapes, self.requests = queue.unbounded(len(book.shapes)), queue.unbounded(len(book.requests))
         self.shapes[NO_SHAPE] = 0
@@ -58,7 +70,7 @@ class Round:
         """None: no room."""
         self._narrowed: dict[Request, Shape] = {}
         """Of requests that a limit leaves only some of their alternatives."""
-        self._exceeded: dict[Request, LimitReached] = {}
+        self._exceeded: dict[Request, Limit] = {}
         self._begins: Millis | None = None
         self._unhurried = bool(self._bars.lasting or backfill.depth)
         """Shapes depend on the job, or who is looked at is counted."""
@@ -81,18 +93,24 @@ class Round:
         fresh.requests = _extended(self.requests, len(index.book.requests))
         return fresh
 
+    def keep_promises(self, asks: Iterable[Ask]) -> None:
+        """Those for whom others were made to go come before everybody: they start, or what they wait for is kept."""
+        for ask in asks:
+            if self.passes(ask) and not infeasible(shape := self._shape(ask), self.index.floor):
+                self._keep_promise(ask, shape)
+
     def go_through(self, queue: LineUp) -> None:
         """Best first."""
         for ask in queue.open(self.shapes, self.requests):
             # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
             if self.may_have_room(ask) and self.passes(ask):
-                # 4. place or reserve: who waits for room, and who may pass them, is the line's to say
+                # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
                 self.consider(ask)
 
     def may_have_room(self, ask: Ask) -> bool:
         """A cheap no where the head has its reservation and no node has CPUs enough: no rule need be asked then."""
         shape = ask.request.shape
-        if shape.specs[0].cpus <= self.index.widest or len(shape.specs) > 1:
+        if shape.specs[0].cpus <= self.index.widest or len(shape.specs) > 1 or ask.request.claim:
             return True
         if self.line.guard is None or self._unhurried:
             return True
@@ -124,6 +142,8 @@ class Round:
                 self._fail(ask, shape, BehindHead(line.head), 0)
                 return
             self._left -= 1
+        if ask.request.claim and self._made_room(ask, shape):
+            return
         found = self.place(ask.job, shape)
         if isinstance(found, Found):
             self._start(ask, shape, found)
@@ -136,11 +156,54 @@ class Round:
 
     def refusals(self) -> Refusals:
         """Why the rest failed, as things stand after the last start."""
-        return Refusals(self._gates, self._bars, self._failed, self._narrowed, self._exceeded, self.index)
+        return Refusals(
+            self._gates, self._bars, self._failed, self._narrowed, self._exceeded, self.index, self.clearing
+        )
 
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
-        return min(filter(None, (self._begins, self._bars.next_at())), default=None)
+        cleared = self.clearing.next_at() if self.clearing is not None else None
+        return min(filter(None, (self._begins, self._bars.next_at(), cleared)), default=None)
+
+    def _made_room(self, ask: Ask, shape: Shape) -> bool:
+        """5. preempt or reclaim: whether others give way for a job that has no room; then it starts, or is promised."""
+        clearing = self.clearing
+        if clearing is None or find(self.index, shape, self._fit) is not None:
+            return False
+        cleared = clearing.room_for(ask, shape, self.index, self.line.place_cleared)
+        if cleared is None or self._gates.exceeded(ask.request, self._amounts(cleared.found, shape)) is not None:
+            return False
+        clearing.carried_out(cleared)
+        if cleared.at_once:
+            self._take_over(cleared.after)
+            self._start(ask, shape, cleared.found)
+        else:
+            self._promise(ask, cleared.found, [each.job for each in cleared.evictions])
+        return True
+
+    def _keep_promise(self, ask: Ask, shape: Shape) -> None:
+        if (found := find(self.index, shape, self._fit)) is not None:
+            self._start(ask, shape, found)
+        elif self.clearing is not None and (later := self.clearing.promised_room(shape, self.index)) is not None:
+            self._promise(ask, later, self.clearing.gone_for(ask.job.id))
+
+    def _promise(self, ask: Ask, found: Found, others: Iterable[JobId]) -> None:
+        """Nobody else gets this room, though others are still in it."""
+        assert self.clearing is not None
+        job = ask.job
+        self.clearing.promise(job.id, others)
+        self._started.add(job.id)
+        self._take_over(self.index.fork())
+        end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
+        self.index.apply(((job.id, found.placement),), {job.id: end})
+        self.line.started(self.index, job, found.placement)
+
+    def _take_over(self, index: Index) -> None:
+        index.counters = self._gates.counters
+        self.index = index
+
+    def _amounts(self, found: Found, shape: Shape) -> Amounts:
+        return self._gates.amounts(found.placement, shape.partition)
 
     def _shape(self, ask: Ask) -> Shape:
         """As it may be placed now: within the limits, and off what is reserved."""
@@ -173,7 +236,7 @@ class Round:
 
     def _start(self, ask: Ask, shape: Shape, found: Found) -> None:
         job = ask.job
-        amounts = self._gates.amounts(found.placement, shape.partition)
+        amounts = self._amounts(found, shape)
         if (exceeded := self._gates.exceeded(ask.request, amounts)) is not None:  # it takes more than it asked for
             self._exceeded[ask.request] = exceeded
             self._close([ask.number])
@@ -182,8 +245,7 @@ class Round:
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
         self._started.add(job.id)
         if self.index is self.given:
-            self.index = self.given.fork()
-            self.index.counters = self._gates.counters
+            self._take_over(self.given.fork())
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
         self._close(self._gates.started(job, shape.partition, amounts))

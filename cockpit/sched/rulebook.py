@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from cockpit.model.accounts import NORMAL, Accounts
 from cockpit.model.cluster import Cluster, Enforce
 from cockpit.model.job import Job
+from cockpit.model.quota import QuotaTree
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
 from cockpit.model.spec import JobSpec
-from cockpit.sched import partitions
+from cockpit.sched import partitions, precedence
 from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
+from cockpit.sched.quotas import NO_LEAF, Quotas
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.tres import BILLING, billed
 
@@ -18,23 +22,29 @@ from cockpit.sched.tres import BILLING, billed
 class Rulebook:
     """One version of the rules, and what was found out about them."""
 
-    def __init__(self, cluster: Cluster, accounts: Accounts, version: int) -> None:
+    def __init__(self, cluster: Cluster, accounts: Accounts, version: int, quota: QuotaTree | None = None) -> None:
         self.version = version
         self.cluster = cluster
         self.accounts = accounts
+        self.quotas = Quotas(quota)
         self.enforced = enforced(cluster.enforce)
         self.safe = Enforce.SAFE in self.enforced
         self._asked: dict[Shape, list[Amounts]] = {}
-        self._parties: dict[tuple[str, str, str, str], Party] = {}
+        self._parties: dict[tuple[str, str, str, str, str], Party] = {}
 
     def party(self, job: Job, partition: str) -> Party:
         """Whose limits bind the job there."""
-        if Enforce.LIMITS not in self.enforced:
+        leaf = self.quotas.leaf(job.project)
+        if Enforce.LIMITS not in self.enforced and leaf == NO_LEAF:
             return NOBODY
-        asked_of = (job.account, job.submitter.name, job.qos, partition)
+        asked_of = (job.account, job.submitter.name, job.qos, partition, leaf)
         if asked_of not in self._parties:
             self._parties[asked_of] = self._party(*asked_of)
         return self._parties[asked_of]
+
+    def claim(self, job: Job, partition: str) -> str:
+        """What of the job decides whose room it may take; empty: nobody's."""
+        return precedence.claim(self.cluster, self.accounts, job, partition)
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
@@ -45,6 +55,16 @@ class Rulebook:
             or self._no_right(job, partition)
             or self._too_much(job, self.party(job, partition), partition)
         )
+
+    def denied(self, job: Job, partition: str) -> LimitReached | None:
+        """Under `DenyOnLimit`: the first limit on resources that the job breaks by itself, whoever else is there. As in
+        Slurm (acct_policy.c, `_qos_policy_validate`) not one on the number of jobs or on what is used up."""
+        bound = self.party(job, partition)
+        if not bound.denies:
+            return None
+        whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in bound.running)
+        on_resources = tuple(each for each in whole if each.resource != JOBS)
+        return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
 
     def asked(self, shape: Shape) -> list[Amounts]:
         """What each alternative asks for, with what it is billed."""
@@ -59,7 +79,12 @@ class Rulebook:
         tres = {name: amount / ONE for name, amount in amounts.items()}
         return amounts | {BILLING: thousandths(billed(tres, self.cluster, partition))}
 
-    def _party(self, account: str, user: str, qos: str, partition: str) -> Party:
+    def _party(self, account: str, user: str, qos: str, partition: str, leaf: str) -> Party:
+        bound = self._limited(account, user, qos, partition) if Enforce.LIMITS in self.enforced else NOBODY
+        return bound if leaf == NO_LEAF else self.quotas.joined(bound, leaf)
+
+    def _limited(self, account: str, user: str, qos: str, partition: str) -> Party:
+        """By accounts and QOS."""
         association = self.accounts.of(account, user, partition)
         if association is None:
             return NOBODY

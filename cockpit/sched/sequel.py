@@ -27,7 +27,7 @@ def following(last: Plan, snapshot: Snapshot) -> Index:
     if snapshot.version == last.version:
         return last.index
     rest = _beside_starts(last, snapshot)
-    if rest is None:
+    if rest is None or last.round.clearing is not None:  # what was promised is in what the pass left
         return refreshed(last.index, snapshot)
     return last.round.index.after(rest, snapshot)
 
@@ -35,6 +35,8 @@ def following(last: Plan, snapshot: Snapshot) -> Index:
 def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> list[Entry] | None:
     """The entries that the last pass has not seen; None where more has happened than that they came."""
     round_ = last.round
+    if round_.clearing is not None:
+        return None  # whoever came may take room from those that run
     if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
@@ -66,6 +68,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
     now, cluster = snapshot.now, snapshot.cluster
     return (
         not snapshot.reservations
+        and snapshot.quota is None  # whoever is within what is kept for them goes first
         and (last.next_at is None or last.next_at > now)
         and (not index.departures or index.departures[0][0] > now)
         and last.round.line.is_due_after(now)

@@ -11,6 +11,10 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node, Placement
+from cockpit.model.quota import QuotaTree
+
+Highest = Mapping[JobId, Mapping[str, int]]
+"""By job and partition: the priority below which it does not fall."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +38,20 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     changes_from: int
     touched: Sequence[JobId] | None = None
     """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""
+    promised: Sequence[JobId] = ()
+    """Queued jobs for which others were made to go, in the order of that: the room is theirs."""
     jobs: Mapping[JobId, Job] = {}
     """Every live job, queued and running."""
     cluster: Cluster = Cluster()
     accounts: Accounts = Accounts()
     rules_version: int = 0
-    """Changes whenever `cluster`, `accounts` or `reservations` do."""
+    """Changes whenever `cluster`, `accounts`, `reservations` or `quota` do."""
     reservations: Mapping[str, Reservation] = {}
+    quota: QuotaTree | None = None
     usage: Mapping[AssocKey, Usage] = {}
     qos_usage: Mapping[str, Usage] = {}
     usage_at: Millis = Millis(0)
     """The last pass over usage: ages count to it. `usage` is another mapping whenever it says something else."""
+    highest: Highest = {}
+    """Under INCREMENT_ONLY what priorities have been; it says something else only when `usage`, the rules or the nodes
+    do, or a job."""

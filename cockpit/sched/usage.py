@@ -11,15 +11,13 @@ from sys import float_info
 
 import msgspec
 
-from cockpit.model.accounts import Accounts, AssocKey, Qos, Usage
+from cockpit.model.accounts import Accounts, AssocKey, Qos, QosFlag, Usage
 from cockpit.model.cluster import Cluster, Tres, UsageReset
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
 from cockpit.sched.tres import allocated
 
-NO_DECAY = "NoDecay"
-"""The QOS flag that keeps its usage as it is."""
 _LN_2 = 0.693
 """As Slurm writes it."""
 
@@ -144,7 +142,7 @@ def _decayed(ledger: Ledger, rules: Rules, now: Millis) -> Ledger:
 
 
 def _keeps(qos: Qos | None) -> bool:
-    return qos is not None and NO_DECAY in qos.flags
+    return qos is not None and qos.has(QosFlag.NO_DECAY)
 
 
 def _times(usage: Usage, factor: float) -> Usage:

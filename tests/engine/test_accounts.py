@@ -177,6 +177,14 @@ def test_a_qos_is_changed() -> None:
     assert (found.priority, found.usage_factor, found.preempt, found.preempt_mode) == (100, 2.0, ("normal",), "REQUEUE")
 
 
+@pytest.mark.req("SC-16")
+def test_flags_of_a_qos_are_kept_as_slurm_writes_them() -> None:
+    state = made(change.ModifyQos("high", change.QosChange(flags=("denyonlimit", "NODECAY"))), state=research())
+    assert state.accounts.qos["high"].flags == ("DenyOnLimit", "NoDecay")
+    state = made(change.ModifyQos("high", change.QosChange(flags=("-DENYONLIMIT", "+overpartqos"))), state=state)
+    assert state.accounts.qos["high"].flags == ("NoDecay", "OverPartQOS")
+
+
 @pytest.mark.parametrize(
     ("wanted", "kind", "message"),
     [
@@ -208,6 +216,7 @@ def test_a_qos_is_changed() -> None:
         (change.AddQos("a", change.QosChange(preempt_mode="NOW")), RefusalKind.INVALID, "preempt_mode: NOW is none of"),
         (change.AddQos("a", change.QosChange(usage_factor=-2.0)), RefusalKind.INVALID, "usage_factor: is not between"),
         (change.ModifyQos("gold", change.QosChange()), RefusalKind.NOT_FOUND, "There is no QOS gold"),
+        (change.AddQos("a", change.QosChange(flags=("NoReserve",))), RefusalKind.INVALID, "flags: NoReserve means"),
         (change.RemoveQos("normal"), RefusalKind.CONFLICT, "The QOS normal always exists"),
         (change.RemoveCoordinators("vision", ("zoe",)), RefusalKind.NOT_FOUND, "zoe is no coordinator of vision"),
         (change.AddCoordinators("vision", ("a b",)), RefusalKind.INVALID, 'user: "a b" is no user name'),

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.engine.submit import edit, submit
 from cockpit.model import events
-from cockpit.model.accounts import Accounts, Association, Limits, Qos
+from cockpit.model.accounts import Accounts, Association, Limits, Qos, QosFlag
 from cockpit.model.cluster import Cluster, Enforce, Partition, PartitionState, Reservation
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import (
@@ -155,6 +155,59 @@ def test_every_partition_that_is_named_must_take_it(rules: dict[str, object], ru
     assert path == "partitions"
     assert isinstance(found, PartitionRefuses)
     assert (found.partition, found.rule, found.asked) == ("odd", rule, asked)
+
+
+@pytest.mark.req("SC-03")
+def test_the_qos_of_a_partition_bounds_submissions_there() -> None:
+    tree = (
+        Association(account="root"),
+        Association(account="nlp", parent="root"),
+        Association(account="nlp", user="ann"),
+    )
+    few = Qos(name="few", limits=Limits(max_submit=1))
+    night = Partition(name="night", qos="few")
+    rules = Cluster(enforce=(Enforce.LIMITS,), partitions=(GPU, night))
+    engine = an_engine(rules, *tree, qos=(Qos(name="normal", limits=Limits(max_submit=3)), few))
+    engine.submit(a_spec("day"), a_spec("night", partitions=("night",)))
+    found = reason(engine, a_spec("more", partitions=("night",)))
+    expected = LimitReached("qos few of partition night", "MaxSubmitJobsPerUser", "", 1, 1, 1)
+    assert found == ("account", expected)
+    engine.submit(a_spec("more"))
+    found = reason(engine, a_spec("most"))
+    assert found == ("account", LimitReached("qos normal", "MaxSubmitJobsPerUser", "", 3, 3, 1))
+
+
+@pytest.mark.req("SC-03")
+def test_what_breaks_a_limit_by_itself_waits_unless_its_qos_denies_it() -> None:
+    tree = (
+        Association(account="root"),
+        Association(account="nlp", parent="root", limits=Limits(grp_tres={"cpu": 2})),
+        Association(account="nlp", user="ann"),
+    )
+    broken = LimitReached("account nlp", "GrpTRES", "cpu", 2, 0, 3)
+    for flags in ((), (QosFlag.DENY_ON_LIMIT,)):
+        engine = an_engine(Cluster(enforce=(Enforce.LIMITS,)), *tree, qos=(Qos(name="normal", flags=flags),))
+        if flags:
+            assert reason(engine, a_spec(cpus=3)) == ("qos", broken)
+            (small,) = engine.submit(a_spec(cpus=2))
+            refused = edit(engine.machine, engine.job(small), a_spec(cpus=3))
+            assert isinstance(refused, Refusal)
+        else:
+            assert engine.submit(a_spec(cpus=3))
+
+
+@pytest.mark.req("SC-03", "SC-10")
+def test_a_qos_may_serve_reservations_alone() -> None:
+    flags = (QosFlag.REQUIRES_RESERVATION,)
+    tree = (
+        Association(account="root"),
+        Association(account="nlp", parent="root"),
+        Association(account="nlp", user="ann"),
+    )
+    engine = an_engine(Cluster(enforce=(Enforce.QOS,)), *tree, qos=(Qos(name="normal", flags=flags),))
+    assert "reservation: QOS normal serves only jobs in a reservation" in refusal(engine, a_spec()).message
+    (path, found) = reason(engine, a_spec(reservation="course"))
+    assert (path, found) == ("reservation", InReservation("course"))
 
 
 @pytest.mark.req("SC-03")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
+from cockpit.engine.submit import edit
 from cockpit.model import events
 from cockpit.model.accounts import Association, assoc_key
-from cockpit.model.cluster import Cluster, Partition, Priority, PriorityKind, UsageReset, Weights
+from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag, PriorityKind, UsageReset, Weights
+from cockpit.model.ids import JobId
 from cockpit.sched.priorities import prioritised
 from tests.builders import ANN, BOB, MINUTE, SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver
@@ -39,6 +44,32 @@ def engine() -> EngineDriver:
 
 def raw(engine: EngineDriver) -> dict[str, float]:
     return {key: round(each.raw, 6) for key, each in engine.machine.state.usage.items()}
+
+
+@pytest.mark.req("SC-01", "SC-02")
+@pytest.mark.parametrize("flags", [(PriorityFlag.INCREMENT_ONLY,), ()])
+def test_under_increment_only_a_priority_outlasts_use_and_a_restart(
+    engine: EngineDriver, flags: tuple[PriorityFlag, ...]
+):
+    engine.tell(events.ClusterConfigured(Cluster(partitions=(GPU,), priority=replace(PRIORITY, flags=flags))))
+    engine.run(a_spec(cpus=4))
+    waiting, edited = engine.submit(a_spec("waiting", cpus=4), a_spec("edited", cpus=4))
+
+    def priority(machine: Machine, job: JobId) -> int:
+        return prioritised(machine.peek(engine.now)).breakdown(machine.state.jobs[job], "gpu").total
+
+    before = priority(engine.machine, waiting)
+    for _ in range(3):
+        engine.pass_time(MINUTE)
+    engine.act(edit(engine.machine, engine.job(edited), a_spec("edited", cpus=4, nice=1)))
+    again = Machine(msgspec.json.decode(msgspec.json.encode(engine.machine.state), type=ClusterState))
+    for machine in (engine.machine, again):
+        assert (priority(machine, waiting) == before) is bool(flags)
+        assert priority(machine, edited) < before
+    restarted = ClusterState()
+    for record in engine.journal:
+        apply(restarted, record)
+    assert restarted.highest == engine.machine.state.highest
 
 
 def test_a_job_is_charged_for_all_its_time_at_its_end(engine: EngineDriver):

@@ -6,6 +6,7 @@ from cockpit.model.accounts import Limits, Usage
 from cockpit.model.cluster import Enforce, Partition
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import LimitReached, NoAssociation, NotEnoughFree, QosRefused
+from cockpit.sched.rulebook import Rulebook
 from tests.sched.lab import moved, starts, submit, tree, world
 from tests.sched.world import spec_of, wants
 
@@ -248,6 +249,28 @@ def test_under_a_qos_whose_factor_is_nothing_no_minutes_are_used_up() -> None:
             usage={"nlp/": Usage(0, 0, {"cpu": 60})},
         )
         assert starts(here, submit(here)) is runs
+
+
+@pytest.mark.req("SC-03")
+@pytest.mark.parametrize(
+    ("limits", "job", "broken"),
+    [
+        ({"limits": {"max_wall_seconds": 60}}, {"limit": 120}, ("MaxWall", "", 60, 120)),
+        ({"limits": {"max_tres_per_job": {"cpu": 2}}}, {"cpus": 3}, ("MaxTRESPerJob", "cpu", 2, 3)),
+        ({"limits": {"grp_tres": {"cpu": 2}}}, {"cpus": 3}, ("GrpTRES", "cpu", 2, 3)),
+        ({"max_tres_per_user": {"cpu": 2}}, {"cpus": 3}, ("MaxTRESPerUser", "cpu", 2, 3)),
+        ({"limits": {"grp_tres": {"cpu": 3}}}, {"cpus": 3}, None),
+        ({"limits": {"grp_jobs": 0, "max_jobs": 0, "grp_tres_minutes": {"cpu": 0}}}, {"cpus": 3}, None),
+    ],
+)
+@pytest.mark.parametrize("flag", ["DenyOnLimit", "denyonlimit", ""])
+def test_under_deny_on_limit_a_job_is_told_what_it_breaks_by_itself(limits, job, broken, flag) -> None:
+    fields = {name: Limits(**value) if name == "limits" else value for name, value in limits.items()}
+    accounts = tree(normal={**fields, "flags": (flag,) if flag else ()})
+    here = world(accounts)
+    rules = Rulebook(here.snapshot().cluster, accounts, 0)
+    told = rules.denied(here.jobs[submit(here, **job)], "")
+    assert told == (LimitReached("qos normal", *broken[:3], 0, broken[3]) if broken and flag else None)
 
 
 @pytest.mark.req("SC-03")

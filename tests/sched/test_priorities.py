@@ -14,7 +14,7 @@ from cockpit.model.priority import FactorName
 from cockpit.model.spec import PriorityWord
 from cockpit.sched import priorities
 from cockpit.sched.factors import MOST, clamped, weighted_sum
-from cockpit.sched.priorities import PriorityTable, prioritised
+from cockpit.sched.priorities import PriorityTable, highest, prioritised
 from cockpit.sched.snapshot import Snapshot
 from tests.sched.crowd import WEIGHTS, Crowd, cluster_of
 from tests.sched.world import World, wants
@@ -216,14 +216,17 @@ class TestIncrementOnly:
     def flagged(self, made) -> None:
         line = Line(Weights(age=0), PriorityFlag.INCREMENT_ONLY)
         low, high = line.add(site_factor=50), line.add(site_factor=60)
-        table = made(line.crowd.snapshot())
+        kept = highest(line.crowd.snapshot())
+        assert kept == {low: {"batch": 50}, high: {"batch": 60}}
         line.crowd.put(replace(line.crowd.queue[low], site_factor=80))
         line.crowd.put(replace(line.crowd.queue[high], site_factor=10))
-        table = made(line.crowd.snapshot(), table)
+        table = made(replace(line.crowd.snapshot(), highest=kept))
         assert (places(table), totals(table)) == ([(low, "batch"), (high, "batch")], [80, 60])
         line.crowd.put(replace(line.crowd.queue[low], held_by="ann"))
-        table = made(line.crowd.snapshot(), table)
+        seen = replace(line.crowd.snapshot(), highest=kept)
+        table = made(seen, table)
         assert (places(table), totals(table)) == ([(high, "batch"), (low, "batch")], [60, 0])
+        assert highest(seen) == {high: {"batch": 60}}
 
     def test_no_priority_falls(self):
         self.flagged(prioritised)
@@ -234,9 +237,9 @@ class TestIncrementOnly:
     def test_without_it_they_do(self):
         line = Line()
         low = line.add(site_factor=50)
-        table = prioritised(line.crowd.snapshot())
+        assert highest(line.crowd.snapshot()) == {}
         line.crowd.put(replace(line.crowd.queue[low], site_factor=20))
-        assert totals(prioritised(line.crowd.snapshot(), table)) == [20]
+        assert totals(prioritised(replace(line.crowd.snapshot(), highest={low: {"batch": 50}}))) == [20]
 
 
 @pytest.mark.req("PF-02", "SC-01")

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.model.accounts import Accounts, AssocKey, Qos, Usage, assoc_key
+from cockpit.model.accounts import Accounts, AssocKey, Qos, QosFlag, Usage, assoc_key
 from cockpit.model.cluster import Cluster, Partition, Priority, UsageReset
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Attempt, Job, JobState, Submitter
 from cockpit.model.node import Allocation, CardSlice
-from cockpit.sched.usage import NO_DECAY, Ledger, Rules, decay_per_second, ended, moved, next_reset, passed, reset_due
+from cockpit.sched.usage import Ledger, Rules, decay_per_second, ended, moved, next_reset, passed, reset_due
 from tests.sched.share_trees import account, accounts_of, some_trees, user
 from tests.sched.world import node, spec_of
 
@@ -75,7 +75,9 @@ class TestDecay:
         assert twice.associations[key].raw == pytest.approx(once.associations[key].raw, rel=1e-9, abs=1e-290)
 
     def test_spares_a_qos_that_says_so(self):
-        accounts = replace(ACCOUNTS, qos={"keep": Qos(name="keep", flags=(NO_DECAY,)), "lose": Qos(name="lose")})
+        accounts = replace(
+            ACCOUNTS, qos={"keep": Qos(name="keep", flags=(QosFlag.NO_DECAY,)), "lose": Qos(name="lose")}
+        )
         ledger = Ledger({}, {"keep": Usage(8.0), "lose": Usage(8.0), "gone": Usage(8.0)}, T)
         left = passed(ledger, rules(accounts), (), after(WEEK)).qos
         assert left["keep"].raw == 8.0
@@ -140,7 +142,7 @@ class TestGrowth:
         assert set(once.qos) == {"own"}
 
     def test_a_qos_without_decay_grows_by_the_whole_time(self):
-        accounts = replace(ACCOUNTS, qos={"keep": Qos(name="keep", flags=(NO_DECAY,))})
+        accounts = replace(ACCOUNTS, qos={"keep": Qos(name="keep", flags=(QosFlag.NO_DECAY,))})
         found = passed(NOTHING, rules(accounts, half_life=60), (running(qos="keep"),), after(30))
         assert found.qos["keep"].raw == 60.0 > found.associations[assoc_key("root")].raw
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, Job, JobState, Submitter
+from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.cycle import next_plan
+from cockpit.sched.decisions import Eviction
 from cockpit.sched.explain import reason_of
 from cockpit.sched.index import Index
 from cockpit.sched.plan import Plan
@@ -80,7 +82,7 @@ class World:
             id=job,
             spec=spec,
             submitter=replace(ANN, name=UserName(user)),
-            project=user,
+            project=record.pop("project", user),
             submitted_at=self.now,
             state_since=self.now,
             held_by=held_by,
@@ -157,6 +159,7 @@ class World:
             changes=self._changes,
             changes_from=self._changes_from,
             touched=self._touched,
+            promised=[job for job, each in self.jobs.items() if each.clears and each.state is JobState.QUEUED],
             jobs=self.jobs,
             rules_version=self.rules_version,
             **self.rules,
@@ -177,6 +180,8 @@ class World:
         return plan
 
     def carry_out(self, plan: Plan) -> None:
+        for each in plan.evictions:
+            self.evict(each)
         for start in plan.starts:
             limit = self.jobs[start.job].spec.time_limit_seconds
             attempt = Attempt(
@@ -188,10 +193,42 @@ class World:
                 partition=start.partition,
                 billing=start.billing,
             )
-            self.jobs[start.job] = replace(self.jobs[start.job], state=JobState.RUNNING, attempt=attempt)
+            running = replace(self.jobs[start.job], state=JobState.RUNNING, attempt=attempt, clears=())
+            self.jobs[start.job] = running
             self.occupy(start.job, start.placement, Millis(self.now + 1000 * limit))
             self.started_at[start.job] = self.now
         self.withdraw(*(start.job for start in plan.starts))
+
+    def evict(self, eviction: Eviction) -> None:
+        """A suspended job keeps memory and cards; another is on its way out until `gone`."""
+        job, held = self.jobs[eviction.job], self.occupied[eviction.job]
+        if eviction.mode is EvictionMode.SUSPEND:
+            self.jobs[job.id] = replace(job, state=JobState.SUSPENDED)
+            self.occupy(job.id, tuple(replace(part, cpus=0) for part in held))
+            return
+        kill_at = Millis(self.now + 1000 * eviction.grace_seconds)
+        ending = Ending(
+            cause=EndCause.PREEMPTED,
+            at=self.now,
+            kill_at=kill_at,
+            for_job=eviction.for_job,
+            grounds=eviction.grounds,
+            requeue=eviction.mode is EvictionMode.REQUEUE,
+        )
+        self.jobs[job.id] = replace(job, ending=ending)
+        self.occupy(job.id, held, min(kill_at, self.ends.get(job.id, kill_at)))
+        taker = self.jobs[eviction.for_job]
+        self.change(taker.id, clears=(*taker.clears, job.id))
+
+    def gone(self, job: JobId) -> None:
+        """One that was being ended has ended; requeued, it has its old place in the queue."""
+        ending = self.jobs[job].ending
+        self.end(job)
+        requeued = ending is not None and ending.requeue
+        state = JobState.QUEUED if requeued else JobState.STOPPED
+        self.jobs[job] = replace(self.jobs[job], state=state, ending=None)
+        if requeued:
+            self.queue = sorted([*self.queue, self.jobs[job]], key=lambda each: each.id)
 
     def reason(self, job: JobId):
         """Why it waits, after the last cycle."""

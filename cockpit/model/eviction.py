@@ -1,0 +1,27 @@
+"""How a running job gives way to another, and by what right."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EvictionMode(StrEnum):
+    """What becomes of the one that gives way. Slurm's PreemptMode, and an elastic job's doing with less."""
+
+    CANCEL = "cancel"
+    REQUEUE = "requeue"
+    SUSPEND = "suspend"
+    SHRINK = "shrink"
+
+
+class Grounds(StrEnum):
+    """The rule by which one job takes another's room."""
+
+    QOS = "qos"
+    """Its QOS may preempt the other's (preempt/qos)."""
+    PARTITION = "partition"
+    """Its partition is of a higher tier (preempt/partition_prio)."""
+    QUOTA = "quota"
+    """Its queue is below what it is guaranteed, and the other's has borrowed."""
+    LENT = "lent"
+    """What an elastic job has beyond what it asked for is anybody's who waits."""

@@ -1,0 +1,152 @@
+"""Making room: which running jobs give way in a pass, for whom, and who was promised what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model.eviction import EvictionMode
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.node import Placement
+from cockpit.model.reasons import MakingRoom
+from cockpit.sched.claims import Claims, Offer
+from cockpit.sched.concessions import Concession, fewest
+from cockpit.sched.decisions import Eviction
+from cockpit.sched.index import Index
+from cockpit.sched.placement import Found, find
+from cockpit.sched.request import Ask, Request
+from cockpit.sched.shape import Shape
+from cockpit.sched.snapshot import Snapshot
+
+Place = Callable[[Index, Job, Shape], Found | None]
+"""Room in an index, unless somebody ahead would be delayed by it."""
+
+
+class Cleared(NamedTuple):
+    """What has to happen so that a job has room."""
+
+    evictions: tuple[Eviction, ...]
+    after: Index
+    """With what the others give up given up."""
+    found: Found
+
+    @property
+    def at_once(self) -> bool:
+        """Nobody has to end first."""
+        return all(each.mode is EvictionMode.SUSPEND for each in self.evictions)
+
+
+class Clearing:
+    """One pass's evictions. There is none where no rule lets anybody take room."""
+
+    def __init__(self, snapshot: Snapshot, claims: Sequence[Claims]) -> None:
+        self.evictions: list[Eviction] = []
+        self.promised: dict[JobId, MakingRoom] = {}
+        self.vain: dict[Request, int] = {}
+        """Requests that may take room: how many might give way, and it would not be enough."""
+        self._snapshot = snapshot
+        self._claims = claims
+        self._gives_way: set[JobId] = set()
+
+    def room_for(self, ask: Ask, shape: Shape, index: Index, place: Place) -> Cleared | None:
+        """The fewest that have to give way for a job that has no room; None where that cannot be, or those who are
+        ending anyway leave it room enough."""
+        if find(self._without_leaving(index), shape) is not None:
+            return None
+        offers = self._offers(ask, shape, index)
+        chosen = fewest(index, shape, [each.concession for each in offers])
+        if chosen is None:
+            self.vain[ask.request] = len(offers)
+            return None
+        taken = [each for each in offers if each.concession in chosen]
+        after = conceded(index, chosen)
+        found = place(after, self._delayed(ask.job, taken), shape)
+        return Cleared(tuple(_eviction(each, ask.job.id) for each in taken), after, found) if found else None
+
+    def carried_out(self, cleared: Cleared) -> None:
+        """It is going to happen."""
+        self.evictions += cleared.evictions
+        self._gives_way.update(each.job for each in cleared.evictions)
+
+    def promise(self, job: JobId, others: Iterable[JobId]) -> None:
+        """The job starts once these are gone."""
+        others = tuple(others)
+        gone_at = [self._gone_at(other) for other in others]
+        known = [each for each in gone_at if each is not None]
+        self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
+
+    def gone_for(self, job: JobId) -> list[JobId]:
+        """Who is still on the way out for the job's sake."""
+        endings = {other: self._snapshot.jobs[other].ending for other in self.leaving()}
+        return [other for other, ending in endings.items() if ending is not None and ending.for_job == job]
+
+    def promised_room(self, shape: Shape, index: Index) -> Found | None:
+        """Room as it will be once everybody who is ending is gone."""
+        return find(self._without_leaving(index), shape)
+
+    def leaving(self) -> list[JobId]:
+        """Who holds something and is being ended."""
+        jobs = self._snapshot.jobs
+        return [job for job in self._snapshot.occupied if job in jobs and jobs[job].ending is not None]
+
+    def next_at(self) -> Millis | None:
+        """When time alone makes more give way."""
+        return min(filter(None, (each.next_at() for each in self._claims)), default=None)
+
+    def _offers(self, ask: Ask, shape: Shape, index: Index) -> list[Offer]:
+        found: dict[JobId, Offer] = {}
+        for claims in self._claims:
+            for offer in claims.offers(ask.job, shape.partition, index):
+                if offer.concession.job not in self._gives_way:
+                    found.setdefault(offer.concession.job, offer)
+        return list(found.values())
+
+    def _without_leaving(self, index: Index) -> Index:
+        leaving = [job for job in self.leaving() if job in index.placed]
+        if not leaving:
+            return index
+        after = index.fork()
+        after.apply([(job, None) for job in leaving], {})
+        return after
+
+    def _delayed(self, job: Job, taken: Sequence[Offer]) -> Job:
+        """It begins only once the others have had their grace."""
+        grace = max((each.grace_seconds for each in taken), default=0)
+        limit = job.spec.time_limit_seconds + grace
+        return replace(job, spec=replace(job.spec, time_limit_seconds=limit)) if grace else job
+
+    def _gone_at(self, job: JobId) -> Millis | None:
+        grace = [each.grace_seconds for each in self.evictions if each.job == job]
+        if grace:
+            return Millis(self._snapshot.now + 1000 * grace[0])
+        ending = self._snapshot.jobs[job].ending
+        return ending.kill_at if ending is not None else None
+
+
+def conceded(index: Index, concessions: Iterable[Concession]) -> Index:
+    """The index once these have given way. What is left of a job goes on, nobody knows how long."""
+    left: dict[JobId, Placement] = {}
+    for each in concessions:
+        changed = {index.floor.nodes[order].name: part for order, part in each.left}
+        held = left.get(each.job, index.placed[each.job])
+        parts = [changed.get(part.node, part) for part in held]
+        left[each.job] = tuple([part for part in parts if part is not None])
+    after = index.fork()
+    after.apply([(job, placement or None) for job, placement in left.items()], _ends_of_smaller(index, left))
+    return after
+
+
+def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobId, Millis]:
+    """A suspended job's end is not known; one that goes on with less keeps its own."""
+    return {
+        job: index.ends[job]
+        for job, placement in left.items()
+        if job in index.ends and any(part.cpus for part in placement)
+    }
+
+
+def _eviction(offer: Offer, for_job: JobId) -> Eviction:
+    return Eviction(offer.concession.job, for_job, offer.mode, offer.grounds, offer.grace_seconds)
