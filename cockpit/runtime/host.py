@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide
+from cockpit.engine import decide, scripts
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
-    from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.model.ids import JobId, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 HOUR_MS = 3_600_000
-_MOVES_CONTAINERS = (events.JobPlaced, events.JobEnded, events.HoldEnded)
+_MOVES_CONTAINERS = (events.JobPlaced, events.PrologFailed, events.JobEnded, events.HoldEnded)
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 RECONSIDERED_AFTER = (
     events.JobSubmitted,
@@ -59,7 +59,10 @@ RECONSIDERED_AFTER = (
     events.JobEnded,
     events.HoldExtended,
     events.HoldEnded,
+    events.PrologFailed,
     events.NodesChanged,
+    events.NodeDrained,
+    events.NodeResumed,
     events.ClusterConfigured,
     events.AccountsChanged,
     events.ReservationMade,
@@ -225,6 +228,16 @@ class Host:
             lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, self.settings.hold_seconds),
             f"end of {replica}",
         )
+
+    def prolog_failed(self, replica: ReplicaId, because: str) -> None:
+        """The executor could not prepare the replica's node."""
+        self._observe(
+            lambda machine, now: scripts.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
+        )
+
+    def epilog_failed(self, node: NodeName, because: str) -> None:
+        """The executor could not tidy the node up."""
+        self._observe(lambda machine, _: scripts.epilog_failed(machine, node, because), f"failed epilog on {node}")
 
     async def ended_job(self, job: JobId) -> Job | None:
         """A job that has left the live state."""
