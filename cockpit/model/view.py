@@ -201,6 +201,8 @@ class Overview(msgspec.Struct, frozen=True):
     used_memory_mib: int
     card_milli: int
     used_card_milli: int
+    trouble: tuple[str, ...] = ()
+    """What is wrong with the engine just now, in sentences."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):
