@@ -27,6 +27,7 @@ from cockpit.model.refusal import Refusal
 from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.passing import planned
+from cockpit.runtime.reason_history import ReasonHistory
 from cockpit.runtime.tasks import Tasks
 from cockpit.runtime.troubles import clock_trouble, given_up
 from cockpit.sched.policy import Policy
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import JobId, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.sched.history import History
@@ -106,6 +108,10 @@ class ContainerRuntime(Executor, Protocol):
         """Raises `RequestRefused` where there is nothing to enter."""
         ...
 
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        """What the kernel has counted of a running replica; None where it counts nothing."""
+        ...
+
 
 class InvariantBroken(AssertionError):
     """The engine's promises do not hold: it decides nothing more rather than going on wrongly."""
@@ -129,6 +135,7 @@ class Host:
         self.settings = settings
         self.plan: Plan | None = None
         """Of the last scheduling cycle: where reasons come from."""
+        self.waited = ReasonHistory()
         self.history: History | None = None
         """How jobs ran, once somebody has asked for a prediction."""
         self.given_up: Refusal | None = None
@@ -298,6 +305,7 @@ class Host:
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
         self.plan = await planned(machine.snapshot(now), self.plan, policy)
+        self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
         self._rearm.set()
         return decide.placed(machine, self.plan)

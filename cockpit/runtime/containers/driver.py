@@ -17,7 +17,7 @@ from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, removal, spawning
+from cockpit.runtime.containers import entering, measuring, removal, spawning
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name, log_file
 from cockpit.runtime.containers.shim import holder
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
     from cockpit.runtime.containers.shim.attempt import Record
 
@@ -123,6 +124,9 @@ class ContainerExecutor:
             return await entering.enter(attempt, command, terminal, label=label, facts=facts, python=self._python)
         except (entering.EnterError, spawning.SpawnError, OSError) as error:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, f"{replica}: {error}")) from error
+
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        return await asyncio.to_thread(measuring.used, cgroup_name(self._state, replica), replica.rank)
 
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
