@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.bindings import given_up
+from cockpit.engine.service import still_drained
 from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
@@ -174,8 +175,9 @@ def replica_ended(
 
 
 def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
-    """The nodes as found and configured now. One that is gone but still occupied stays, drained, until it is free."""
-    found = {node.name: node for node in nodes}
+    """The nodes as found and configured now. One that is gone but still occupied stays, drained, until it is free; one
+    that was taken out of service stays so."""
+    found = {node.name: still_drained(node, machine.state.nodes.get(node.name)) for node in nodes}
     occupied = {each.node for placement in machine.occupied.values() for each in placement}
     gone = [
         replace(node, state=NodeState.DRAINED, state_reason="no longer configured")

@@ -31,8 +31,7 @@ def _job_violations(job: Job) -> list[str]:
         "is queued with a running replica": job.state is JobState.QUEUED and _runs(job),
         "is ready but still said to wait for another job": job.never is not None and not job.waits_for,
         "has a gang that is neither whole nor absent": job.attempt is not None
-        and len(job.attempt.placement) != job.spec.nodes
-        and not _gave_up(job),
+        and len(job.attempt.placement) != job.spec.nodes,
     }
     return [f"job {job.id} {sentence}" for sentence, broken in rules.items() if broken]
 
@@ -40,11 +39,6 @@ def _job_violations(job: Job) -> list[str]:
 def _is_bound_only(job: Job) -> bool:
     """A fleet knows of some of its replicas which cluster they are in, and not where."""
     return job.attempt is not None and bool(job.attempt.awaits)
-
-
-def _gave_up(job: Job) -> bool:
-    """It came back from its clusters and holds nothing."""
-    return job.attempt is not None and not job.attempt.placement and job.state not in OCCUPYING
 
 
 def _runs(job: Job) -> bool:

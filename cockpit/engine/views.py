@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cockpit.model.ids import JobId, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
+from cockpit.sched.reserved_nodes import kept_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ HIDDEN = "-"
 
 def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
     """One line of the job list. `reason` and `priority` count while it is queued."""
-    attempt = job.attempt
+    attempt = job.attempt if job.state is not JobState.QUEUED else None
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
@@ -84,19 +85,33 @@ def hold_row(job: Job) -> HoldRow:
     )
 
 
-def node_rows(machine: Machine, may_see: Callable[[Job], bool]) -> list[NodeRow]:
+def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> list[NodeRow]:
     """Every node with what is used of it; jobs that the asker may not see are `-`."""
     by_node: dict[NodeName, list[tuple[JobId, Placement]]] = {name: [] for name in machine.state.nodes}
     for job, placement in machine.occupied.items():
         for allocation in placement:
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
-    others: dict[NodeName, list[Allocation]] = {}
-    for allocation in (each for held in machine.state.others.values() for placement in held for each in placement):
-        others.setdefault(allocation.node, []).append(allocation)
+    others = _others_by_node(machine)
+    kept = kept_now(machine.state.reservations, now)
     return [
-        _node_row(node, by_node[node.name], machine.state.jobs, may_see, others.get(node.name, ()))
+        _node_row(
+            node,
+            by_node[node.name],
+            machine.state.jobs,
+            may_see,
+            tuple(kept.get(node.name, ())),
+            others.get(node.name, ()),
+        )
         for node in machine.state.nodes.values()
     ]
+
+
+def _others_by_node(machine: Machine) -> dict[NodeName, list[Allocation]]:
+    """What a fleet's members give to jobs of their own."""
+    found: dict[NodeName, list[Allocation]] = {}
+    for each in (each for held in machine.state.others.values() for placement in held for each in placement):
+        found.setdefault(each.node, []).append(each)
+    return found
 
 
 def _node_row(
@@ -104,10 +119,13 @@ def _node_row(
     used: list[tuple[JobId, Placement]],
     jobs: Mapping[JobId, Job],
     may_see: Callable[[Job], bool],
+    reserved: tuple[str, ...],
     others: Sequence[Allocation] = (),
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
-    unseen = [SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN) for each in others for part in each.slices]
+    unseen = [
+        SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN) for each in others for part in each.slices
+    ]
     slices = sorted(
         (*(_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices), *unseen),
         key=lambda use: (use.card, -1 if use.slot is None else use.slot),
@@ -120,6 +138,7 @@ def _node_row(
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
         jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
+        reserved=reserved,
     )
 
 

@@ -11,6 +11,7 @@ from cockpit.model.job import EndCause, ExitStatus
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
+from cockpit.present.fleet_words import BindingEvent, binding_sentence, bound_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
@@ -28,11 +29,15 @@ def event_job(body: events.EventBody) -> JobId | None:
     match body:
         case events.NodesChanged() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
             return None
+        case events.OthersHeld():
+            return None
         case (
             events.ClusterConfigured()
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.NodeDrained()
+            | events.NodeResumed()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -48,6 +53,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
     match body:
         case events.NodesChanged():
             return f"the cluster has {units.counted(len(body.nodes), 'node')}: {listed(n.name for n in body.nodes)}"
+        case events.OthersHeld():
+            return f"{safe(body.member)} runs {units.counted(len(body.held), 'job')} of its own"
         case events.EngineStarted():
             return f"the engine {safe(body.version)} started as process {body.pid}"
         case events.EngineStopAsked():
@@ -59,6 +66,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.NodeDrained()
+            | events.NodeResumed()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -80,7 +89,13 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.SiteFactorSet()
         ):
             return waiting_sentence(body)
-        case events.ReplicaStarted() | events.ReplicaEnded() | events.EndingBegan() | events.GraceEnded():
+        case (
+            events.PrologFailed()
+            | events.ReplicaStarted()
+            | events.ReplicaEnded()
+            | events.EndingBegan()
+            | events.GraceEnded()
+        ):
             return _while_running(body, at, zone)
         case (
             events.JobEnded()
@@ -105,6 +120,8 @@ def _before_running(body: _BeforeRunning) -> str:
             return "was released"
         case events.JobEdited():
             return f"was edited, and is now {safe(body.spec.name)}"
+        case events.JobPlaced() if body.members:
+            return bound_sentence(body.members) + _attempt(body.attempt)
         case events.JobPlaced():
             return f"was placed on {_placement(body.placement)}" + _attempt(body.attempt)
         case _:
@@ -113,6 +130,8 @@ def _before_running(body: _BeforeRunning) -> str:
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
+        case events.PrologFailed():
+            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case events.ReplicaStarted():
             limits = f" (limits: {safe(body.limits)})" if body.limits else ""
             return f"replica {body.rank} started" + _attempt(body.attempt) + limits
@@ -175,7 +194,9 @@ def _command(command: tuple[str, ...]) -> str:
 
 
 _BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
-_WhileRunning = events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+_WhileRunning = (
+    events.PrologFailed | events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+)
 _AfterRunning = (
     events.JobEnded
     | events.HoldExtended
@@ -184,4 +205,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | _WhileRunning | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | _AfterRunning

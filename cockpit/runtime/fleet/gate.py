@@ -27,16 +27,18 @@ class Gate:
         self._reports = reports
         self._is_part = is_part
         self._closed: dict[ReplicaId, StartReplica] = {}
+        self._opened: set[JobId] = set()
 
     async def start(self, effect: StartReplica) -> None:
-        if not self._is_part(effect.replica.job):
+        if effect.replica.job in self._opened or not self._is_part(effect.replica.job):
             await self._inner.start(effect)
             return
         self._closed[effect.replica] = effect
         self._reports.placed(effect.replica.job)
 
     async def open(self, job: JobId) -> None:
-        """Let the containers of the job begin; those that have begun are left alone."""
+        """Let the containers of the job begin, from now on."""
+        self._opened.add(job)
         for replica in [each for each in self._closed if each.job == job]:
             await self._inner.start(self._closed.pop(replica))
 
