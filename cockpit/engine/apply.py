@@ -226,7 +226,9 @@ def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord
 def _lost(attempt: Attempt, why: str, at: Millis) -> Attempt:
     """Nothing of it runs any more."""
     gone = ExitStatus(lost=why)
-    replicas = [each if each.ended_at is not None else replace(each, ended_at=at, exit=gone) for each in attempt.replicas]
+    replicas = [
+        each if each.ended_at is not None else replace(each, ended_at=at, exit=gone) for each in attempt.replicas
+    ]
     return replace(attempt, replicas=tuple(replicas), awaits=())
 
 

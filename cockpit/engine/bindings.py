@@ -1,4 +1,4 @@
-"""What becomes of a job's binding to clusters of a fleet: a cluster finds room for its part, or the whole comes back."""
+"""What becomes of a job that is bound to clusters of a fleet: each finds room for its part, or the whole comes back."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
@@ -63,6 +64,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> Job
         qos=job.qos,
         priority=priority if job.state is JobState.QUEUED else None,
         array=job.array,
+        clusters=tuple(dict.fromkeys(attempt.members)) if attempt is not None else (),
     )
 
 
@@ -93,14 +95,16 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> 
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
     others = _others_by_node(machine)
     kept = kept_now(machine.state.reservations, now)
+    modes = {each.name: each.mode for each in machine.state.cluster.members}
     return [
         _node_row(
             node,
             by_node[node.name],
             machine.state.jobs,
             may_see,
-            tuple(kept.get(node.name, ())),
             others.get(node.name, ()),
+            reserved=tuple(kept.get(node.name, ())),
+            binding=modes.get(member_of(node.name)),
         )
         for node in machine.state.nodes.values()
     ]
@@ -119,26 +123,25 @@ def _node_row(
     used: list[tuple[JobId, Placement]],
     jobs: Mapping[JobId, Job],
     may_see: Callable[[Job], bool],
-    reserved: tuple[str, ...],
-    others: Sequence[Allocation] = (),
+    others: Sequence[Allocation],
+    **fields: Any,  # noqa: ANN401 - of NodeRow
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
-    unseen = [
+    slices = [_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices]
+    slices += [
         SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN) for each in others for part in each.slices
     ]
-    slices = sorted(
-        (*(_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices), *unseen),
-        key=lambda use: (use.card, -1 if use.slot is None else use.slot),
-    )
+    slices.sort(key=lambda use: (use.card, -1 if use.slot is None else use.slot))
+    held = [*others, *(each for _, each in allocations)]
     return NodeRow(
         node=node,
-        used_cpus=sum(each.cpus for each in (*others, *(each for _, each in allocations))),
-        used_memory_mib=sum(each.memory_mib for each in (*others, *(each for _, each in allocations))),
+        used_cpus=sum(each.cpus for each in held),
+        used_memory_mib=sum(each.memory_mib for each in held),
         used_card_milli=sum(use.milli for use in slices),
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
         jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
-        reserved=reserved,
+        **fields,
     )
 
 

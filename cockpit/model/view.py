@@ -9,6 +9,7 @@ import msgspec
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
+from cockpit.model.fleet import BindingMode
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, Job, JobState
 from cockpit.model.node import Node
@@ -64,6 +65,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     priority: int | None = None
     """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
     array: ArrayTask | None = None
+    clusters: tuple[str, ...] = ()
+    """On a fleet: where it is bound to, in order of its replicas."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -101,6 +104,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     jobs: tuple[JobId, ...]
     loads: tuple[CardLoad, ...] = ()
     """Of the cards that somebody measures; of the others nothing is known."""
+    binding: BindingMode | None = None
+    """On a fleet: how its cluster is bound to."""
     reserved: tuple[str, ...] = ()
     """Names of the reservations that keep it now."""
 

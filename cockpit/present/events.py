@@ -29,8 +29,6 @@ def event_job(body: events.EventBody) -> JobId | None:
     match body:
         case events.NodesChanged() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
             return None
-        case events.OthersHeld():
-            return None
         case (
             events.ClusterConfigured()
             | events.AccountsChanged()
@@ -89,6 +87,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.SiteFactorSet()
         ):
             return waiting_sentence(body)
+        case events.MemberPlaced() | events.BindingGivenUp():
+            return binding_sentence(body)
         case (
             events.PrologFailed()
             | events.ReplicaStarted()

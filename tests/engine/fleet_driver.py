@@ -18,7 +18,6 @@ from tests.engine.driver import EngineDriver
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cockpit.engine.effects import Effect
     from cockpit.model.cluster import Cluster
     from cockpit.model.fleet import Member
     from cockpit.model.ids import ReplicaId
@@ -71,15 +70,24 @@ class FleetDriver(EngineDriver):
                 self._ended(name, replica, ExitStatus(**status))
         self.settle()
 
+    def ends_one(self, job: JobId, rank: int, **status: object) -> None:
+        """One replica ends at its member."""
+        for name, there in self.parts(job).items():
+            part = self.members[name].job(there).part
+            if part is not None and rank in part.ranks:
+                replica = self.members[name].replicas(there)[part.ranks.index(rank)]
+                self._ended(name, replica, ExitStatus(**status))
+        self.settle()
+
     def parts(self, job: JobId) -> dict[str, JobId]:
         """By member, its job that stands for the job's current attempt."""
         found: dict[str, JobId] = {}
         attempt = self.job(job).attempt
         for name, member in self.members.items():
             for each in member.machine.state.jobs.values():
-                if each.part is not None and attempt is not None:
-                    if (each.part.job, each.part.attempt) == (job, attempt.number):
-                        found[name] = each.id
+                key = (each.part.job, each.part.attempt) if each.part is not None else None
+                if attempt is not None and key == (job, attempt.number):
+                    found[name] = each.id
         return found
 
     def running(self, job: JobId) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from cockpit.engine.fleet.parts import job_of, parts_of, spec_of
 from cockpit.engine.submit import submit
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, EndCause, Job, JobState
+from cockpit.model.job import OCCUPYING, EndCause, Ending, Job, JobState
 from cockpit.model.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -66,14 +67,14 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
             continue
         there = job_of(members[name], job, part)
         if there is None:
-            return [Ask(name, lambda machine, now: _submitted(machine, job, name, part, now))]
+            return [Ask(name, partial(_submitted, job, name, part))]
         if not job.attempt.awaits:
             return [Open(name, there.id)]
     return []
 
 
 def _submitted(
-    member: Machine, job: Job, name: str, part: FleetPart, now: Millis
+    job: Job, name: str, part: FleetPart, member: Machine, now: Millis
 ) -> Sequence[EventBody] | Refusal:
     if job_of(member, job, part) is not None:
         return []
@@ -87,41 +88,41 @@ def _end(effect: SignalReplica, fleet: Machine, members: Mapping[str, Machine]) 
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
     if job is None or job.ending is None:
         return []
-    ending = job.ending
     for name, part in parts_of(job).items():
         there = job_of(members[name], job, part)
         if effect.replica.rank in part.ranks and there is not None:
-            found = there.id
-            return [Ask(name, lambda machine, _: _ended(machine.state.jobs.get(found), ending.cause, ending.kill_at))]
+            return [Ask(name, partial(_ended, there.id, job.ending))]
     return []
 
 
-def _ended(job: Job | None, cause: EndCause, kill_at: Millis) -> Sequence[EventBody]:
+def _ended(job_id: JobId, ending: Ending, member: Machine, _now: Millis) -> Sequence[EventBody]:
+    """As the fleet ends the whole; a part that only waits is gone at once."""
+    job = member.state.jobs.get(job_id)
     if job is None or job.ended:
         return []
     if job.state is JobState.QUEUED:
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     if job.ending is None:
-        return [events.EndingBegan(job.id, cause, kill_at)]
-    return [] if job.ending.killed else [events.GraceEnded(job.id)]
+        return [events.EndingBegan(job.id, ending.cause, ending.kill_at)]
+    return [] if job.ending.killed or not ending.killed else [events.GraceEnded(job.id)]
 
 
 def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:
     """Whatever is left of the attempt, running or kept."""
-    found: list[Order] = []
-    for name, machine in members.items():
-        for job in machine.state.jobs.values():
-            if job.part is not None and (job.part.job, job.part.attempt) == (effect.replica.job, effect.replica.attempt):
-                found.append(Ask(name, lambda machine, now, job=job.id: _gone(machine.state.jobs.get(job), now)))  # noqa: PERF401
-    return found
+    key = effect.replica.job, effect.replica.attempt
+    found = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
+    return [
+        Ask(name, partial(_gone, job.id))
+        for name, job in found
+        if job.part is not None and (job.part.job, job.part.attempt) == key
+    ]
 
 
-def _gone(job: Job | None, now: Millis) -> Sequence[EventBody] | Refusal:
-    if job is None:
-        return []
-    if job.ended:
+def _gone(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
+    job = member.state.jobs.get(job_id)
+    if job is not None and job.ended:
         return decide.end_hold(job) if job.kept else []
-    return _ended(job, EndCause.STOP, now)
+    return _ended(job_id, Ending(cause=EndCause.STOP, at=now, kill_at=now), member, now)
 
 
 def _current(fleet: Machine, job_id: JobId, attempt: int) -> Job | None:

@@ -43,7 +43,7 @@ def totalled(cluster: Cluster) -> frozenset[str]:
 
 
 def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found | ClusterShort | NoRoomThere:
-    """As few clusters as will do, of equal ones the first; or what the nearest of them lacks. A cluster that had no room
+    """As few clusters as will do, of equal ones the first; or what the nearest lacks. A cluster that had no room
     for the job is not tried again before something has come free there: until then it has none for others of the
     shape."""
     members = [each.name for each in snapshot.cluster.members if shape.partition in (each.name, OVER_CLUSTERS)]
