@@ -1,4 +1,4 @@
-"""Journals that engines of earlier days left behind when they were killed: read by the engine of now, as it reads its own.
+"""Journals that engines of earlier days left behind when they were killed, read by the engine of now.
 
 Each holds a story of running, kept, held, cancelled and ended jobs, snapshots of a stop and a start, and a few events
 after them. They are never written anew; whatever those engines knew, this one makes of it the same from a snapshot as
