@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.view import AccountsShown, NodeRow
+    from cockpit.model.view import AccountsShown, NodeRow, Overview
     from cockpit.tui.outside import Outside
 
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
+TROUBLE_SECONDS = 15.0
+"""A sentence about the engine, with what to do, takes longer to read than what a key has done."""
 
 
 class Upkeep(Knowing):
@@ -153,7 +155,7 @@ class Upkeep(Knowing):
     async def _ask(self) -> None:
         if self._still is not None:
             return
-        self.overview = await self.backend.overview()
+        self._take_overview(await self.backend.overview())
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
@@ -166,6 +168,12 @@ class Upkeep(Knowing):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
             self._foretelling.look_at(row)
+
+    def _take_overview(self, overview: Overview) -> None:
+        told = self.overview.trouble if self.overview is not None else ()
+        self.overview = overview
+        for sentence in set(overview.trouble).difference(told):
+            self.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
 
     def _take_accounts(self, shown: AccountsShown) -> None:
         self.accounts = shown

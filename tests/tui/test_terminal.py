@@ -104,7 +104,9 @@ def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, use
     terminal.type("cat /etc/note; stty size").press("Enter").sees("note\n", "40 120")
     terminal.resize(80, 24).type(UNTIL_SMALL).press("Enter").sees("now 24 80").resize(120, 40)
     if shutil.which("vim"):
-        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~").press("i").type("by vim").sees("by vim").press("Escape")
+        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~").press("i").type("by vim").sees("by vim").press(
+            "Escape"
+        )
         terminal.type(":wq").press("Enter").misses("~").type("cat seen.txt").press("Enter").sees("by vim\n")
     terminal.type("exit").press("Enter").sees("held-one", "? help").misses("by vim")
     stands_on(terminal, "held-one")

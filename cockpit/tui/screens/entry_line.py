@@ -162,7 +162,7 @@ class Typing(Arranging):
 
     def show_jobs_of_node(self) -> None:
         """The jobs that occupy the node under the cursor."""
-        node = self._node_under_cursor()
+        node = self.node_under_cursor()
         if node is not None:
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id

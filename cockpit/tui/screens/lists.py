@@ -73,7 +73,8 @@ class Lists(Screen[None]):
         rows = (self.app.priority_rows.row(row_id) for row_id in self.priority.chosen())
         return [row.job for row in rows if row is not None]
 
-    def _node_under_cursor(self) -> NodeRow | None:
+    def node_under_cursor(self) -> NodeRow | None:
+        """None in an empty list."""
         name = self.nodes.cursor_id
         return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
 

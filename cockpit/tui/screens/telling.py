@@ -46,7 +46,7 @@ class Telling(Typing):
             yield from answer(row, self.app.detail_of(row.id), self.app.around(size.width, size.height))
 
     def _node_answer(self) -> Iterator[Line]:
-        row = self._node_under_cursor()
+        row = self.node_under_cursor()
         if row is not None:
             yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
 
