@@ -52,11 +52,21 @@ def occupation(job: Job) -> Placement | None:
     """What of the nodes this job holds now: all it was given, a kept container's cards, or nothing."""
     if job.attempt is None:
         return None
+    if job.state is JobState.SUSPENDED:
+        return tuple([replace(each, cpus=0) for each in job.attempt.placement])
     if job.state in OCCUPYING:
         return job.attempt.placement
     if job.kept and job.spec.debug_hold.cards is HoldCards.KEEP:
         return tuple(replace(each, cpus=0, memory_mib=0) for each in job.attempt.placement if each.slices) or None
     return None
+
+
+def _gone_at(job: Job) -> Millis | None:
+    """When it lets go of what it holds, at the latest; None: nobody knows."""
+    end = job.held_until or latest_end(job)
+    if job.ending is None:
+        return end
+    return job.ending.kill_at if end is None else min(end, job.ending.kill_at)
 
 
 class Machine:
@@ -78,6 +88,8 @@ class Machine:
         """Queued jobs in order of submission, held ones included."""
         self._jobs = MappingProxyType(state.jobs)
         self.indices = Indices()
+        self._promised: dict[JobId, None] = {}
+        """Queued jobs for which others are made to go."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -142,6 +154,8 @@ class Machine:
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
+            promised=sorted(self._promised),
+            suspended=tuple(self.indices.states.of(JobState.SUSPENDED)),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -162,17 +176,29 @@ class Machine:
         self.timers.update(job)
         self.indices.update(job)
         if job.state is JobState.QUEUED:
-            self._queue[job.id] = job
+            self._enqueue(job)
         else:
             self._queue.pop(job.id, None)
+        if job.clears:
+            self._promised[job.id] = None
+        else:
+            self._promised.pop(job.id, None)
         self._index_occupation(job)
+
+    def _enqueue(self, job: Job) -> None:
+        """One that waits again has the place that its submission gave it."""
+        in_its_place = job.id in self._queue or not self._queue or job.id > next(reversed(self._queue))
+        self._queue[job.id] = job
+        if not in_its_place:
+            for later in sorted(each for each in self._queue if each > job.id):
+                self._queue[later] = self._queue.pop(later)
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)
         before = self._occupied.get(job.id)
         if now_holds is before is None:
             return
-        end = (job.held_until or latest_end(job)) if now_holds is not None else None
+        end = _gone_at(job) if now_holds is not None else None
         if end == self._ends.get(job.id) and (now_holds is before or now_holds == before):
             return
         self._changes.append((job.id, now_holds))

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from cockpit.engine.effects import (
     Effect,
     Force,
+    FreezeReplica,
     KeepContainer,
     RecordEnded,
     RemoveContainer,
     SignalReplica,
     StartReplica,
+    ThawReplica,
 )
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
@@ -27,6 +29,9 @@ _EFFECTIVE = (
     events.JobPlaced,
     events.EndingBegan,
     events.GraceEnded,
+    events.JobSuspended,
+    events.JobResumed,
+    events.JobRequeued,
     events.JobEnded,
     events.HoldEnded,
     events.HoldExtended,
@@ -43,6 +48,12 @@ def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect,
             effects = tuple(starts_of(state.jobs[job]))
         case events.EndingBegan(job=job) | events.GraceEnded(job=job):
             effects = tuple(signals_of(state.jobs[job]))
+        case events.JobSuspended(job=job):
+            effects = tuple(map(FreezeReplica, live_replicas(state.jobs[job])))
+        case events.JobResumed(job=job):
+            effects = tuple(map(ThawReplica, live_replicas(state.jobs[job])))
+        case events.JobRequeued(job=job):
+            effects = tuple(containers_after_end(state.jobs[job]))
         case events.JobEnded(job=job) | events.HoldEnded(job=job):
             effects = (*containers_after_end(state.jobs[job]), RecordEnded(job))
         case events.HoldExtended(job=job):
@@ -65,12 +76,18 @@ def containers_after_end(job: Job) -> Iterator[Effect]:
         yield KeepContainer(replica, job.spec.debug_hold.cards) if job.kept else RemoveContainer(replica)
 
 
+def live_replicas(job: Job) -> Iterator[ReplicaId]:
+    """Those of the current attempt that have not ended."""
+    attempt = job.attempt
+    for replica in attempt.replicas if attempt is not None else ():
+        if replica.ended_at is None:
+            yield ReplicaId(job.id, attempt.number if attempt is not None else 0, replica.rank)
+
+
 def signals_of(job: Job) -> Iterator[SignalReplica]:
     """Ask or force the replicas that still run to end, for a job that is being ended."""
-    attempt, ending = job.attempt, job.ending
-    assert attempt is not None
+    ending = job.ending
     assert ending is not None
     force = Force.KILL if ending.killed else Force.TERM
-    for replica in attempt.replicas:
-        if replica.ended_at is None:
-            yield SignalReplica(ReplicaId(job.id, attempt.number, replica.rank), force)
+    for replica in live_replicas(job):
+        yield SignalReplica(replica, force)
