@@ -20,8 +20,18 @@ if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities, WeightsSet
+    from cockpit.model.view import (
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        NodeRow,
+        Overview,
+        Priorities,
+        QueuesShown,
+        WeightsSet,
+    )
 
 
 class ShellSession(Protocol):
@@ -100,6 +110,16 @@ class Backend(Protocol):
 
     async def change_accounts(self, change: AccountChange) -> None:
         """At once; refused with one line per error."""
+
+    async def queues(self) -> QueuesShown:
+        """The quota tree, parents first, and the partitions."""
+        ...
+
+    async def apply_quota(self, tree: QuotaTree) -> None:
+        """At once, in place of an earlier tree of its name. Administrators only."""
+
+    async def remove_quota(self) -> None:
+        """Administrators only."""
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         """The queue in its order; with `weights` as it would be, beside the order that it has."""

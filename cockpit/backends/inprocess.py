@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import (
         AccountsShown,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         NodeRow,
         Overview,
         Priorities,
+        QueuesShown,
     )
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.feed import Subscription
@@ -86,6 +88,15 @@ class InProcessBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         await acting.change_accounts(self._engine, self._asked, messages.ChangeAccountsArgs(change))
+
+    async def queues(self) -> QueuesShown:
+        return await reading.queues(self._engine, self._asked, _NOTHING)
+
+    async def apply_quota(self, tree: QuotaTree) -> None:
+        await acting.apply_quota(self._engine, self._asked, messages.ApplyQuotaArgs(tree))
+
+    async def remove_quota(self) -> None:
+        await acting.remove_quota(self._engine, self._asked, _NOTHING)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))

@@ -15,6 +15,7 @@ from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import UsageReset
 from cockpit.model.ids import Millis
 from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
+from cockpit.model.quota import places
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
@@ -190,6 +191,18 @@ def _(body: events.ReservationMade, state: ClusterState, _record: events.EventRe
 @_applies(events.ReservationEnded)
 def _(body: events.ReservationEnded, state: ClusterState, _record: events.EventRecord) -> None:
     state.reservations = {name: each for name, each in state.reservations.items() if name != body.name}
+
+
+@_applies(events.QuotaApplied)
+def _(body: events.QuotaApplied, state: ClusterState, record: events.EventRecord) -> None:
+    known = state.queues_since
+    state.quota = body.tree
+    state.queues_since = {each.path: known.get(each.path, record.at) for each in places(body.tree.root)}
+
+
+@_applies(events.QuotaRemoved)
+def _(_body: events.QuotaRemoved, state: ClusterState, _record: events.EventRecord) -> None:
+    state.quota, state.queues_since = None, {}
 
 
 @_applies(events.JobDeleted)

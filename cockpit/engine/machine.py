@@ -32,13 +32,17 @@ if TYPE_CHECKING:
     from cockpit.model.node import Placement
 
 
-_OF_RULES = (events.ClusterConfigured, events.AccountsChanged, events.ReservationMade, events.ReservationEnded)
-_OF_NO_JOB = (
-    events.NodesChanged,
+_OF_RULES = (
     events.ClusterConfigured,
     events.AccountsChanged,
     events.ReservationMade,
     events.ReservationEnded,
+    events.QuotaApplied,
+    events.QuotaRemoved,
+)
+_OF_NO_JOB = (
+    *_OF_RULES,
+    events.NodesChanged,
     events.UsageDecayed,
     events.ShellOpened,
     events.EngineStarted,
@@ -161,6 +165,7 @@ class Machine:
             accounts=self.state.accounts,
             rules_version=self._rules_version,
             reservations=self.state.reservations,
+            quota=self.state.quota,
             usage=self.state.usage,
             qos_usage=self.state.qos_usage,
             usage_at=self.state.usage_at,

@@ -9,6 +9,7 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
+from cockpit.model.quota import QuotaTree
 
 STATE_VERSION = 2
 """Snapshots of other versions are left alone and the events applied anew. It is raised when an event comes to mean more
@@ -30,6 +31,9 @@ class ClusterState(msgspec.Struct, kw_only=True):
     cluster: Cluster = Cluster()
     accounts: Accounts = Accounts()
     reservations: dict[str, Reservation] = {}
+    quota: QuotaTree | None = None
+    queues_since: dict[str, Millis] = {}
+    """Since when each node of the quota tree is there, by path."""
     usage: dict[AssocKey, Usage] = {}
     """By association, accounts included: what is below them is in it. Replaced, never changed in place."""
     qos_usage: dict[str, Usage] = {}

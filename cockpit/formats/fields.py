@@ -24,7 +24,17 @@ from cockpit.model.rules import (
     TIME_LIMIT_SECONDS,
     WINDOW_SECONDS,
 )
-from cockpit.model.spec import Algorithm, DebugHold, HoldCards, HomeAccess, JobSpec, NodeSpec, PriorityWord, Volume
+from cockpit.model.spec import (
+    Algorithm,
+    DebugHold,
+    HoldCards,
+    HomeAccess,
+    JobSpec,
+    NodeSpec,
+    PriorityWord,
+    Suspension,
+    Volume,
+)
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
@@ -84,6 +94,18 @@ DEBUG_HOLD = Table(
             attribute="window_seconds",
             kind=Duration(WINDOW_SECONDS),
             about="How long the container is kept; by default as the administrator set it (4 h).",
+        ),
+    ],
+)
+
+SUSPENSION = Table(
+    Suspension,
+    [
+        Field(
+            name="scheduling",
+            attribute="scheduling",
+            kind=Flag(),
+            about="Start only out of a queue of the quota tree, never past it.",
         ),
     ],
 )
@@ -246,6 +268,12 @@ JOB = Table(
             attribute="reservation",
             kind=_LABEL,
             about="The reservation whose nodes it runs on.",
+        ),
+        Field(
+            name="suspension",
+            attribute="suspension",
+            kind=SUSPENSION,
+            about="What is put off, as in a PropagationPolicy: with scheduling: true the job waits in its queue.",
         ),
     ],
 )

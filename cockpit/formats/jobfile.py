@@ -40,7 +40,7 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
     """All jobs of a text, at least one. `source` is its name, whose ending says the format (else the content does);
     `folder`, absolute, is where its relative paths begin. Raises `SpecErrors` with all errors of all jobs, each led by
     source, place and field: `jobs.jsonl:17: specs[0].memory: …`."""
-    documents = _parsed(source, text)
+    documents = parsed(source, text)
     errors = list(documents.errors)
     specs = []
     for document in documents.found:
@@ -57,7 +57,7 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
 
 def job_values(source: str, text: str) -> dict[str, object]:
     """The fields of a text's one job as they stand there, unread. Raises `SpecErrors` where it holds anything else."""
-    documents = _parsed(source, text)
+    documents = parsed(source, text)
     found = [each.value for each in documents.found]
     if documents.errors or len(found) != 1 or not isinstance(found[0], dict):
         errors = documents.errors or [": write the fields of one job that differ, such as time_limit: 2h"]
@@ -65,7 +65,8 @@ def job_values(source: str, text: str) -> dict[str, object]:
     return found[0]
 
 
-def _parsed(source: str, text: str) -> Documents:
+def parsed(source: str, text: str) -> Documents:
+    """The values of a text in YAML, JSON or JSON Lines; what cannot be parsed is among the errors."""
     if len(text) > MOST_CHARACTERS:
         return Documents([], [f": has {len(text)} characters; submit it in parts of at most {MOST_CHARACTERS}"])
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):

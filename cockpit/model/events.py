@@ -16,6 +16,7 @@ from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter, Suspension
 from cockpit.model.node import Node, Placement
+from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
 
 EVENT_VERSION = 1
@@ -110,6 +111,18 @@ class ReservationMade(msgspec.Struct, frozen=True, tag="reservation_made"):
 
 
 class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
+    name: str
+
+
+class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
+    """The tree of quotas, also in place of an earlier one."""
+
+    tree: QuotaTree
+
+
+class QuotaRemoved(msgspec.Struct, frozen=True, tag="quota_removed"):
+    """From here on there are no quotas."""
+
     name: str
 
 
@@ -282,6 +295,8 @@ EventBody = (
     | AccountsChanged
     | ReservationMade
     | ReservationEnded
+    | QuotaApplied
+    | QuotaRemoved
     | UsageDecayed
     | JobDeleted
     | JobPlaced

@@ -166,6 +166,32 @@ class LimitReached(msgspec.Struct, frozen=True, cache_hash=True, tag="limit_reac
         return self.asked < self.allowed if self.limit.startswith("Min") else self.asked > self.allowed
 
 
+class QuotaFull(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_full"):
+    """A node of the quota tree may not hold so much: its own leaf, or one above it."""
+
+    queue: str
+    """The node's path, `root/child-2`."""
+    resource: str
+    """The TRES."""
+    allowed: float
+    """The node's max."""
+    used: float
+    """By all that runs below the node."""
+    asked: float
+
+    @property
+    def never(self) -> bool:
+        """It asks for more than the node may hold in all: waiting does not help."""
+        return self.asked > self.allowed
+
+
+class QuotaMaxJobs(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_max_jobs"):
+    """As many jobs of a node of the quota tree run as may at once (`kube-queue/max-jobs`)."""
+
+    queue: str
+    at_once: int
+
+
 class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_association"):
     """The cluster serves users with an association only, and this one has none."""
 
@@ -212,6 +238,15 @@ class BehindHead(msgspec.Struct, frozen=True, cache_hash=True, tag="behind_head"
     ahead: JobId
 
 
+class NoQueue(msgspec.Struct, frozen=True, cache_hash=True, tag="no_queue"):
+    """It starts only out of a queue (`suspension.scheduling`), and its project has none."""
+
+    project: str
+
+
+Limit = LimitReached | QuotaFull | QuotaMaxJobs
+"""What a bound on what runs says."""
+
 Reason = (
     Held
     | NotEvaluated
@@ -225,6 +260,9 @@ Reason = (
     | ArrayFull
     | PartitionRefuses
     | LimitReached
+    | QuotaFull
+    | QuotaMaxJobs
+    | NoQueue
     | NoAssociation
     | QosRefused
     | InReservation

@@ -120,6 +120,13 @@ class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """None: the administrator's default."""
 
 
+class Suspension(msgspec.Struct, frozen=True, kw_only=True):
+    """What is put off, as in a PropagationPolicy."""
+
+    scheduling: bool = False
+    """The job starts only out of a queue of the quota tree: never past it."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
@@ -164,3 +171,4 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: tuple[Dependency, ...] = ()
     array: Array | None = None
     reservation: str = ""
+    suspension: Suspension = Suspension()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from cockpit.model.accounts import Association, Qos
@@ -11,6 +13,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, Job, JobState
 from cockpit.model.node import Node
 from cockpit.model.priority import Breakdown
+from cockpit.model.quota import Amounts
 from cockpit.model.reasons import Explanation, Reason
 
 
@@ -217,6 +220,48 @@ class AccountsShown(msgspec.Struct, frozen=True):
     """The asker may change everything here."""
     coordinated: tuple[str, ...] = ()
     """Accounts below which the asker may change users and accounts."""
+
+
+class QueueKind(StrEnum):
+    QUOTA = "quota"
+    """A node of the quota tree."""
+    PARTITION = "partition"
+
+
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Where jobs wait and count: a node of the quota tree with all below it, or a partition."""
+
+    kind: QueueKind
+    path: str
+    """`root/child-2`; of a partition its name, empty where the cluster has none."""
+    name: str
+    """The queue's: `root-child-2-v5zxz`; of a partition as the path."""
+    level: int
+    """How deep it stands in the tree; 0: root, or a partition."""
+    since: Millis | None
+    """When it came; None: nobody knows."""
+    waiting: int
+    running: int
+    used: Amounts
+    """Held now, by resource: CPUs, memory and cards."""
+    min: Amounts
+    """Guaranteed; absent: nothing."""
+    max: Amounts
+    """Never passed, of a partition what its nodes have; absent: unlimited."""
+    max_jobs: int | None = None
+    """So many run at once."""
+    projects: tuple[str, ...] = ()
+    """Of a leaf: whose jobs wait here."""
+
+
+class QueuesShown(msgspec.Struct, frozen=True):
+    """The tree, parents first, then the partitions."""
+
+    rows: tuple[QueueRow, ...]
+    tree: str = ""
+    """The quota tree's name; empty: there is none."""
+    admin: bool = False
+    """The asker may apply and remove it."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

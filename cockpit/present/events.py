@@ -34,6 +34,8 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
             | events.UsageDecayed()
         ):
             return None
@@ -58,6 +60,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
             | events.UsageDecayed()
         ):
             return rule_sentence(body, record.at, zone)

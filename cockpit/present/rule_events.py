@@ -6,6 +6,7 @@ from datetime import tzinfo
 
 from cockpit.model import events
 from cockpit.model.ids import Millis
+from cockpit.model.quota import places
 from cockpit.model.spec import Dependency
 from cockpit.present import units
 from cockpit.present.moments import clock
@@ -17,6 +18,8 @@ RuleEvent = (
     | events.AccountsChanged
     | events.ReservationMade
     | events.ReservationEnded
+    | events.QuotaApplied
+    | events.QuotaRemoved
     | events.UsageDecayed
 )
 WaitingEvent = (
@@ -38,8 +41,17 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             return f"reservation {safe(kept.name)} keeps {units.counted(len(kept.nodes), 'node')} from {span}"
         case events.ReservationEnded():
             return f"reservation {safe(body.name)} ended"
+        case events.QuotaApplied() | events.QuotaRemoved():
+            return _quota(body)
         case events.UsageDecayed():
             return "usage was set to nothing for a new period" if body.reset else "usage was counted and decayed"
+
+
+def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:
+    if isinstance(body, events.QuotaRemoved):
+        return f"quota tree {safe(body.name)} was removed"
+    leaves = sum(not each.node.children for each in places(body.tree.root))
+    return f"quota tree {safe(body.tree.name)} was applied, with {units.counted(leaves, 'leaf', 'leaves')}"
 
 
 def waiting_sentence(body: WaitingEvent) -> str:

@@ -17,9 +17,12 @@ from cockpit.model.reasons import (
     MakingRoom,
     NoAssociation,
     NodesReserved,
+    NoQueue,
     PartitionRefuses,
     PartitionRule,
     QosRefused,
+    QuotaFull,
+    QuotaMaxJobs,
     WaitsForJob,
 )
 from cockpit.model.spec import DependencyKind, task_text
@@ -35,6 +38,9 @@ RuleReason = (
     | ArrayFull
     | PartitionRefuses
     | LimitReached
+    | QuotaFull
+    | QuotaMaxJobs
+    | NoQueue
     | NoAssociation
     | QosRefused
     | InReservation
@@ -61,6 +67,8 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
             return _of_other_jobs(reason)
         case PartitionRefuses() | LimitReached() | NoAssociation() | QosRefused():
             return _of_rights(reason)
+        case QuotaFull() | QuotaMaxJobs() | NoQueue():
+            return _of_quota(reason)
         case _:
             assert_never(reason)
 
@@ -149,6 +157,26 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
     if reason.never:
         return limit, f"this job asks for {asked} and never starts"
     return limit, f"{used} in use, {asked} asked"
+
+
+def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
+    if isinstance(reason, NoQueue):
+        return "waits for a queue to let it out", f"no queue of the quota tree has project {safe(reason.project)}"
+    queue = f"queue {safe(reason.queue)}"
+    if isinstance(reason, QuotaMaxJobs):
+        return (f"{queue} lets {units.counted(reason.at_once, 'job')} run at a time",)
+    allowed, used, asked = (tres_amount(reason.resource, each) for each in (reason.allowed, reason.used, reason.asked))
+    if reason.never:
+        return f"{queue} may hold {allowed}", f"this job asks for {asked} and never starts"
+    return f"{queue} may hold {allowed}", f"{used} in use, {asked} asked"
+
+
+def tres_amount(resource: str, amount: float) -> str:
+    """`64 CPUs`, `1.5T of memory`, `4 cards`: of what quotas bound."""
+    if resource == "mem":
+        return f"{units.memory(round(amount))} of memory"
+    name = {"cpu": "CPU", "gres/gpu": "card"}.get(resource, safe(resource))
+    return f"{amount:.10g} {name if amount == 1 else f'{name}s'}"
 
 
 def _amount(reason: LimitReached, amount: float) -> str:

@@ -10,13 +10,14 @@ from cockpit.model.accountchange import AccountChange
 from cockpit.model.asking import WantedPriority
 from cockpit.model.cluster import Reservation
 from cockpit.model.priority import WeightChanges
+from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import JobSpec
 
 LONGEST_WAIT_SECONDS = 1e9
 
 
 class NoArgs(msgspec.Struct, frozen=True):
-    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`."""
+    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `queues`, `remove_quota`."""
 
 
 class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,6 +111,10 @@ class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class ChangeAccountsArgs(msgspec.Struct, frozen=True):
     change: AccountChange
+
+
+class ApplyQuotaArgs(msgspec.Struct, frozen=True):
+    tree: QuotaTree
 
 
 class Submitted(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import decide, reservations
+from cockpit.engine import decide, quotas, reservations
 from cockpit.engine.access import refuse_unseen
 from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
@@ -142,6 +142,16 @@ async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs)
 async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:
     """Change accounts, users or QOS at once; who may, is decided with the change."""
     return await _act(engine, asked, lambda machine, _: decide_accounts(machine.state, asked.actor, args.change))
+
+
+async def apply_quota(engine: Engine, asked: Asked, args: messages.ApplyQuotaArgs) -> bytes:
+    """Let a quota tree hold from now on. Administrators only."""
+    return await _act(engine, asked, lambda machine, _: quotas.apply_quota(machine.state, args.tree, asked.actor))
+
+
+async def remove_quota(engine: Engine, asked: Asked, _args: messages.NoArgs) -> bytes:
+    """No quotas from now on. Administrators only."""
+    return await _act(engine, asked, lambda machine, _: quotas.remove_quota(machine.state, asked.actor))
 
 
 async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:

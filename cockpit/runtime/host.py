@@ -65,6 +65,8 @@ RECONSIDERED_AFTER = (
     events.AccountsChanged,
     events.ReservationMade,
     events.ReservationEnded,
+    events.QuotaApplied,
+    events.QuotaRemoved,
     events.UsageDecayed,
 )
 """What lengthens the queue, changes what waits or its order, or frees something. Nothing else lets another job start: a

@@ -47,6 +47,9 @@ OPERATIONS: dict[str, Operation] = {
     "rules": (messages.NoArgs, reading.rules),
     "accounts": (messages.NoArgs, reading.accounts),
     "change_accounts": (messages.ChangeAccountsArgs, acting.change_accounts),
+    "queues": (messages.NoArgs, reading.queues),
+    "apply_quota": (messages.ApplyQuotaArgs, acting.apply_quota),
+    "remove_quota": (messages.NoArgs, acting.remove_quota),
     "stop": (messages.StopArgs, acting.stop),
 }
 """`shell` is the connection's own: its answer carries file descriptors."""

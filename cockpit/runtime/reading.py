@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.engine.access import Actor, may_see, shown_explanation
 from cockpit.engine.accountviews import accounts_shown
+from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.ranking import breakdowns
 from cockpit.engine.views import hold_row, job_row, node_rows, overview
 from cockpit.errors import RequestRefused
@@ -18,7 +19,7 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, QueuesShown
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
@@ -128,6 +129,11 @@ async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluste
 async def accounts(engine: Engine, asked: Asked, _args: messages.NoArgs) -> AccountsShown:
     """The tree of accounts with what each part of it uses."""
     return accounts_shown(engine.host.machine.state, asked.actor)
+
+
+async def queues(engine: Engine, asked: Asked, _args: messages.NoArgs) -> QueuesShown:
+    """The quota tree and the partitions with what waits and runs in each: figures of all, whoever asks."""
+    return queues_shown(engine.host.machine, admin=asked.actor.admin)
 
 
 async def holds(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[HoldRow]:

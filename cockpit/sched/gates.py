@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Placement
-from cockpit.model.reasons import ArrayFull, LimitReached, Reason
+from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
 from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
 from cockpit.sched.counters import Counters, of_array, tally
 from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
+from cockpit.sched.quotas import NO_LEAF, QUOTA
 from cockpit.sched.request import Request, RequestBook
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
@@ -55,8 +56,12 @@ class Gates:
 
     def own(self, job: Job) -> Reason | None:
         """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
-        told = unmet(job, self._snapshot.now)
+        told = unmet(job, self._snapshot.now) or self._no_queue(job)
         return told if told is not None or not job.spec.reservation else self._bars.refusal(job)
+
+    def _no_queue(self, job: Job) -> NoQueue | None:
+        waits = job.spec.suspension.scheduling and self._rules.quotas.leaf(job.project) == NO_LEAF
+        return NoQueue(job.project) if waits else None
 
     def shared(self, request: Request) -> Reason | None:
         """What stops every job of the request: the rules by themselves, its array, a limit."""
@@ -77,7 +82,7 @@ class Gates:
         each = zip(shape.specs, self._rules.asked(request.shape), strict=True)
         return replace(shape, specs=tuple(spec for spec, amounts in each if self.exceeded(request, amounts) is None))
 
-    def exceeded(self, request: Request, amounts: Amounts) -> LimitReached | None:
+    def exceeded(self, request: Request, amounts: Amounts) -> Limit | None:
         """The first limit that a job of the request would break by holding these amounts."""
         party = request.party
         bound = self._beyond(party.running, amounts)
@@ -120,8 +125,12 @@ class Gates:
                 return bound
         return None
 
-    def _reached(self, bound: Running, amounts: Amounts) -> LimitReached:
+    def _reached(self, bound: Running, amounts: Amounts) -> Limit:
         used, wanted = self.counters.of(bound.counter), amounts[bound.resource]
+        if bound.limit == QUOTA:
+            if bound.resource == JOBS:
+                return QuotaMaxJobs(bound.holder, bound.allowed // ONE)
+            return QuotaFull(bound.holder, bound.resource, bound.allowed / ONE, used / ONE, wanted / ONE)
         resource = "" if bound.resource == JOBS else bound.resource
         return LimitReached(bound.holder, bound.limit, resource, bound.allowed / ONE, used / ONE, wanted / ONE)
 

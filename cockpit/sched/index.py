@@ -307,7 +307,7 @@ def _book(index: Index | None, snapshot: Snapshot) -> RequestBook:
     """Good as long as the rules are."""
     if index is not None and index.book.rules.version == snapshot.rules_version:
         return index.book
-    return RequestBook(Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version))
+    return RequestBook(Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota))
 
 
 def _rebuilt(snapshot: Snapshot, book: RequestBook) -> Index:

@@ -73,6 +73,8 @@ class Party(msgspec.Struct, frozen=True, cache_hash=True):
     """Of its QOS under `UsageFactorSafe`: what a minute counts to budgets and bounds on time."""
     denies: bool = False
     """A job that breaks one of the limits by itself is refused at submission (`DenyOnLimit`)."""
+    queue: str = ""
+    """The leaf of the quota tree that they belong to; empty: none."""
 
 
 NOBODY = Party()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from cockpit.model.job import Job
-from cockpit.model.reasons import LimitReached, NotEnoughFree, Reason
+from cockpit.model.reasons import Limit, NotEnoughFree, Reason
 from cockpit.sched.clearing import Clearing
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
@@ -28,7 +28,7 @@ class Refusals:
         bars: Bars,
         failed: Mapping[Shape, Reason | None],
         narrowed: Mapping[Request, Shape],
-        exceeded: Mapping[Request, LimitReached],
+        exceeded: Mapping[Request, Limit],
         index: Index,
         clearing: Clearing | None = None,
     ) -> None:

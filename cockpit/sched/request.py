@@ -150,7 +150,7 @@ class RequestBook:
         if refused is not None:
             return Request(shape, refused=refused)
         party = self.rules.party(job, partition)
-        binding = party if party.running or party.budgets else NOBODY
+        binding = party if party.running or party.budgets or party.queue else NOBODY
         counts_time = self.rules.safe and bool(party.budgets)
         task = job.array if job.array is not None and job.array.at_once else _NO_ARRAY
         seconds = job.spec.time_limit_seconds if counts_time else 0

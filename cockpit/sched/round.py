@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.model.cluster import BackfillKind, Cluster
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BeginsLater, BehindHead, LimitReached, Reason
+from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
 from cockpit.sched.amounts import ONE, Amounts
 from cockpit.sched.clearing import Clearing
 from cockpit.sched.conservative import Conservative
@@ -73,7 +73,7 @@ class Round:
         """None: no room."""
         self._narrowed: dict[Request, Shape] = {}
         """Of requests that a limit leaves only some of their alternatives."""
-        self._exceeded: dict[Request, LimitReached] = {}
+        self._exceeded: dict[Request, Limit] = {}
         self._begins: Millis | None = None
         self._unhurried = bool(self._bars.lasting or backfill.depth)
         """Shapes depend on the job, or who is looked at is counted."""

@@ -7,12 +7,14 @@ from msgspec.structs import replace
 from cockpit.model.accounts import NORMAL, Accounts
 from cockpit.model.cluster import Cluster, Enforce
 from cockpit.model.job import Job
+from cockpit.model.quota import QuotaTree
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
 from cockpit.model.spec import JobSpec
 from cockpit.sched import partitions, precedence
 from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
+from cockpit.sched.quotas import NO_LEAF, Quotas
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.tres import BILLING, billed
 
@@ -20,20 +22,22 @@ from cockpit.sched.tres import BILLING, billed
 class Rulebook:
     """One version of the rules, and what was found out about them."""
 
-    def __init__(self, cluster: Cluster, accounts: Accounts, version: int) -> None:
+    def __init__(self, cluster: Cluster, accounts: Accounts, version: int, quota: QuotaTree | None = None) -> None:
         self.version = version
         self.cluster = cluster
         self.accounts = accounts
+        self.quotas = Quotas(quota)
         self.enforced = enforced(cluster.enforce)
         self.safe = Enforce.SAFE in self.enforced
         self._asked: dict[Shape, list[Amounts]] = {}
-        self._parties: dict[tuple[str, str, str, str], Party] = {}
+        self._parties: dict[tuple[str, str, str, str, str], Party] = {}
 
     def party(self, job: Job, partition: str) -> Party:
         """Whose limits bind the job there."""
-        if Enforce.LIMITS not in self.enforced:
+        leaf = self.quotas.leaf(job.project)
+        if Enforce.LIMITS not in self.enforced and leaf == NO_LEAF:
             return NOBODY
-        asked_of = (job.account, job.submitter.name, job.qos, partition)
+        asked_of = (job.account, job.submitter.name, job.qos, partition, leaf)
         if asked_of not in self._parties:
             self._parties[asked_of] = self._party(*asked_of)
         return self._parties[asked_of]
@@ -75,7 +79,12 @@ class Rulebook:
         tres = {name: amount / ONE for name, amount in amounts.items()}
         return amounts | {BILLING: thousandths(billed(tres, self.cluster, partition))}
 
-    def _party(self, account: str, user: str, qos: str, partition: str) -> Party:
+    def _party(self, account: str, user: str, qos: str, partition: str, leaf: str) -> Party:
+        bound = self._limited(account, user, qos, partition) if Enforce.LIMITS in self.enforced else NOBODY
+        return bound if leaf == NO_LEAF else self.quotas.joined(bound, leaf)
+
+    def _limited(self, account: str, user: str, qos: str, partition: str) -> Party:
+        """By accounts and QOS."""
         association = self.accounts.of(account, user, partition)
         if association is None:
             return NOBODY

@@ -11,6 +11,7 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node, Placement
+from cockpit.model.quota import QuotaTree
 
 Highest = Mapping[JobId, Mapping[str, int]]
 """By job and partition: the priority below which it does not fall."""
@@ -46,8 +47,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Cluster = Cluster()
     accounts: Accounts = Accounts()
     rules_version: int = 0
-    """Changes whenever `cluster`, `accounts` or `reservations` do."""
+    """Changes whenever `cluster`, `accounts`, `reservations` or `quota` do."""
     reservations: Mapping[str, Reservation] = {}
+    quota: QuotaTree | None = None
     usage: Mapping[AssocKey, Usage] = {}
     qos_usage: Mapping[str, Usage] = {}
     usage_at: Millis = Millis(0)

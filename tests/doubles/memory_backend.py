@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.model.accountchange import AccountChange
-from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedPriority
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.priority import WeightChanges
+from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import (
@@ -25,6 +26,7 @@ from cockpit.model.view import (
     NodeRow,
     Overview,
     Priorities,
+    QueuesShown,
     WeightsSet,
 )
 
@@ -39,11 +41,12 @@ class MemoryBackend:
         self.hold_rows: list[HoldRow] = []
         self.cluster = Cluster()
         self.tree = AccountsShown((), ())
+        self.queued = QueuesShown(())
         self.reserved: list[Reservation] = []
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
         self.outlooks: dict[int, Outlook] = {}
-        self.log = b""
+        self.log, self.errors = b"", b""
         self.order = Priorities(PriorityKind.BASIC, Weights(), ())
         self.tried: Priorities | None = None
         self.deltas: list[JobsDelta] = []
@@ -83,6 +86,15 @@ class MemoryBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._act("change_accounts", change)
+
+    async def queues(self) -> QueuesShown:
+        return self.queued
+
+    async def apply_quota(self, tree: QuotaTree) -> None:
+        self._act("apply_quota", tree)
+
+    async def remove_quota(self) -> None:
+        self._act("remove_quota")
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         self.asked.append(("priorities", weights))
@@ -154,9 +166,10 @@ class MemoryBackend:
 
     async def logs(self, request: LogRequest) -> LogChunk:
         self.asked.append(("logs", request))
-        start = max(len(self.log) + request.offset, 0) if request.offset < 0 else request.offset
-        data = self.log[start : start + request.limit]
-        return LogChunk(data, start, start + len(data) >= len(self.log))
+        log = self.log if request.stream is LogStream.STDOUT else self.errors
+        start = max(len(log) + request.offset, 0) if request.offset < 0 else request.offset
+        data = log[start : start + request.limit]
+        return LogChunk(data, start, start + len(data) >= len(log))
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         self._act("open_shell", request)

@@ -18,6 +18,8 @@ COMMANDS = {
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
     "holds": ("holds",),
+    "queues": ("queues",),
+    "quota": ("quota",),
     "reservations": ("reservations",),
     "events": ("events",),
     "engine": ("engine",),

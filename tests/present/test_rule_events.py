@@ -10,6 +10,7 @@ from cockpit.model import events
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Cluster, Partition, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.present.events import event_sentence
 from tests.doubles.samples import HOUR, NOW
@@ -18,6 +19,7 @@ JOB = JobId(7)
 AFTER = Dependency(DependencyKind.AFTER_OK, JobId(4))
 TASK = Dependency(DependencyKind.AFTER_OK, JobId(4), 2)
 KEPT = Reservation(name="upkeep", start_at=NOW, end_at=Millis(NOW + HOUR), nodes=(NodeName("n1"),))
+TREE = QuotaNode(name="root", children=(QuotaNode(name="a"), QuotaNode(name="b")))
 
 SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.ClusterConfigured(Cluster()), "the cluster was configured"),
@@ -33,6 +35,9 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.AccountsChanged(removed_qos=("low",)), "QOS removed: low"),
     (events.ReservationMade(KEPT), "reservation upkeep keeps 1 node from 12:00 to 13:00"),
     (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
+    (events.QuotaApplied(QuotaTree("teams", TREE)), "quota tree teams was applied, with 2 leaves"),
+    (events.QuotaApplied(QuotaTree("teams", TREE.children[0])), "quota tree teams was applied, with 1 leaf"),
+    (events.QuotaRemoved("teams"), "quota tree teams was removed"),
     (events.UsageDecayed(), "usage was counted and decayed"),
     (events.UsageDecayed(reset=True), "usage was set to nothing for a new period"),
     (events.DependencyMet(JOB, AFTER), "no longer waits for afterok of 4"),

@@ -172,6 +172,25 @@ ANSWERS: dict[str, Any] = {
         ),
         (Qos(name="high", priority=100),),
     ),
+    "queues": view.QueuesShown(
+        (
+            view.QueueRow(
+                kind=view.QueueKind.QUOTA,
+                path="root/child-2",
+                name="root-child-2-v5zxz",
+                level=1,
+                since=NOON,
+                waiting=2,
+                running=1,
+                used={"cpu": 4000},
+                min={"cpu": 2000},
+                max={"cpu": 8000},
+                max_jobs=1,
+                projects=("default",),
+            ),
+        ),
+        "quotas",
+    ),
     "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
     "shell": messages.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
@@ -188,6 +207,8 @@ ANSWERS: dict[str, Any] = {
             "end_reservation",
             "stop",
             "change_accounts",
+            "apply_quota",
+            "remove_quota",
         )
     ),
 }

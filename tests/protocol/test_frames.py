@@ -25,6 +25,7 @@ from cockpit.model.view import (
     NodeRow,
     Overview,
     Priorities,
+    QueuesShown,
     WeightsSet,
 )
 from cockpit.protocol import messages
@@ -65,6 +66,7 @@ ANSWERS: dict[str, Any] = {
     "holds": list[HoldRow],
     "rules": Cluster,
     "accounts": AccountsShown,
+    "queues": QueuesShown,
     "explain": Outlook,
     "predict": list[Outlook],
     "reservations": list[Reservation],

@@ -40,6 +40,8 @@ LEAVES = {
     "shell": "shell_opened",
     "change_accounts": "accounts_changed",
     "set_weights": "cluster_configured",
+    "apply_quota": "quota_applied",
+    "remove_quota": "quota_removed",
     "stop": "engine_stop_asked",
 }
 
@@ -65,6 +67,8 @@ class Stage:
             self._engine.call(lambda: self._engine.engine.host.replica_ended(self._replica(), ExitStatus(code=3)))
             self._until(self.first, "error")
             return self.first
+        if operation == "remove_quota":
+            assert self._client.ask("apply_quota", arguments_for("apply_quota", 0)).no is None
         if operation == "end_reservation":
             assert self._client.ask("make_reservation", {"reservation": UPKEEP}).no is None
         job = self._submit(operation, hold=operation == "release", specs=[{"cpus": 8}])

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
 
+from cockpit.formats.quotatree import API_VERSION, KIND, read_quota_tree
 from cockpit.model.accounts import ROOT, Accounts, Association, Qos, Usage, assoc_key
 from cockpit.model.cluster import Cluster, Enforce, Partition, Priority, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.model.node import NodeState
-from cockpit.model.spec import Dependency, NodeSpec, PriorityWord
+from cockpit.model.quota import QuotaTree
+from cockpit.model.spec import Dependency, NodeSpec, PriorityWord, Suspension
 from tests.sched.world import cards, node, spec_of
 
 NODE_FIELDS = ("pool", "driver_version")
 JOB_FIELDS = ("nodes", "pool", "driver_version", "exclusive", "reservation", "nice")
-RECORD_FIELDS = ("user", "account", "qos", "held_by", "direct_priority")
+RECORD_FIELDS = ("user", "project", "account", "qos", "held_by", "direct_priority")
 SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
@@ -66,11 +69,18 @@ def read_rules(scenario: dict) -> dict:
         ),
         "accounts": read_accounts(scenario),
         "reservations": reservations,
+        "quota": read_quota(scenario["quota"]) if "quota" in scenario else None,
         "usage": {
             assoc_key(each["account"], each.get("user", "")): read_usage(each) for each in used if "qos" not in each
         },
         "qos_usage": {each["qos"]: read_usage(each) for each in used if "qos" in each},
     }
+
+
+def read_quota(root: dict) -> QuotaTree:
+    metadata = {"name": "quotas", "namespace": "kube-system"}
+    manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": {"root": root}}
+    return read_quota_tree("quota.json", json.dumps(manifest))
 
 
 def read_accounts(scenario: dict) -> Accounts:
@@ -113,6 +123,8 @@ def read_job(table: dict):
     limit, pins = seconds(table.get("limit", "1h")), tuple(table.get("pins", ()))
     begin = {"begin_at": 1000 * seconds(table["begin_in"])} if "begin_in" in table else {}
     word = PriorityWord(table.get("priority", "normal"))
+    if "suspended" in table:
+        begin["suspension"] = Suspension(scheduling=table["suspended"])
     return spec_of(*specs, limit=limit, pins=pins, priority=word, **begin, **some(table, *JOB_FIELDS))
 
 

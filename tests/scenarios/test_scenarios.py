@@ -12,6 +12,7 @@ jobs         in order of submission: name, nodes, cpus, memory_gib, cards (a num
              long it starts at the latest.
 partitions, qos, accounts, users, reservations: as in the model (`max_time = "1h"`; an account's parent is root unless
              given; reservations have start_in and end_in); enforce, login_pool: as in slurm.conf
+quota        the root of a quota tree, in a manifest's words; jobs then have a project, and suspended
 priority     as in slurm.conf: kind, weights, max_age, …; `order`: the names of all jobs, the best first
 usage        account and user, or qos; billed = "1h", minutes = {cpu = 60}, wall = "1h": decayed use
 policy       backfill: kind, window_seconds, resolution_seconds, depth; fraction_fit
@@ -53,7 +54,7 @@ def told(reason, names: dict) -> dict:
     return data
 
 
-@pytest.mark.req("SC-03", "SC-06", "SC-10")
+@pytest.mark.req("SC-03", "SC-07", "SC-10")
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
 def test_scenario(path: Path) -> None:
     scenario = tomllib.loads(path.read_text())

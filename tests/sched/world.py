@@ -82,7 +82,7 @@ class World:
             id=job,
             spec=spec,
             submitter=replace(ANN, name=UserName(user)),
-            project=user,
+            project=record.pop("project", user),
             submitted_at=self.now,
             state_since=self.now,
             held_by=held_by,

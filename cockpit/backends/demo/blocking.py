@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import (
         AccountsShown,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         NodeRow,
         Overview,
         Priorities,
+        QueuesShown,
         WeightsSet,
     )
 
@@ -85,6 +87,15 @@ class BlockingDemo:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._run(self._backend.change_accounts(change))
+
+    async def queues(self) -> QueuesShown:
+        return self._run(self._backend.queues())
+
+    async def apply_quota(self, tree: QuotaTree) -> None:
+        self._run(self._backend.apply_quota(tree))
+
+    async def remove_quota(self) -> None:
+        self._run(self._backend.remove_quota())
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         return self._run(self._backend.priorities(weights))

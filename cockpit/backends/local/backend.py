@@ -24,6 +24,7 @@ from cockpit.model.view import (
     NodeRow,
     Overview,
     Priorities,
+    QueuesShown,
     WeightsSet,
 )
 from cockpit.protocol import messages
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import WantedPriority
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
@@ -81,6 +83,15 @@ class LocalBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
+
+    async def queues(self) -> QueuesShown:
+        return self._ask("queues", _NOTHING, QueuesShown)
+
+    async def apply_quota(self, tree: QuotaTree) -> None:
+        self._act("apply_quota", messages.ApplyQuotaArgs(tree), _DONE)
+
+    async def remove_quota(self) -> None:
+        self._act("remove_quota", _NOTHING, _DONE)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))

@@ -34,6 +34,7 @@ from cockpit.model.view import (
     NodeRow,
     Overview,
     Priorities,
+    QueuesShown,
     WeightsSet,
 )
 from cockpit.protocol import messages
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import WantedPriority
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
@@ -141,6 +143,15 @@ class LiveBackend:
             async for encoded in wire.stream("events", messages.EventsArgs(job, after, limit)):
                 records += _decode_events(encoded)
         return records
+
+    async def queues(self) -> QueuesShown:
+        return await self._read("queues", _NOTHING, QueuesShown)
+
+    async def apply_quota(self, tree: QuotaTree) -> None:
+        await self._act("apply_quota", messages.ApplyQuotaArgs(tree), _DONE)
+
+    async def remove_quota(self) -> None:
+        await self._act("remove_quota", _NOTHING, _DONE)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:

@@ -16,11 +16,12 @@ from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
 
 _ALL: Final = (
     *(JOBS, JOB, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
-    *(RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
+    *(QUEUES, QUOTA, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

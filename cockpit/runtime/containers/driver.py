@@ -122,7 +122,7 @@ class ContainerExecutor:
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: entering.Terminal | None, label: str
     ) -> entering.EnteredShell:
-        """Start a program (empty: an interactive shell) in a running or kept container; `label` leads its prompt.
+        """Start a program (empty: a shell) in a running or kept container; `label` leads its prompt.
 
         Raises RequestRefused where there is nothing to enter.
         """

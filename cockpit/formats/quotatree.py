@@ -1,0 +1,217 @@
+"""ElasticQuotaTree manifests (`scheduling.sigs.k8s.io/v1beta1`) as they are, in YAML or JSON.
+
+What a server adds to a manifest (labels, status, a List around it) is passed over; every other word must be known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from fractions import Fraction
+from typing import Any
+
+from msgspec.structs import replace
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.jobfile import parsed
+from cockpit.formats.kinds import ListOf, Reading, Schema, Text, described
+from cockpit.formats.tables import Field, Table
+from cockpit.model.quota import MOST, MOST_NODES, RESOURCES, Amounts, QuotaNode, QuotaTree, tree_errors
+from cockpit.model.text import visible
+
+API_VERSION, KIND, NAMESPACE = "scheduling.sigs.k8s.io/v1beta1", "ElasticQuotaTree", "kube-system"
+
+_MIB = 1 << 20
+_THOUSANDTHS = {"mem": Fraction(1000, _MIB)}
+"""Of what a quantity counts, where it is not the resource's own unit."""
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {f"{letter}i": 1 << (10 * power) for power, letter in enumerate("KMGTPE", 1)}
+_QUANTITY = re.compile(
+    r"([-+]?)(\d{1,30}(?:\.\d{0,18})?|\.\d{1,18})(?:([KMGTPE]i|[numkMGTPE])|[eE]([-+]?\d{1,2}))?", re.ASCII
+)
+
+
+def read_quota_tree(source: str, text: str) -> QuotaTree:
+    """The one tree of a text. `source` is its name. Raises `SpecErrors` with all errors, each led by source, place and
+    path: `quota.yaml: spec.root.children[0].max.cpu: …`."""
+    documents = parsed(source, text)
+    errors = list(documents.errors)
+    found = [(document.where, item) for document in documents.found for item in (_items(document.value))]
+    trees = []
+    for where, value in found:
+        reading = _Reading()
+        trees.append(_tree(value, reading))
+        errors += [f"{where}: {error}" for error in reading.errors]
+    if len(trees) > 1:
+        errors.append(f": holds {len(trees)} manifests; a cluster has one {KIND}, so write one")
+    if not trees and not errors:
+        errors = [f": holds no {KIND}"]
+    if errors:
+        raise SpecErrors([f"{visible(source, 200)}{error}" for error in errors])
+    return trees[0]
+
+
+def quantity(value: object) -> Fraction | None:
+    """What a Kubernetes quantity counts: `500m`, `64Gi`, `1e3`, 10000000000; None where it is none, or beyond 64 bits.
+    Source: Kubernetes' apimachinery, `resource.Quantity`."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        return None
+    sign, digits, suffix, exponent = match.groups()
+    scale = (
+        Fraction(_BINARY[suffix])
+        if suffix in _BINARY
+        else Fraction(10) ** (_DECIMAL[suffix or ""] + int(exponent or 0))
+    )
+    amount = Fraction(digits) * scale * (-1 if sign == "-" else 1)
+    return amount if abs(amount) <= MOST else None
+
+
+class _Reading(Reading):
+    """Of one manifest."""
+
+    def __init__(self) -> None:
+        super().__init__("/", "")
+        self.unread: set[str] = set()
+        """Resources of which some amount could not be read: they are not compared."""
+
+
+class _Amounts:
+    """Quantities by resource."""
+
+    stand_in: Amounts = {}  # noqa: RUF012 - never changed
+
+    def read(self, value: object, at: str, reading: Reading) -> Amounts:
+        if not isinstance(value, dict):
+            reading.wrong(at, f"is {described(value)}; write resources: {', '.join(RESOURCES)}")
+            _mark(reading, RESOURCES.values())
+            return self.stand_in
+        amounts: Amounts = {}
+        for name, item in value.items():
+            where, resource = f"{at}.{visible(name)}", RESOURCES.get(name)
+            if resource is None:
+                reading.wrong(where, f"is no resource that cockpit counts; those are {', '.join(RESOURCES)}")
+            elif (amount := self._amount(resource, item, where, reading)) is not None:
+                amounts[resource] = amount
+        return amounts
+
+    def _amount(self, resource: str, value: object, at: str, reading: Reading) -> int | None:
+        counted = quantity(value)
+        if counted is None:
+            reading.wrong(at, f"is {described(value)}; write a quantity of at most 64 bits, such as 8, 500m or 64Gi")
+        elif counted < 0:
+            reading.wrong(at, f"is {described(value)}; write 0 or more")
+        else:
+            return int(counted * _THOUSANDTHS.get(resource, 1000))
+        _mark(reading, (resource,))
+        return None
+
+    def write(self, value: Amounts) -> object:
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "object"}
+
+
+def _mark(reading: Reading, unread: Iterable[str]) -> None:
+    assert isinstance(reading, _Reading)
+    reading.unread.update(unread)
+
+
+class _Children:
+    """Nodes within a node."""
+
+    stand_in: tuple[QuotaNode, ...] = ()
+
+    def read(self, value: object, at: str, reading: Reading) -> tuple[QuotaNode, ...]:
+        found: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_given(value), at, reading)
+        return found
+
+    def write(self, value: tuple[QuotaNode, ...]) -> object:
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "array"}
+
+
+_NAME = Text()
+_NODE = Table(
+    QuotaNode,
+    [
+        Field(name="name", attribute="name", kind=_NAME, required=True, about="Name the node."),
+        Field(name="min", attribute="min", kind=_Amounts(), about="What is guaranteed; absent: nothing."),
+        Field(name="max", attribute="max", kind=_Amounts(), about="What is never passed; absent: unlimited."),
+        Field(name="namespaces", attribute="namespaces", kind=ListOf(_NAME, MOST_NODES), about="Of a leaf."),
+        Field(name="children", attribute="children", kind=_Children(), about="The nodes below."),
+    ],
+)
+
+
+def _items(value: object) -> list[object]:
+    """The manifests of a List, as `kubectl get -o yaml` writes it; else the one."""
+    if (
+        isinstance(value, dict)
+        and value.get("kind") in {"List", f"{KIND}List"}
+        and isinstance(value.get("items"), list)
+    ):
+        return list(value["items"])
+    return [value]
+
+
+def _tree(value: object, reading: _Reading) -> QuotaTree:
+    """The tree as far as it can be read; what is wrong with it stays in `reading`."""
+    manifest = _table(value, "", reading)
+    if manifest.get("kind") != KIND:
+        reading.wrong("kind", f"is {described(manifest.get('kind'))}; only {KIND} is read here")
+        return _STAND_IN
+    if manifest.get("apiVersion") != API_VERSION:
+        reading.wrong("apiVersion", f"is {described(manifest.get('apiVersion'))}; write {API_VERSION}")
+    name = _metadata(_table(manifest.get("metadata"), "metadata", reading), reading)
+    spec = _table(manifest.get("spec"), "spec", reading)
+    for unknown in spec.keys() - {"root"}:
+        reading.wrong(f"spec.{visible(unknown)}", "is no field here; known is root")
+    tree = QuotaTree(name, _NODE.read(_given(spec.get("root", {})), "spec.root", reading))
+    reading.errors += tree_errors(QuotaTree(name, _mapped(tree.root, reading.unread)))
+    return QuotaTree(name, _mapped(tree.root, (), MOST))
+
+
+def _metadata(metadata: dict[str, Any], reading: Reading) -> str:
+    if metadata.get("namespace") != NAMESPACE:
+        about = "a quota tree counts only in this namespace"
+        reading.wrong("metadata.namespace", f"is {described(metadata.get('namespace'))}; write {NAMESPACE}: {about}")
+    return _NAME.read(metadata.get("name"), "metadata.name", reading)
+
+
+def _table(value: object, at: str, reading: Reading) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    reading.wrong(
+        at,
+        f"is {described(value)}; write a manifest: apiVersion, kind, metadata, spec"
+        if not at
+        else f"is {described(value)}; write fields",
+    )
+    return {}
+
+
+def _given(value: object) -> object:
+    """Without fields that are empty: in a manifest they are as good as absent."""
+    if isinstance(value, list):
+        return [_given(item) for item in value]
+    return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value
+
+
+def _mapped(node: QuotaNode, without: Collection[str], most: int | None = None) -> QuotaNode:
+    """The tree without some resources; amounts beyond `most` thousandths, where it is given, count as that."""
+
+    def amounts(found: Amounts) -> Amounts:
+        kept = {resource: amount for resource, amount in found.items() if resource not in without}
+        return kept if most is None else {resource: min(amount, most) for resource, amount in kept.items()}
+
+    below = tuple(_mapped(child, without, most) for child in node.children)
+    return replace(node, min=amounts(node.min), max=amounts(node.max), children=below)
+
+
+_STAND_IN = QuotaTree("x", QuotaNode(name="x"))

@@ -1,0 +1,59 @@
+"""`cockpit queues`: where jobs wait. `cockpit quota`: the quota tree; `apply` and `remove` for administrators."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from cockpit.headless.arguments import Verb
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.model.quota import places
+from cockpit.model.view import QueueKind
+from cockpit.present.safe import safe
+from cockpit.present.tables.queues import QUEUES as TABLE
+from cockpit.present.tables.queues import QUOTA as TREE
+from cockpit.present.units import counted
+
+
+async def run_queues(call: Call) -> int:
+    write_rows(TABLE, (await call.backend.queues()).rows, call.args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+async def run_quota(call: Call) -> int:
+    rows = [row for row in (await call.backend.queues()).rows if row.kind is QueueKind.QUOTA]
+    write_rows(TREE, rows, call.args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+def apply_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="an ElasticQuotaTree manifest, YAML or JSON; - is stdin")
+
+
+async def run_apply(call: Call) -> int:
+    from cockpit.formats.quotatree import read_quota_tree
+    from cockpit.headless.verbs.submit import read_text
+
+    source, text, _ = read_text(call.args.file, call)
+    tree = read_quota_tree(source, text)
+    await call.backend.apply_quota(tree)
+    call.streams.line(f"applied quota tree {safe(tree.name)}: {counted(sum(1 for _ in places(tree.root)), 'queue')}")
+    return ExitCode.OK
+
+
+async def run_remove(call: Call) -> int:
+    name = (await call.backend.queues()).tree
+    await call.backend.remove_quota()
+    call.streams.line(f"removed quota tree {safe(name)}")
+    return ExitCode.OK
+
+
+def no_arguments(_: ArgumentParser) -> None:
+    """It takes none."""
+
+
+QUEUES = Verb(add_output_options, run_queues, ("cockpit queues", "cockpit queues --filter 'depth>10' -o json"))
+QUOTA = Verb(add_output_options, run_quota, ("cockpit quota", "cockpit quota --filter 'cards_borrowed>0'"))
+APPLY = Verb(apply_arguments, run_apply, ("cockpit quota apply quota.yaml",))
+REMOVE = Verb(no_arguments, run_remove, ("cockpit quota remove",))

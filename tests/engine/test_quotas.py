@@ -1,0 +1,121 @@
+"""The quota tree as the engine keeps it: who may change it, what is told of it, and that a restart knows it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.engine.access import Actor
+from cockpit.engine.machine import Machine
+from cockpit.engine.queueviews import queues_shown
+from cockpit.engine.quotas import apply_quota, remove_quota
+from cockpit.engine.state import ClusterState
+from cockpit.formats.quotatree import read_quota_tree
+from cockpit.model.ids import Millis
+from cockpit.model.quota import QuotaNode, QuotaTree
+from cockpit.model.refusal import RefusalKind
+from cockpit.model.view import QueueKind
+from tests.builders import ANN, BOB, HOUR, NOON, a_node, a_spec
+from tests.engine.driver import EngineDriver
+from tests.formats.test_quotatree import PUBLISHED
+
+ADMIN, SOMEBODY = Actor(ANN, admin=True), Actor(BOB, admin=False)
+
+
+def tree(*leaves: QuotaNode, name: str = "teams", cpus: int = 8) -> QuotaTree:
+    whole = {"cpu": 1000 * cpus}
+    return QuotaTree(name, QuotaNode(name="root", min=whole, max=whole, children=leaves))
+
+
+ANNS = QuotaNode(name="a", min={"cpu": 2000}, max={"cpu": 4000, "jobs": 1000}, namespaces=("ann",))
+BOBS = QuotaNode(name="b", namespaces=("bob",))
+
+
+@pytest.fixture
+def engine() -> EngineDriver:
+    return EngineDriver(a_node(cpus=16))
+
+
+def applied(engine: EngineDriver, wanted: QuotaTree) -> None:
+    assert engine.act(apply_quota(engine.machine.state, wanted, ADMIN)) is None
+
+
+@pytest.mark.req("FL-01")
+def test_only_administrators_and_only_one_tree(engine: EngineDriver) -> None:
+    state = engine.machine.state
+    assert apply_quota(state, tree(), SOMEBODY).kind is RefusalKind.DENIED
+    assert remove_quota(state, SOMEBODY).kind is RefusalKind.DENIED
+    assert remove_quota(state, ADMIN).kind is RefusalKind.NOT_FOUND
+    applied(engine, tree(ANNS))
+    second = apply_quota(state, tree(BOBS, name="others"), ADMIN)
+    assert (second.kind, "Quota tree teams is there" in second.message) == (RefusalKind.CONFLICT, True)
+    assert apply_quota(state, tree(ANNS), ADMIN) == []
+    applied(engine, tree(BOBS))
+    engine.act(remove_quota(state, ADMIN))
+    applied(engine, tree(name="others"))
+
+
+@pytest.mark.req("FL-01")
+def test_a_forged_tree_is_checked_like_a_file(engine: EngineDriver) -> None:
+    refused = apply_quota(engine.machine.state, tree(ANNS, replace(ANNS, name="", min={})), ADMIN)
+    assert refused.kind is RefusalKind.INVALID
+    first, second = refused.message.splitlines()
+    assert first == "spec.root.children[1].name: is empty; give a name"
+    assert second == 'spec.root.children[1].namespaces[0]: "ann" belongs to root/a already'
+    odd = apply_quota(engine.machine.state, tree(QuotaNode(name="a", max={"magic": 1})), ADMIN)
+    assert "bounds something else than cpu" in odd.message
+
+
+@pytest.mark.req("FL-03")
+def test_queues_have_an_age_that_another_apply_leaves(engine: EngineDriver) -> None:
+    applied(engine, tree(ANNS))
+    engine.now = Millis(NOON + HOUR)
+    applied(engine, tree(ANNS, BOBS))
+    rows = {row.path: row for row in queues_shown(engine.machine, admin=False).rows}
+    assert {path: rows[path].since for path in ("root", "root/a", "root/b")} == {
+        "root": NOON,
+        "root/a": NOON,
+        "root/b": NOON + HOUR,
+    }
+
+
+@pytest.mark.req("FL-02", "FL-03")
+def test_queues_count_what_waits_and_runs_up_to_the_root(engine: EngineDriver) -> None:
+    applied(engine, tree(ANNS, BOBS))
+    engine.submit(*(a_spec(f"a{number}", cpus=3) for number in range(3)))
+    engine.submit(a_spec("b", cpus=2), by=BOB)
+    engine.schedule()
+    rows = {row.path: row for row in queues_shown(engine.machine, admin=True).rows}
+    assert [(path, rows[path].running, rows[path].waiting) for path in ("root", "root/a", "root/b", "")] == [
+        ("root", 2, 2),
+        ("root/a", 1, 2),
+        ("root/b", 1, 0),
+        ("", 2, 2),
+    ]
+    assert rows["root"].used["cpu"] == rows["root/a"].used["cpu"] + rows["root/b"].used["cpu"] == 5000
+    assert (rows["root/a"].max_jobs, rows["root/a"].projects, rows[""].kind) == (1, ("ann",), QueueKind.PARTITION)
+    assert rows[""].max["cpu"] == 16_000
+
+
+@pytest.mark.req("FL-01")
+def test_the_tree_survives_a_restart(engine: EngineDriver) -> None:
+    published = read_quota_tree("quota.yaml", PUBLISHED)
+    applied(engine, published)
+    replayed = Machine(ClusterState())
+    for record in engine.journal:
+        replayed.handle(record)
+    assert replayed.state.quota == published
+    assert replayed.state == engine.machine.state
+    assert replayed.snapshot(NOON).quota == published
+
+
+@pytest.mark.req("SC-07")
+def test_another_tree_holds_from_the_next_pass_on(engine: EngineDriver) -> None:
+    applied(engine, tree(ANNS))
+    first, second = engine.submit(a_spec("one"), a_spec("two"))
+    engine.schedule()
+    assert engine.job(first).attempt is not None
+    assert engine.job(second).attempt is None
+    applied(engine, tree(replace(ANNS, max={"cpu": 4000})))
+    engine.schedule()
+    assert engine.job(second).attempt is not None
