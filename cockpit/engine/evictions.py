@@ -34,13 +34,15 @@ def decided(machine: Machine, plan: Plan) -> list[EventBody]:
     return [*bodies, *_made_room(done)]
 
 
-def requeue(job: Job, now: Millis, grace_seconds: int | None = None) -> Decision:
+def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None = None) -> Decision:
     """A person has a job begin anew: at once if it has ended, else once its attempt is over."""
     if job.state is JobState.QUEUED:
         return _conflict(f"Job {job.id} is queued already.")
     if job.ended:
         if job.deleted:
             return _conflict(f"Job {job.id} was deleted; `cockpit clone {job.id}` submits it as a new one.")
+        if (namesake := machine.live_job_named(job.project, job.spec.name)) is not None:
+            return _conflict(f"Job {namesake} has the name of job {job.id}; `cockpit clone {job.id}` gives it another.")
         return [events.JobRequeued(job.id, EndCause.REQUEUE)]
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")

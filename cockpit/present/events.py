@@ -124,7 +124,7 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
         case events.EndingBegan():
             patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
             if body.for_job is not None:
-                again = ", and waits again then" if body.requeue else ""
+                again = ", and waits again" if body.requeue else ""
                 return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
             return f"is asked to end ({_cause(body.cause)}){patience}"
         case events.GraceEnded():

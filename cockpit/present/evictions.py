@@ -20,11 +20,12 @@ _GROUNDS = {
     Grounds.LENT: "which gets what it had beyond what it asked for",
 }
 _DEEDS = {
-    EvictionMode.CANCEL: "end",
-    EvictionMode.REQUEUE: "end, to wait again",
-    EvictionMode.SUSPEND: "stand still",
-    EvictionMode.SHRINK: "go on with less",
+    EvictionMode.CANCEL: ("ends", "end"),
+    EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
+    EvictionMode.SUSPEND: ("stands still", "stand still"),
+    EvictionMode.SHRINK: ("goes on with less", "go on with less"),
 }
+"""Of one, and of several."""
 
 
 def gives_way(for_job: JobId, grounds: Grounds | None) -> str:
@@ -36,7 +37,7 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
     """What happened to the one, or for the other."""
     match body:
         case events.RoomMade():
-            return f"{_jobs(body.others)} {_DEEDS[body.mode]} for its sake"
+            return f"{_jobs(body.others)} {_DEEDS[body.mode][len(body.others) > 1]} for its sake"
         case events.JobSuspended():
             return suspension_sentence(body.suspension)
         case events.JobResumed():

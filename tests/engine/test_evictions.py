@@ -159,7 +159,7 @@ def test_usage_counts_the_segments_that_ran_and_nothing_twice() -> None:
     driver.pass_time(100 * SECOND)
     driver.act(evictions.resume(driver.machine, driver.job(victim)))
     driver.pass_time(5 * SECOND)
-    driver.act(evictions.requeue(driver.job(victim), driver.now, 0))
+    driver.act(evictions.requeue(driver.machine, driver.job(victim), driver.now, 0))
     driver.ended(victim, signal=9)
     driver.schedule()
     driver.started(victim)
@@ -195,7 +195,7 @@ def test_a_job_that_has_ended_begins_anew_under_its_id() -> None:
     job = run(driver, "failing", terminal=True)
     driver.ended(job, code=3)
     assert driver.job(job).kept
-    driver.act(evictions.requeue(driver.job(job), driver.now))
+    driver.act(evictions.requeue(driver.machine, driver.job(job), driver.now))
     assert (driver.job(job).state, driver.job(job).kept, driver.job(job).end_cause) == (JobState.QUEUED, False, None)
     driver.schedule()
     driver.started(job)
@@ -203,4 +203,4 @@ def test_a_job_that_has_ended_begins_anew_under_its_id() -> None:
     done = driver.job(job)
     assert done.state is JobState.SUCCEEDED
     assert [(each.number, each.cause) for each in done.earlier] == [(1, EndCause.EXIT)]
-    assert isinstance(evictions.requeue(replace(done, deleted=True), driver.now), Refusal)
+    assert isinstance(evictions.requeue(driver.machine, replace(done, deleted=True), driver.now), Refusal)
