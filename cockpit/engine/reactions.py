@@ -19,46 +19,16 @@ from cockpit.model import events
 from cockpit.model.ids import ReplicaId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cockpit.engine.state import ClusterState
     from cockpit.model.job import Job
 
 
-_EFFECTIVE = (
-    events.JobPlaced,
-    events.EndingBegan,
-    events.GraceEnded,
-    events.JobSuspended,
-    events.JobResumed,
-    events.JobRequeued,
-    events.JobEnded,
-    events.HoldEnded,
-    events.HoldExtended,
-)
-
-
 def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect, ...]:
     """What the world must do now that `record` has been applied to `state`."""
-    effects: tuple[Effect, ...] = ()
-    if not isinstance(record.body, _EFFECTIVE):
-        return effects
-    match record.body:
-        case events.JobPlaced(job=job):
-            effects = tuple(starts_of(state.jobs[job]))
-        case events.EndingBegan(job=job) | events.GraceEnded(job=job):
-            effects = tuple(signals_of(state.jobs[job]))
-        case events.JobSuspended(job=job):
-            effects = tuple(map(FreezeReplica, live_replicas(state.jobs[job])))
-        case events.JobResumed(job=job):
-            effects = tuple(map(ThawReplica, live_replicas(state.jobs[job])))
-        case events.JobRequeued(job=job):
-            effects = tuple(containers_after_end(state.jobs[job]))
-        case events.JobEnded(job=job) | events.HoldEnded(job=job):
-            effects = (*containers_after_end(state.jobs[job]), RecordEnded(job))
-        case events.HoldExtended(job=job):
-            effects = (RecordEnded(job),)
-    return effects
+    reaction = _REACTIONS.get(type(record.body))
+    return tuple(reaction(state.jobs[record.body.job])) if reaction is not None else ()  # type: ignore[union-attr] # all of a job
 
 
 def starts_of(job: Job) -> Iterator[StartReplica]:
@@ -78,10 +48,15 @@ def containers_after_end(job: Job) -> Iterator[Effect]:
 
 def live_replicas(job: Job) -> Iterator[ReplicaId]:
     """Those of the current attempt that have not ended."""
-    attempt = job.attempt
-    for replica in attempt.replicas if attempt is not None else ():
-        if replica.ended_at is None:
-            yield ReplicaId(job.id, attempt.number if attempt is not None else 0, replica.rank)
+    if job.attempt is not None:
+        for replica in job.attempt.replicas:
+            if replica.ended_at is None:
+                yield ReplicaId(job.id, job.attempt.number, replica.rank)
+
+
+def _ended(job: Job) -> Iterator[Effect]:
+    yield from containers_after_end(job)
+    yield RecordEnded(job.id)
 
 
 def signals_of(job: Job) -> Iterator[SignalReplica]:
@@ -91,3 +66,26 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
     force = Force.KILL if ending.killed else Force.TERM
     for replica in live_replicas(job):
         yield SignalReplica(replica, force)
+
+
+def _freezes(job: Job) -> Iterator[FreezeReplica]:
+    return map(FreezeReplica, live_replicas(job))
+
+
+def _thaws(job: Job) -> Iterator[ThawReplica]:
+    return map(ThawReplica, live_replicas(job))
+
+
+_REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
+    events.JobPlaced: starts_of,
+    events.PrologFailed: containers_after_end,
+    events.EndingBegan: signals_of,
+    events.GraceEnded: signals_of,
+    events.JobSuspended: _freezes,
+    events.JobResumed: _thaws,
+    events.JobRequeued: containers_after_end,
+    events.JobEnded: _ended,
+    events.HoldEnded: _ended,
+    events.HoldExtended: lambda job: (RecordEnded(job.id),),
+}
+"""What follows an event of a job; nothing follows any other."""

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.accounts import Qos
-    from cockpit.model.ids import Millis
+    from cockpit.model.ids import Millis, NodeName
+    from cockpit.model.node import Node
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, NodeSpec
     from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, NodeRow, Overview
@@ -65,6 +66,8 @@ TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
 RETRY_SECONDS = 1.0
+TROUBLE_SECONDS = 15.0
+"""A sentence about the engine, with what to do, takes longer to read than what a key has done."""
 _TABLES = {
     JOBS: job_table,
     NODES: node_table,
@@ -105,7 +108,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self.qos_rows = QosRows(self.context, outside.filters.of)
         self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
-        self.priority_rows = PriorityRows(self.context, lambda: outside.ascii_only or self.no_color, outside.filters.of)
+        self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)
         self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
         self.overview: Overview | None = None
         self.loaded = False
@@ -213,8 +216,29 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def around(self, columns: int, lines: int = 0) -> Around:
         """What the answer panel's words depend on, so many columns and lines large."""
-        keys = offers.names_of_keys(self.actions)
-        return Around(self.context(), columns, lines, keys, self.job_rows.row, self._foretelling.outlook)
+        return Around(
+            self.context(),
+            columns,
+            lines,
+            keys=offers.names_of_keys(self.actions),
+            others=self.job_rows.row,
+            outlook=self._foretelling.outlook,
+            node=self._node,
+            letters=self._letters(),
+        )
+
+    def _node(self, name: NodeName) -> Node | None:
+        row = self.node_rows.row(name)
+        return None if row is None else row.node
+
+    def _letters(self) -> bool:
+        """Colours are not seen."""
+        return self.outside.ascii_only or self.no_color
+
+    @property
+    def job_page(self) -> JobPage | None:
+        """The page of a job, if that is what is shown."""
+        return self.screen if isinstance(self.screen, JobPage) else None
 
     @property
     def demand(self) -> Mapping[str, float]:
@@ -377,7 +401,7 @@ class CockpitApp(Face, inherit_bindings=False):
     async def _ask(self) -> None:
         if self._still is not None:
             return
-        self.overview = await self.backend.overview()
+        self._take_overview(await self.backend.overview())
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
@@ -390,6 +414,12 @@ class CockpitApp(Face, inherit_bindings=False):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
             self._foretelling.look_at(row)
+
+    def _take_overview(self, overview: Overview) -> None:
+        told = self.overview.trouble if self.overview is not None else ()
+        self.overview = overview
+        for sentence in set(overview.trouble).difference(told):
+            self.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
 
     def _take_accounts(self, shown: AccountsShown) -> None:
         self.accounts = shown
@@ -485,14 +515,6 @@ class CockpitApp(Face, inherit_bindings=False):
     def _earlier_attempt(self) -> None:
         if isinstance(self.screen, JobPage):
             self.screen.earlier_attempt()
-
-    def wrap(self) -> None:
-        if isinstance(self.screen, JobPage):
-            self.screen.wrap()
-
-    def other_stream(self) -> None:
-        if isinstance(self.screen, JobPage):
-            self.screen.other_stream()
 
     def open_page(self, tab: str) -> None:
         if isinstance(self.screen, JobPage):

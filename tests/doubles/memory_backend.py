@@ -113,6 +113,12 @@ class MemoryBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", name)
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        self._act("drain_node", name, reason)
+
+    async def resume_node(self, name: str) -> None:
+        self._act("resume_node", name)
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         self.asked.append(("explain", job, task))
         if job not in self.outlooks:
