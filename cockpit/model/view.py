@@ -103,6 +103,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     jobs: tuple[JobId, ...]
     loads: tuple[CardLoad, ...] = ()
     """Of the cards that somebody measures; of the others nothing is known."""
+    reserved: tuple[str, ...] = ()
+    """Names of the reservations that keep it now."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):
