@@ -12,6 +12,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 CHECKOUT = Path(__file__).parents[1]
+NEVER_RUN = shutil.ignore_patterns("tests", "include", "f2py", "*.pyi", "*.a")
+"""Of what distributions bring: two files in three, which would be copied and removed for nothing."""
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 
 
@@ -59,7 +61,7 @@ def environment_for_everybody(folder: Path) -> Path:
     assert SYSTEM_PYTHON.exists(), f"{SYSTEM_PYTHON} is missing: ordinary users need a Python that they may run"
     subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
     (site_packages,) = (folder / "lib").glob("python*/site-packages")
-    for name in needed_by_checkout(without={"asyncssh", "kubernetes", "textual"}):
+    for name in needed_by_checkout(without={"asyncssh", "kubernetes", "rich", "textual"}):
         for part in installed_parts(name):
             _copy(part, site_packages / part.name)
     _copy(CHECKOUT / "cockpit", site_packages / "cockpit")
@@ -70,6 +72,6 @@ def environment_for_everybody(folder: Path) -> Path:
 
 def _copy(part: Path, target: Path) -> None:
     if part.is_dir():
-        shutil.copytree(part, target, dirs_exist_ok=True)
+        shutil.copytree(part, target, dirs_exist_ok=True, ignore=NEVER_RUN)
     else:
         shutil.copy2(part, target)

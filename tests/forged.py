@@ -71,6 +71,8 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "reservations": {},
         "make_reservation": {"reservation": {**UPKEEP, "name": "forged"}},
         "end_reservation": {"name": UPKEEP["name"]},
+        "drain_node": {"name": "n1", "reason": "fan"},
+        "resume_node": {"name": "n1"},
         "stop": {},
     }[operation]
 

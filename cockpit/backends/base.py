@@ -137,6 +137,11 @@ class Backend(Protocol):
 
     async def end_reservation(self, name: str) -> None: ...
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        """Nothing more starts there; what runs goes on. Administrators only, as is `resume_node`."""
+
+    async def resume_node(self, name: str) -> None: ...
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         """Why a queued job waits, when it starts, and what it could ask for instead."""
         ...

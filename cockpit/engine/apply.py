@@ -14,13 +14,14 @@ from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import UsageReset
 from cockpit.model.ids import Millis
-from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
+from cockpit.model.job import Attempt, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.node import NodeState
 from cockpit.model.quota import places
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
-    from cockpit.model.ids import JobId
+    from cockpit.model.ids import JobId, NodeName
 
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
@@ -192,6 +193,34 @@ def _(body: events.ReservationEnded, state: ClusterState, _record: events.EventR
     state.reservations = {name: each for name, each in state.reservations.items() if name != body.name}
 
 
+@_applies(events.NodeDrained)
+def _(body: events.NodeDrained, state: ClusterState, _record: events.EventRecord) -> None:
+    _change_node(state, body.node, state=NodeState.DRAINED, state_reason=body.reason, drained_by=body.by)
+
+
+@_applies(events.NodeResumed)
+def _(body: events.NodeResumed, state: ClusterState, _record: events.EventRecord) -> None:
+    _change_node(state, body.node, state=NodeState.UP, state_reason="", drained_by="")
+
+
+def _change_node(state: ClusterState, name: NodeName, /, **fields: Any) -> None:  # noqa: ANN401 - of Node
+    state.nodes = {**state.nodes, name: replace(state.nodes[name], **fields)}
+
+
+@_applies(events.PrologFailed)
+def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    gone = ExitStatus(lost=f"a prolog failed on {body.node}")
+    replicas = [
+        each if each.ended_at is not None else replace(each, ended_at=record.at, exit=gone)
+        for each in job.attempt.replicas
+    ]
+    entered = _enter(job, JobState.QUEUED, record.at)
+    _change(state, record, body.job, attempt=replace(job.attempt, replicas=tuple(replicas)), **entered)
+
+
 @_applies(events.QuotaApplied)
 def _(body: events.QuotaApplied, state: ClusterState, record: events.EventRecord) -> None:
     known = state.queues_since
@@ -255,8 +284,7 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 @_applies(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    if usage.is_charged(job):
-        _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
     if job.array is not None and body.state is not JobState.SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)
     _change(

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine.service import still_drained
 from cockpit.engine.timers import latest_start, next_decay, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS, text_error
@@ -170,8 +171,9 @@ def replica_ended(
 
 
 def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
-    """The nodes as found and configured now. One that is gone but still occupied stays, drained, until it is free."""
-    found = {node.name: node for node in nodes}
+    """The nodes as found and configured now. One that is gone but still occupied stays, drained, until it is free; one
+    that was taken out of service stays so."""
+    found = {node.name: still_drained(node, machine.state.nodes.get(node.name)) for node in nodes}
     occupied = {each.node for placement in machine.occupied.values() for each in placement}
     gone = [
         replace(node, state=NodeState.DRAINED, state_reason="no longer configured")
@@ -251,7 +253,7 @@ def _ever_started(job: Job) -> bool:
 def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:
     """The replica as it stands, while its attempt is the current one and it has not ended."""
     job = machine.state.jobs.get(JobId(replica.job))
-    if job is None or job.ended or job.attempt is None or job.attempt.number != replica.attempt:
+    if job is None or job.state not in OCCUPYING or job.attempt is None or job.attempt.number != replica.attempt:
         return None
     if replica.rank >= len(job.attempt.replicas):
         return None

@@ -79,6 +79,10 @@ class Indices:
         self._waiting: dict[JobId, dict[JobId, None]] = {}
         self._waits_for: dict[JobId, tuple[JobId, ...]] = {}
 
+    def knows(self, job: JobId) -> bool:
+        """Whether any version of the job has been taken over."""
+        return job in self._known
+
     def update(self, job: Job) -> None:
         """Take over what this version of the job says."""
         known = self._known.get(job.id)

@@ -4,7 +4,8 @@
     effects = machine.handle(record)     # after the journal has it
 
 Beside the plain state it keeps what would be slow to ask of it again and again: the queue, who occupies what, free
-names, timers. All of that is rebuilt from the state alone (`Machine(state)`), which a test compares.
+names, timers. All of that is rebuilt from the state alone (`Machine(state)`), which a test compares. Names and timers
+catch up when somebody asks: in a replay nobody does.
 """
 
 from __future__ import annotations
@@ -40,14 +41,17 @@ _OF_RULES = (
     events.QuotaApplied,
     events.QuotaRemoved,
 )
-_OF_NO_JOB = (
-    *_OF_RULES,
-    events.NodesChanged,
-    events.UsageDecayed,
-    events.ShellOpened,
-    events.EngineStarted,
-    events.EngineStopAsked,
-    events.EngineStopped,
+_OF_NODES = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
+_OF_NO_JOB = frozenset(
+    {
+        *_OF_RULES,
+        *_OF_NODES,
+        events.UsageDecayed,
+        events.ShellOpened,
+        events.EngineStarted,
+        events.EngineStopAsked,
+        events.EngineStopped,
+    }
 )
 """Events that change no job."""
 
@@ -68,7 +72,6 @@ class Machine:
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
-        self.timers = Timers()
         self.touched: set[JobId] = set()
         """Jobs changed since a view last looked; the view empties it."""
         self._queue: dict[JobId, Job] = {}
@@ -81,32 +84,51 @@ class Machine:
         self.queue: Mapping[JobId, Job] = MappingProxyType(self._queue)
         """Queued jobs in order of submission, held ones included."""
         self._jobs = MappingProxyType(state.jobs)
-        self.indices = Indices()
+        self._timers, self._indices = Timers(), Indices()
+        self._behind: dict[JobId, None] = {}
+        """Jobs of which these do not know the last version."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
         self._nodes_version = state.seq
         self._rules_version = state.seq
         for job in state.jobs.values():
+            self._touch(job.id)
             self._index(job)
+
+    @property
+    def timers(self) -> Timers:
+        """What is due when."""
+        self._catch_up()
+        return self._timers
+
+    @property
+    def indices(self) -> Indices:
+        """Live jobs by what requests ask of them."""
+        self._catch_up()
+        return self._indices
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
         apply(self.state, record)
-        body = record.body
-        if isinstance(body, events.JobArchived):
-            self._forget(body.job)
-        elif isinstance(body, _OF_NO_JOB):
+        kind = type(record.body)
+        if kind in _OF_NO_JOB:
             self._note(record)
-        elif isinstance(body, events.ReplicaEnded):  # of the job as a whole nothing is other than before
-            self._touch(body.job)
         else:
-            self._index(self.state.jobs[body.job])
+            self._follow(kind, record.body.job)  # type: ignore[union-attr] # all other kinds are of a job
         return effects_of(record, self.state)
+
+    def _follow(self, kind: type, job: JobId) -> None:
+        """What happened to one job."""
+        self._touch(job)
+        if kind is events.JobArchived:
+            self._forget(job)
+        elif kind is not events.ReplicaEnded:  # of the job as a whole nothing is other than before
+            self._index(self.state.jobs[job])
 
     def _note(self, record: events.EventRecord) -> None:
         """What the indices of nodes and rules must know of an event that is no job's."""
-        if isinstance(record.body, events.NodesChanged):
+        if isinstance(record.body, _OF_NODES):
             self._nodes_version = record.seq
         elif isinstance(record.body, _OF_RULES):
             self._rules_version = record.seq
@@ -160,17 +182,33 @@ class Machine:
 
     def _touch(self, job: JobId) -> None:
         self.touched.add(job)
-        self._touched[job] = None
+        self._touched[job] = self._behind[job] = None
+
+    def _catch_up(self) -> None:
+        for job_id in self._behind:
+            job = self.state.jobs.get(job_id)
+            for each in (self._timers, self._indices):
+                if job is None:
+                    each.forget(job_id)
+                else:
+                    each.update(job)
+        self._behind = {}
 
     def _index(self, job: Job) -> None:
-        self._touch(job.id)
-        self.timers.update(job)
-        self.indices.update(job)
         if job.state is JobState.QUEUED:
-            self._queue[job.id] = job
+            self._line_up(job)
         else:
             self._queue.pop(job.id, None)
         self._index_occupation(job)
+
+    def _line_up(self, job: Job) -> None:
+        """In its place by submission, also when it comes back."""
+        comes_back = job.attempt is not None and job.id not in self._queue
+        self._queue[job.id] = job
+        if comes_back:
+            behind = [each for each in self._queue.values() if each.id > job.id]
+            for each in behind:
+                self._queue[each.id] = self._queue.pop(each.id)
 
     def _index_occupation(self, job: Job) -> None:
         now_holds = occupation(job)
@@ -191,7 +229,5 @@ class Machine:
             self._ends[job.id] = end
 
     def _forget(self, job: JobId) -> None:
-        self.touched.add(job)
-        self._touched[job] = None
-        self.timers.forget(job)
-        self.indices.forget(job)
+        if not self._indices.knows(job):
+            del self._behind[job]

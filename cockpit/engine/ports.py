@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId, Millis, ReplicaId
+    from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
 
 
@@ -68,6 +68,11 @@ class Observer(Protocol):
     def replica_started(self, replica: ReplicaId, limits: str) -> None: ...
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None: ...
+
+    def prolog_failed(self, replica: ReplicaId, because: str) -> None:
+        """Its command has not run, and will not in this attempt."""
+
+    def epilog_failed(self, node: NodeName, because: str) -> None: ...
 
 
 class Executor(Protocol):

@@ -17,37 +17,16 @@ from cockpit.model import events
 from cockpit.model.ids import ReplicaId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cockpit.engine.state import ClusterState
     from cockpit.model.job import Job
 
 
-_EFFECTIVE = (
-    events.JobPlaced,
-    events.EndingBegan,
-    events.GraceEnded,
-    events.JobEnded,
-    events.HoldEnded,
-    events.HoldExtended,
-)
-
-
 def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect, ...]:
     """What the world must do now that `record` has been applied to `state`."""
-    effects: tuple[Effect, ...] = ()
-    if not isinstance(record.body, _EFFECTIVE):
-        return effects
-    match record.body:
-        case events.JobPlaced(job=job):
-            effects = tuple(starts_of(state.jobs[job]))
-        case events.EndingBegan(job=job) | events.GraceEnded(job=job):
-            effects = tuple(signals_of(state.jobs[job]))
-        case events.JobEnded(job=job) | events.HoldEnded(job=job):
-            effects = (*containers_after_end(state.jobs[job]), RecordEnded(job))
-        case events.HoldExtended(job=job):
-            effects = (RecordEnded(job),)
-    return effects
+    reaction = _REACTIONS.get(type(record.body))
+    return tuple(reaction(state.jobs[record.body.job])) if reaction is not None else ()  # type: ignore[union-attr] # all of a job
 
 
 def starts_of(job: Job) -> Iterator[StartReplica]:
@@ -65,6 +44,11 @@ def containers_after_end(job: Job) -> Iterator[Effect]:
         yield KeepContainer(replica, job.spec.debug_hold.cards) if job.kept else RemoveContainer(replica)
 
 
+def _ended(job: Job) -> Iterator[Effect]:
+    yield from containers_after_end(job)
+    yield RecordEnded(job.id)
+
+
 def signals_of(job: Job) -> Iterator[SignalReplica]:
     """Ask or force the replicas that still run to end, for a job that is being ended."""
     attempt, ending = job.attempt, job.ending
@@ -74,3 +58,15 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
     for replica in attempt.replicas:
         if replica.ended_at is None:
             yield SignalReplica(ReplicaId(job.id, attempt.number, replica.rank), force)
+
+
+_REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
+    events.JobPlaced: starts_of,
+    events.PrologFailed: containers_after_end,
+    events.EndingBegan: signals_of,
+    events.GraceEnded: signals_of,
+    events.JobEnded: _ended,
+    events.HoldEnded: _ended,
+    events.HoldExtended: lambda job: (RecordEnded(job.id),),
+}
+"""What follows an event of a job; nothing follows any other."""

@@ -21,7 +21,7 @@ from cockpit.model.job import ExitStatus
 from cockpit.sched.cycle import next_plan
 from cockpit.sched.index import refreshed
 from cockpit.sched.placement import has_room
-from cockpit.sched.sequel import following
+from cockpit.sched.sequel import beside_starts, following
 from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec
+    from cockpit.sched.index import Index
     from cockpit.sched.plan import Plan
     from cockpit.sched.policy import Policy
 
@@ -67,6 +68,8 @@ class Replay:
         self._now = Millis(0)
         self._looked_at = -1
         """Version of the state that the last cycle left behind."""
+        self._room: Index | None = None
+        """What is free, since somebody last asked or a cycle was; None: it has changed."""
         self._tell(events.NodesChanged(tuple(nodes)), *rules)
 
     def moments(self) -> Iterator[int]:
@@ -128,6 +131,7 @@ class Replay:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
         if job not in self.machine.state.jobs:
             return
+        self._room = None
         for part in self.machine.occupied[job]:
             replica = ReplicaId(job, 1, part.rank)
             self._tell(*decide.replica_ended(self.machine, replica, _WELL, self._now))
@@ -140,17 +144,20 @@ class Replay:
         self._let_usage_decay()
         if for_the_sake_of and not self._has_room(for_the_sake_of.submitted.spec):
             return
-        self._plan = next_plan(self._plan, self.machine.snapshot(self._now), self._policy)
-        for placed in decide.placed(self.machine, self._plan):
+        self._plan = plan = next_plan(self._plan, self.machine.snapshot(self._now), self._policy)
+        for placed in decide.placed(self.machine, plan):
             self._tell(placed)
             if isinstance(placed, events.JobPlaced):
                 self._start(placed)
+        self._room = plan.round.index
         self._looked_at = self.machine.state.seq
 
     def _has_room(self, spec: JobSpec) -> bool:
-        snapshot = self.machine.peek(self._now)
-        index = following(self._plan, snapshot) if self._plan is not None else refreshed(None, snapshot)
-        return has_room(index, shape_of(spec))
+        if self._room is None:
+            snapshot, plan = self.machine.peek(self._now), self._plan
+            rest = beside_starts(plan, snapshot) if plan is not None else None
+            self._room = following(plan, snapshot, rest) if plan is not None else refreshed(None, snapshot)
+        return has_room(self._room, shape_of(spec))
 
     def _let_usage_decay(self) -> None:
         """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""

@@ -24,7 +24,7 @@ HIDDEN = "-"
 
 def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
     """One line of the job list. `reason` and `priority` count while it is queued."""
-    attempt = job.attempt
+    attempt = job.attempt if job.state is not JobState.QUEUED else None
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []

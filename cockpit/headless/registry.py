@@ -12,6 +12,8 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "predict": ("predict", "PREDICT", "Say when jobs would start if they were submitted now"),
     "priority": ("priority", "PRIORITY", "List the queue in its order, and what each priority is made of"),
     "nodes": ("nodes", "NODES", "List the nodes and what is used of them"),
+    "nodes drain": ("nodes", "DRAIN", "Let nothing more start on nodes; for administrators"),
+    "nodes resume": ("nodes", "RESUME", "Give drained nodes back; for administrators"),
     "cards": ("cards", "CARDS", "List the cards and their slices, and who holds them"),
     "queues": ("queues", "QUEUES", "List the queues: of the quota tree, and the partitions"),
     "quota": ("queues", "QUOTA", "List the quota tree: what each node holds, is guaranteed, may hold and borrows"),

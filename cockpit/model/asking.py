@@ -58,7 +58,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
     job: int
     rank: int = 0
     command: tuple[str, ...] = ()
-    """Empty: an interactive shell."""
+    """Empty: a shell, which is interactive at a terminal."""
     terminal: bool = False
     """Give it a pseudo terminal; else three pipes."""
     rows: TerminalSize = 24

@@ -12,7 +12,7 @@ import msgspec
 
 from cockpit.model.accounts import Association, AssocKey, Qos
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
@@ -111,6 +111,31 @@ class ReservationMade(msgspec.Struct, frozen=True, tag="reservation_made"):
 
 class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
     name: str
+
+
+class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
+    """Nothing more starts there until it is given back; what runs goes on."""
+
+    node: NodeName
+    by: str
+    reason: str
+
+
+class NodeResumed(msgspec.Struct, frozen=True, tag="node_resumed"):
+    """Jobs start there again."""
+
+    node: NodeName
+    by: str
+
+
+class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
+    """The attempt never began: one of the cluster's prologs failed on a node. The job is queued again."""
+
+    job: JobId
+    attempt: int
+    rank: int
+    node: NodeName
+    because: str
 
 
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
@@ -259,11 +284,14 @@ EventBody = (
     | AccountsChanged
     | ReservationMade
     | ReservationEnded
+    | NodeDrained
+    | NodeResumed
     | QuotaApplied
     | QuotaRemoved
     | UsageDecayed
     | JobDeleted
     | JobPlaced
+    | PrologFailed
     | ReplicaStarted
     | ReplicaEnded
     | EndingBegan

@@ -272,6 +272,13 @@ Reason = (
 )
 
 
+class Waited(msgspec.Struct, frozen=True):
+    """What a job waited for, from a moment on until the next such moment or its start."""
+
+    since: Millis
+    reason: Reason
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """The answer to "why does my job not start?", derived for the cycle just ended."""
 

@@ -33,6 +33,8 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.NodeDrained()
+            | events.NodeResumed()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -59,6 +61,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.NodeDrained()
+            | events.NodeResumed()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -80,7 +84,13 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.SiteFactorSet()
         ):
             return waiting_sentence(body)
-        case events.ReplicaStarted() | events.ReplicaEnded() | events.EndingBegan() | events.GraceEnded():
+        case (
+            events.PrologFailed()
+            | events.ReplicaStarted()
+            | events.ReplicaEnded()
+            | events.EndingBegan()
+            | events.GraceEnded()
+        ):
             return _while_running(body, at, zone)
         case (
             events.JobEnded()
@@ -113,6 +123,8 @@ def _before_running(body: _BeforeRunning) -> str:
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
+        case events.PrologFailed():
+            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case events.ReplicaStarted():
             limits = f" (limits: {safe(body.limits)})" if body.limits else ""
             return f"replica {body.rank} started" + _attempt(body.attempt) + limits
@@ -175,7 +187,9 @@ def _command(command: tuple[str, ...]) -> str:
 
 
 _BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
-_WhileRunning = events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+_WhileRunning = (
+    events.PrologFailed | events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+)
 _AfterRunning = (
     events.JobEnded
     | events.HoldExtended

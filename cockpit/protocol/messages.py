@@ -89,9 +89,14 @@ class ReservationArgs(msgspec.Struct, frozen=True):
 
 
 class NameArgs(msgspec.Struct, frozen=True):
-    """For `end_reservation`."""
+    """For `end_reservation` and `resume_node`."""
 
     name: str
+
+
+class DrainArgs(msgspec.Struct, frozen=True):
+    name: str
+    reason: str
 
 
 class ExtendArgs(msgspec.Struct, frozen=True):

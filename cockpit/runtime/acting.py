@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import decide, quotas, reservations
+from cockpit.engine import decide, quotas, reservations, service
 from cockpit.engine.access import refuse_unseen
 from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
@@ -137,6 +137,16 @@ async def make_reservation(engine: Engine, asked: Asked, args: messages.Reservat
 async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
     """Give the nodes back. Administrators only."""
     return await _act(engine, asked, lambda machine, _: reservations.end_reservation(machine, args.name, asked.actor))
+
+
+async def drain_node(engine: Engine, asked: Asked, args: messages.DrainArgs) -> bytes:
+    """Let nothing more start on a node. Administrators only."""
+    return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, asked.actor))
+
+
+async def resume_node(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
+    """Give a drained node back. Administrators only."""
+    return await _act(engine, asked, lambda machine, _: service.resume(machine, args.name, asked.actor))
 
 
 async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:

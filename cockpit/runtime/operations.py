@@ -42,6 +42,8 @@ OPERATIONS: dict[str, Operation] = {
     "set_weights": (messages.SetWeightsArgs, set_weights),
     "make_reservation": (messages.ReservationArgs, acting.make_reservation),
     "end_reservation": (messages.NameArgs, acting.end_reservation),
+    "drain_node": (messages.DrainArgs, acting.drain_node),
+    "resume_node": (messages.NameArgs, acting.resume_node),
     "extend_hold": (messages.ExtendArgs, acting.extend_hold),
     "end_hold": (messages.JobArgs, acting.end_hold),
     "rules": (messages.NoArgs, reading.rules),

@@ -41,9 +41,10 @@ async def planned(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan
 
 
 def _described(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
-    """With every reason derived, which later the event loop would have to do."""
+    """With everything derived that the event loop would later have to derive."""
     plan = next_plan(last, snapshot, policy)
     plan.refusals.describe()
+    plan.reservations  # noqa: B018 - it remembers them
     return plan
 
 

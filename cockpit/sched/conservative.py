@@ -29,7 +29,7 @@ from cockpit.sched.shape import Shape, alternative
 class Conservative:
     """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
 
-    guard = None
+    guarded = False
     """Nobody is guarded more than others."""
 
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:

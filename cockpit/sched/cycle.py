@@ -14,7 +14,7 @@ from cockpit.sched.preemption import Preemption
 from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.round import Round
 from cockpit.sched.rulebook import Rulebook
-from cockpit.sched.sequel import following, only_came
+from cockpit.sched.sequel import beside_starts, following, only_came
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -52,8 +52,9 @@ def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy) -> Plan:
     """As `cycle`, with all that the last plan saves: where only submissions came since, the pass goes on with them."""
     if last is None:
         return cycle(snapshot, None, policy)
-    index = following(last, snapshot)
-    came = only_came(last, snapshot, index, policy)
+    rest = beside_starts(last, snapshot)
+    index = following(last, snapshot, rest)
+    came = only_came(last, snapshot, index, policy, rest)
     if came is None:
         return cycle(snapshot, index, policy, last.priorities)
     asks = Listed(index.book.more(came))
@@ -69,11 +70,8 @@ def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Pla
         now=snapshot.now,
         starts=tuple(round_.starts),
         evictions=tuple(round_.clearing.evictions) if round_.clearing is not None else (),
-        refusals=round_.refusals(),
-        next_at=round_.next_at(),
         round=round_,
         priorities=priorities,
-        index=round_.given,
     )
 
 

@@ -15,7 +15,7 @@ from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, find
-from cockpit.sched.reservation import Guard, reserve
+from cockpit.sched.reservation import Guard, is_certain, reserve
 from cockpit.sched.shape import Shape, alternative
 
 
@@ -25,13 +25,27 @@ class InOrder:
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self.head: JobId | None = None
         """The first job that waits for room."""
-        self.guard: Guard | None = None
-        """Its reservation; None: nobody knows when it has room, or not within the window."""
+        self._guard: Guard | None = None
+        self._promised: Index | None = None
+        """As things stood when a reservation became certain that nobody has asked for yet."""
         self._guarded: tuple[Job, Shape] | None = None
-        """Whose reservation it is, and what it was tried as."""
+        """Whose reservation it is, and what it was tried as; None: no job has one."""
         self._now = now
         self._backfill = backfill
         self._fit = fit
+
+    @property
+    def guarded(self) -> bool:
+        """Whether some job has its reservation."""
+        return self._guarded is not None
+
+    @property
+    def guard(self) -> Guard | None:
+        """The head's reservation; None: nobody knows when it has room, or not within the window."""
+        if self._promised is not None and self._guarded is not None:
+            self._guard = reserve(self._promised, self._now, self._backfill, *self._guarded)
+            self._promised = None
+        return self._guard
 
     @property
     def reservations(self) -> list[Reserved]:
@@ -44,16 +58,29 @@ class InOrder:
         """Room for the job now; else why not (None: no room), and the first of these gets a reservation."""
         found = find(index, shape, self._fit)
         if found is None:
-            if self.guard is None:
-                self.guard = reserve(index, self._now, self._backfill, job, shape)
-                self._guarded = job, shape
+            if self._guarded is None:
+                self._keep_room(index, job, shape)
             self.head = self.head or job.id
             return None
-        if self.head in (None, job.id):  # it does not stand in its own way in another partition
+        if self.head is None:
             return found
-        return self.beside_head(index, job, shape, found)
+        guard = self.guard  # before anything more starts
+        if self.head == job.id:  # it does not stand in its own way in another partition
+            return found
+        return self.beside_head(guard, index, job, shape, found)
 
-    def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
+    def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
+        """Give the job its reservation, where it can have one."""
+        if is_certain(index, self._backfill):
+            self._promised = index
+        else:
+            self._guard = reserve(index, self._now, self._backfill, job, shape)
+        if self._promised is not None or self._guard is not None:
+            self._guarded = job, shape
+
+    def beside_head(
+        self, _guard: Guard | None, _index: Index, _job: Job, _shape: Shape, _found: Found
+    ) -> Found | Reason:
         """The room found, other room, or why the job has to wait behind the head."""
         assert self.head is not None
         return BehindHead(self.head)
@@ -68,12 +95,14 @@ class InOrder:
 
     def is_due_after(self, now: Millis) -> bool:
         """Whether the head's moment is still to come."""
+        if self._promised is not None and self._promised.departures[0][0] > now:
+            return True
         return self.guard is None or self.guard.reserved_at > now
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
         fresh = copy(self)
-        fresh.guard, fresh._now = copy(self.guard), now  # noqa: SLF001 - of its own kind
+        fresh._now = now  # noqa: SLF001 - of its own kind
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -88,18 +117,18 @@ class InOrder:
 class Easy(InOrder):
     """One pass in which others may pass the head as long as its reservation holds."""
 
-    def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
-        guard, end = self.guard, self.end(job)
+    def beside_head(self, guard: Guard | None, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
+        end = self.end(job)
         if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
             return found
-        other = find(index, shape, self._fit, avoid=guard.reserved_nodes())
+        other = find(index, shape, self._fit, avoid=guard.reserved_nodes)
         if other is not None and guard.admits(job.id, end, other.placement):
             return other
         return WouldDelay(guard.head, guard.reserved_at)
 
     def started(self, _index: Index, job: Job, placement: Placement) -> None:
-        if self.guard is not None and self.guard.head != job.id:
-            self.guard.start(job.id, self.end(job), placement)
+        if self._guard is not None and self._guard.head != job.id:
+            self._guard = self._guard.beside(job.id, self.end(job), placement)
 
     def fails_from(self, reason: Reason | None) -> int:
         """Delaying the head is a matter of the time limit."""

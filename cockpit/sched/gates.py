@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.job import OCCUPYING, Job
-from cockpit.model.node import Placement
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
 from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
 from cockpit.sched.counters import Counters, of_array, tally
 from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
+from cockpit.sched.placement import Found
 from cockpit.sched.quotas import NO_LEAF, QUOTA
 from cockpit.sched.request import Request, RequestBook
 from cockpit.sched.reserved_nodes import Bars
@@ -31,13 +31,15 @@ NO_USE: Use = MappingProxyType({})
 
 
 class Gates:
-    """Asked and told in the course of one pass; `counters` grow with what the pass starts."""
+    """Asked and told in the course of one pass; before the first start `counters` become those of an index that it may
+    change, and grow with what it starts."""
 
     def __init__(self, snapshot: Snapshot, book: RequestBook, counters: Counters, bars: Bars) -> None:
         self._snapshot = snapshot
         self._book = book
         self._rules = book.rules
         self.counters = counters
+        """Of the pass's index."""
         self._bars = bars
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
@@ -117,10 +119,12 @@ class Gates:
         """Numbers of the requests known to be stopped by what runs."""
         return self._book.stops.at(self.counters.used)
 
-    def amounts(self, placement: Placement, partition: str) -> Amounts:
-        """What a job would hold by this placement, running and billed."""
-        amounts = held(placement, self._snapshot.nodes)
-        return self._rules.billed(amounts, partition) | {JOBS: ONE}
+    def amounts(self, found: Found, shape: Shape) -> Amounts:
+        """What a job would hold by the placement found for it, running and billed."""
+        if not (shape.exclusive or shape.specs[found.spec_index].card_milli):
+            return self._rules.asked(shape)[found.spec_index]
+        amounts = held(found.placement, self._snapshot.nodes)
+        return self._rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> list[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""

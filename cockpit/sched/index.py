@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from typing import Any
 
 import msgspec
@@ -170,7 +169,9 @@ class Index:
         self._own = set(range(len(floor.kinds)))
         """Kinds whose shelves no other index has too; before any other are changed, they are copied."""
         for room in self.rooms:
-            self._put(room)
+            self.by_whole[room.kind].put(len(room.idle), room)
+            for hole in _shared_holes(room):
+                self.by_hole[room.kind].put(hole, room)
         self.widest = self._most_free()
         """The most CPUs that are free on any node: whoever wants more need not search."""
 
@@ -194,35 +195,26 @@ class Index:
             fresh.apply(changes.items(), snapshot.ends)
             count(fresh, changes, snapshot)
         else:
-            fresh = copy(self)
+            fresh = Index.__new__(Index)
+            fresh.__dict__ |= self.__dict__
             fresh._own = set()  # noqa: SLF001 - of its own kind
         fresh.version = snapshot.version
         return fresh
 
     def is_of_rules(self, snapshot: Snapshot) -> bool:
         """Whether nodes and rules are still those of the snapshot."""
-        return self.book.rules.version == snapshot.rules_version and self.floor.of(snapshot)
+        return self.book.rules.version == snapshot.rules_version and self.floor.version == snapshot.nodes_version
 
     def apply(self, changes: Iterable[tuple[JobId, Placement | None]], ends: Mapping[JobId, Millis]) -> None:
         """Each job now holds what is said here until its end, and nothing else."""
-        rooms = self.rooms
         before: dict[int, Room] = {}
         for job, placement in changes:
-            self._leave(job, before)
-            if not placement:
-                continue
-            self.placed[job] = placement
-            self._count_running(placement, +1)
-            located = self.located(placement)
-            for order, part in located:
-                before.setdefault(order, rooms[order])
-                rooms[order] = rooms[order].having(job, part)
-            if (end := ends.get(job)) is not None:
-                self.ends[job] = end
-                insort(self.departures, (end, job, located))
+            if job in self.placed:
+                self._leave(job, before)
+            if placement:
+                self._come(job, placement, ends.get(job), before)
         for order, old in before.items():
-            self._take(old)
-            self._put(rooms[order])
+            self._move(old, self.rooms[order])
         self.widest = self._most_free()
 
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
@@ -251,11 +243,20 @@ class Index:
             if not self._running[asked]:
                 del self._running[asked]
 
-    def _leave(self, job: JobId, before: dict[int, Room]) -> None:
+    def _come(self, job: JobId, placement: Placement, end: Millis | None, before: dict[int, Room]) -> None:
         """`before`: rooms as they were, by order, to be added to."""
-        placement = self.placed.pop(job, None)
-        if placement is None:
-            return
+        self.placed[job] = placement
+        self._count_running(placement, +1)
+        located, rooms = self.located(placement), self.rooms
+        for order, part in located:
+            before.setdefault(order, rooms[order])
+            rooms[order] = rooms[order].having(job, part)
+        if end is not None:
+            self.ends[job] = end
+            insort(self.departures, (end, job, located))
+
+    def _leave(self, job: JobId, before: dict[int, Room]) -> None:
+        placement = self.placed.pop(job)
         self._count_running(placement, -1)
         rooms = self.rooms
         for order, _ in self.located(placement):
@@ -265,27 +266,30 @@ class Index:
         if end is not None:
             del self.departures[bisect_left(self.departures, (end, job))]
 
-    def _put(self, room: Room) -> None:
-        self.by_whole[room.kind].put(len(room.idle), room)
-        for hole in _shared_holes(room):
-            self.by_hole[room.kind].put(hole, room)
-
-    def _take(self, room: Room) -> None:
-        if room.kind not in self._own:
-            self._own.add(room.kind)
-            self.by_whole[room.kind] = self.by_whole[room.kind].copy()
-            self.by_hole[room.kind] = self.by_hole[room.kind].copy()
-        self.by_whole[room.kind].take(len(room.idle), room)
-        for hole in _shared_holes(room):
-            self.by_hole[room.kind].take(hole, room)
+    def _move(self, old: Room, new: Room) -> None:
+        """One node from where it was on the shelves to where it belongs now."""
+        kind = new.kind
+        if kind not in self._own:
+            self._own.add(kind)
+            self.by_whole[kind] = self.by_whole[kind].copy()
+            self.by_hole[kind] = self.by_hole[kind].copy()
+        self.by_whole[kind].take(len(old.idle), old)
+        self.by_whole[kind].put(len(new.idle), new)
+        for hole in _shared_holes(old):
+            self.by_hole[kind].take(hole, old)
+        for hole in _shared_holes(new):
+            self.by_hole[kind].put(hole, new)
 
     def _most_free(self) -> int:
         return max([shelves.most_free() for shelves in self.by_whole], default=0)
 
 
+_NONE: frozenset[int] = frozenset()
+
+
 def _shared_holes(room: Room) -> frozenset[int]:
     if len(room.idle) == len(room.holes):
-        return frozenset()
+        return _NONE
     return frozenset(hole for card, hole in enumerate(room.holes) if hole and card not in room.idle)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from cockpit.model.ids import NodeName
-from cockpit.model.node import Allocation, Placement
+from cockpit.model.node import Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index, admits
 from cockpit.sched.room import Room, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
@@ -78,12 +78,13 @@ def eligible(index: Index, shape: Shape, spec: NodeSpec) -> frozenset[int]:
 def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | None = None) -> Placement:
     """One replica in each room, ranks in the cluster's order of nodes so that neighbours stay neighbours."""
 
-    def replica(rank: int, room: Room) -> Allocation:
-        card = fit.card(room, spec) if fit else None
-        return allocate(room, spec, rank, exclusive=shape.exclusive, card=card)
-
     in_order = sorted(rooms, key=lambda room: room.order) if len(rooms) > 1 else rooms
-    return tuple([replica(rank, room) for rank, room in enumerate(in_order)])
+    return tuple(
+        [
+            allocate(room, spec, rank, exclusive=shape.exclusive, card=fit.card(room, spec) if fit else None)
+            for rank, room in enumerate(in_order)
+        ]
+    )
 
 
 def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
@@ -92,6 +93,8 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         rooms = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
         return iter(sorted(rooms, key=lambda room: best_fit_rank(room, spec)))
     kinds = index.floor.kinds_for(shape, spec)
+    if len(kinds) == 1 and not (spec.card_milli or shape.exclusive):
+        return index.rooms_at(index.by_whole[kinds[0].number].wide_enough(spec.cpus, spec.memory_mib))
     idle = [index.by_whole[kind.number] for kind in kinds]
     if shape.exclusive:
         least = min((kind.whole_cards for kind in kinds), default=0)
@@ -112,7 +115,9 @@ def pinned(index: Index, shape: Shape) -> list[Room]:
 
 def _choose(index: Index, shape: Shape, spec: NodeSpec, fit: Fit | None, avoid: Collection[int]) -> Collection[Room]:
     rooms = fit.rooms(index, shape, spec) if fit else fitting(index, shape, spec)
-    return list(islice((room for room in rooms if room.order not in avoid), shape.nodes))
+    if avoid:
+        rooms = (room for room in rooms if room.order not in avoid)
+    return list(islice(rooms, shape.nodes))
 
 
 def _fits(room: Room, shape: Shape, spec: NodeSpec) -> bool:

@@ -24,16 +24,25 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     evictions: tuple[Eviction, ...] = ()
     """Who gives way, in the order in which that was decided; a start that needs nothing but suspended jobs is among the
     starts, any other job that they make room for starts once they are gone."""
-    refusals: Refusals
-    """Why the rest does not start. `WouldDelay` holds only for jobs that end after the reservation."""
     round: Round
     """The pass it comes from: a next one may go on where it ended."""
     priorities: PriorityTable
     """For the next cycle, and for whoever asks why this order."""
-    next_at: Millis | None = None
-    """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
-    index: Index
-    """As of the snapshot: without this plan's starts, which come back as changes once they have happened."""
+
+    @property
+    def index(self) -> Index:
+        """As of the snapshot: without this plan's starts, which come back as changes once they have happened."""
+        return self.round.given
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """Why the rest does not start. `WouldDelay` holds only for jobs that end after the reservation."""
+        return self.round.refusals()
+
+    @cached_property
+    def next_at(self) -> Millis | None:
+        """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
+        return self.round.next_at()
 
     @cached_property
     def reservations(self) -> tuple[Reserved, ...]:

@@ -8,6 +8,7 @@ if the head still has its room beside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import merge
 from operator import itemgetter
 
@@ -30,7 +31,7 @@ Rooms = dict[int, Room]
 
 
 class Guard:
-    """Where the head can be at its moment, kept up to date while later jobs start."""
+    """Where the head can be at its moment."""
 
     def __init__(
         self, head: JobId, shape: Shape, reserved_at: Millis, rooms: Sequence[Rooms], position: Mapping[NodeName, int]
@@ -44,21 +45,31 @@ class Guard:
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether the head still has its room if the job holds this placement until `end`."""
-        return end <= self.reserved_at or _enough(self._beside(job, placement), self._shape)
+        return end <= self.reserved_at or any(
+            len(rooms) - sum(room is None for _, room in self._met(rooms, spec, job, placement)) >= self._shape.nodes
+            for rooms, spec in zip(self._rooms, self._shape.specs, strict=True)
+        )
 
-    def start(self, job: JobId, end: Millis, placement: Placement) -> None:
-        """The job, which was admitted, starts."""
-        if end > self.reserved_at:
-            self._rooms = self._beside(job, placement)
+    def beside(self, job: JobId, end: Millis, placement: Placement) -> Guard:
+        """The guard once the job, which was admitted, has started."""
+        if end <= self.reserved_at:
+            return self
+        beside = []
+        for rooms, spec in zip(self._rooms, self._shape.specs, strict=True):
+            met = dict(self._met(rooms, spec, job, placement))
+            left = ((order, met.get(order, room)) for order, room in rooms.items())
+            beside.append({order: room for order, room in left if room is not None})
+        return Guard(self.head, self._shape, self.reserved_at, beside, self._position)
 
     def reservation(self) -> Reserved:
         spec_index = self._spec_index()
         placement = allocated(self._shape, self._shape.specs[spec_index], self._chosen())
         return Reserved(self.head, self.reserved_at, spec_index, placement)
 
-    def reserved_nodes(self) -> set[int]:
+    @cached_property
+    def reserved_nodes(self) -> frozenset[int]:
         """Orders of the nodes that the head gets as things stand."""
-        return {room.order for room in self._chosen()}
+        return frozenset([room.order for room in self._chosen()])
 
     def _spec_index(self) -> int:
         return next(number for number, rooms in enumerate(self._rooms) if len(rooms) >= self._shape.nodes)
@@ -69,17 +80,19 @@ class Guard:
         ranked = sorted(self._rooms[number].values(), key=lambda room: best_fit_rank(room, spec))
         return ranked[: self._shape.nodes]
 
-    def _beside(self, job: JobId, placement: Placement) -> list[Rooms]:
-        """The head's rooms if the job is still there at its moment."""
-        beside = [rooms.copy() for rooms in self._rooms]
-        for rooms, spec in zip(beside, self._shape.specs, strict=True):
-            for part in placement:
-                order = self._position[part.node]
-                if order in rooms:
-                    room = rooms.pop(order).having(job, part)
-                    if _fits(room, self._shape, spec):
-                        rooms[order] = room
-        return beside
+    def _met(self, rooms: Rooms, spec: NodeSpec, job: JobId, placement: Placement) -> Iterator[tuple[int, Room | None]]:
+        """What becomes of those of the rooms in which the job still is at the head's moment; None: too little."""
+        for part in placement:
+            order = self._position[part.node]
+            if (room := rooms.get(order)) is not None:
+                enough = room.cpus - part.cpus >= spec.cpus  # which spares making most rooms
+                left = room.having(job, part) if enough else None
+                yield order, left if left is not None and _fits(left, self._shape, spec) else None
+
+
+def is_certain(index: Index, backfill: Backfill) -> bool:
+    """Whether `reserve` finds a moment for every job that can start at all."""
+    return len(index.ends) == len(index.placed) and not (index.floor.reservations or backfill.window_seconds)
 
 
 def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Guard | None:
@@ -87,11 +100,12 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Sha
     moment, or it lies beyond the window."""
     shape = replace(shape, barred=()) if shape.barred else shape  # whom a reservation keeps out now may come in later
     places = [eligible(index, shape, spec) for spec in shape.specs]
+    watched = places[0].union(*places[1:]) if len(places) > 1 else places[0]
     if len(index.ends) < len(index.placed) and not _has_room_some_day(index, shape, places):
         return None
     rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
     window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
-    for leaves_at, emptier in _changes(index, now, shape, places[0].union(*places[1:])):
+    for leaves_at, emptier in _changes(index, now, shape, watched):
         moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
         if window and moment > now + window:
             return None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from cockpit.model.ids import JobId
-from cockpit.model.node import Allocation, Card, CardSlice, Node
+from cockpit.model.node import Allocation, Card, Node
 from cockpit.model.reasons import Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slice
@@ -138,11 +138,12 @@ def allocate(room: Room, spec: NodeSpec, rank: int, *, exclusive: bool, card: in
     if exclusive:
         everything = tuple(part for card_ in node.cards for part in every_slice(card_))
         return Allocation(rank, node.name, node.cpus, node.memory_mib, everything)
-    slices: tuple[CardSlice, ...] = ()
+    if not spec.card_milli:
+        return Allocation(rank, node.name, spec.cpus, spec.memory_mib)
     if spec.shares_a_card:
         chosen = node.cards[sharing_cards(room, spec)[0] if card is None else card]
         slices = share_slices(chosen, spec.card_milli, _used_slots(room, chosen.index))
-    elif spec.card_milli:
+    else:
         slices = tuple(whole_slice(node.cards[index]) for index in sorted(whole_cards_taken(room, spec)))
     return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
 

@@ -68,7 +68,7 @@ class Round:
         self.given = self.index = index
         """As the pass found things, and as it leaves them if what it starts has started."""
         self._bars = Bars(snapshot.reservations, snapshot.now)
-        self._gates = Gates(snapshot, book, index.counters.fork(), self._bars)
+        self._gates = Gates(snapshot, book, index.counters, self._bars)
         self._started: set[JobId] = set()
         self._failed: dict[Shape, Reason | None] = {}
         """None: no room."""
@@ -89,7 +89,7 @@ class Round:
         fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
-        fresh._gates = Gates(snapshot, index.book, index.counters.fork(), self._bars)  # noqa: SLF001 - of its own kind
+        fresh._gates = Gates(snapshot, index.book, index.counters, self._bars)  # noqa: SLF001 - of its own kind
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.line = self.line.resumed(snapshot.now)
@@ -132,7 +132,7 @@ class Round:
         shape = ask.request.shape
         if shape.specs[0].cpus <= self.index.widest or len(shape.specs) > 1 or ask.request.claim:
             return True
-        if self.line.guard is None or self._unhurried:
+        if not self.line.guarded or self._unhurried:
             return True
         self._failed[shape] = None
         self.shapes[ask.shape] = 0
@@ -259,11 +259,13 @@ class Round:
         self.line.started(self.index, job, found.placement)
 
     def _take_over(self, index: Index) -> None:
+        if self._gates.counters is self.given.counters:
+            self._gates.counters = self.given.counters.fork()
         index.counters = self._gates.counters
         self.index = index
 
     def _amounts(self, found: Found, shape: Shape) -> Amounts:
-        return self._gates.amounts(found.placement, shape.partition)
+        return self._gates.amounts(found, shape)
 
     def _shape(self, ask: Ask, free: Use = NO_USE) -> Shape:
         """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""

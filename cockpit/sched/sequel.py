@@ -21,27 +21,30 @@ from cockpit.sched.plan import Plan
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.snapshot import Snapshot
 
+Changes = Mapping[JobId, Placement | None]
+"""Who holds something now, or (None) nothing any more."""
 
-def following(last: Plan, snapshot: Snapshot) -> Index:
-    """The index of this snapshot; from what the last pass left, where its starts have come true."""
+
+def following(last: Plan, snapshot: Snapshot, rest: Changes | None) -> Index:
+    """The index of this snapshot; from what the last pass left, where its starts have come true. `rest`: what happened
+    beside them."""
     if snapshot.version == last.version:
         return last.index
-    rest = _beside_starts(last, snapshot)
     if rest is None or last.round.clearing is not None:  # what was promised is in what the pass left
         return refreshed(last.index, snapshot)
     return last.round.index.after(rest, snapshot)
 
 
-def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> list[Entry] | None:
+def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, rest: Changes | None) -> list[Entry] | None:
     """The entries that the last pass has not seen; None where more has happened than that they came."""
     round_ = last.round
-    if round_.clearing is not None:
-        return None  # whoever came may take room from those that run
+    if rest or rest is None or round_.clearing is not None:
+        return None  # with a clearing, whoever came may take room from those that run
     if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
         return None  # what was beyond the window comes within it, and moments are rounded to the clock
-    if _beside_starts(last, snapshot) != {} or not _still_so(last, snapshot, index):
+    if not _still_so(last, snapshot, index):
         return None
     came = _came(last, snapshot)
     if came is None or not index.book.has_place_for(len(came), len(snapshot.queue)):
@@ -49,7 +52,7 @@ def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> l
     return [(job, partition) for job in came for partition in partitions_of(job)]
 
 
-def _beside_starts(last: Plan, snapshot: Snapshot) -> dict[JobId, Placement | None] | None:
+def beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
     """What changed beside the last plan's starts; None where these are not known to have happened just so."""
     round_ = last.round
     if snapshot.changes_from != last.version or not last.index.is_of_rules(snapshot):

@@ -26,20 +26,17 @@ class Shelves:
         return Shelves({label: shelf.copy() for label, shelf in self._shelves.items()})
 
     def put(self, label: int, room: Room) -> None:
-        insort(self._shelves.setdefault(label, []), _entry(room))
+        insort(self._shelves.setdefault(label, []), (room.cpus, room.memory_mib, room.order))
 
     def take(self, label: int, room: Room) -> None:
         shelf = self._shelves[label]
-        del shelf[bisect_left(shelf, _entry(room))]
+        del shelf[bisect_left(shelf, (room.cpus, room.memory_mib, room.order))]
         if not shelf:
             del self._shelves[label]
 
     def most_free(self) -> int:
         """CPUs of the node that has most of them free."""
-        most = 0
-        for shelf in self._shelves.values():
-            most = max(most, shelf[-1][0])
-        return most
+        return max([shelf[-1][0] for shelf in self._shelves.values()], default=0)
 
     def labels(self) -> list[int]:
         return sorted(self._shelves)
@@ -55,6 +52,14 @@ class Shelves:
         """The nodes on a shelf with at least so many CPUs, tightest first."""
         shelf = self._shelves.get(label)
         return shelf[bisect_left(shelf, (cpus,)) :] if shelf and shelf[-1][0] >= cpus else []
+
+    def wide_enough(self, cpus: int, memory_mib: int) -> Iterator[int]:
+        """All nodes with at least these free, lowest label first, on a shelf the tightest."""
+        for _, shelf in sorted(self._shelves.items()):
+            for number in range(bisect_left(shelf, (cpus,)), len(shelf)):
+                _, memory, order = shelf[number]
+                if memory >= memory_mib:
+                    yield order
 
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:
         """Of those with enough CPUs, most memory first (then CPUs, then order)."""
@@ -82,7 +87,3 @@ def walk(shelves: Sequence[Shelves], least: int, cpus: int, memory_mib: int) -> 
         for entry in fitting[0] if len(fitting) == 1 else merge(*fitting):
             if entry[1] >= memory_mib:
                 yield label, entry[2]
-
-
-def _entry(room: Room) -> Entry:
-    return room.cpus, room.memory_mib, room.order

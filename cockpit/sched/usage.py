@@ -11,7 +11,7 @@ from sys import float_info
 
 import msgspec
 
-from cockpit.model.accounts import Accounts, AssocKey, Qos, QosFlag, Usage
+from cockpit.model.accounts import Accounts, Association, AssocKey, Qos, QosFlag, Usage
 from cockpit.model.cluster import Cluster, Tres, UsageReset
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
@@ -39,6 +39,22 @@ class Rules(msgspec.Struct, frozen=True):
     nodes: Mapping[NodeName, Node]
     """Say which models the cards are of that a job holds."""
 
+    def line(self, job: Job) -> tuple[Association, ...]:
+        """The association that the job is charged to, and every account above."""
+        where = job.attempt.partition if job.attempt is not None else ""
+        own = self.accounts.of(job.account, job.submitter.name, where) if job.account else None
+        return (own, *self.accounts.above(own)) if own is not None else ()
+
+    def qos(self, job: Job) -> list[str]:
+        """The job's own and that of the partition it runs in, those that there are; each once."""
+        partition = self.cluster.partition(job.attempt.partition) if job.attempt is not None else None
+        names = (job.qos, partition.qos if partition is not None else "")
+        return [name for name in dict.fromkeys(names) if name in self.accounts.qos]
+
+    def charge(self, job: Job) -> bool:
+        """Whether what the job uses is written down: it runs, on somebody's account."""
+        return job.attempt is not None and job.state in OCCUPYING and bool(self.line(job) or self.qos(job))
+
 
 def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
     """The ledger after a pass at `now`: all of it decayed (or, on a reset, nothing), then grown by the running jobs."""
@@ -55,17 +71,11 @@ def ended(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
 
     The same ledger where it has used nothing: it never started, or is charged to nobody.
     """
-    if not is_charged(job):
+    if not rules.charge(job):
         return ledger
     grown = _Growing(ledger, rules)
     grown.add(job, now)
     return Ledger(grown.associations, grown.qos, ledger.at)
-
-
-def is_charged(job: Job) -> bool:
-    """Whether what it uses is written down: it runs, on somebody's account."""
-    attempt = job.attempt
-    return attempt is not None and job.state in OCCUPYING and bool(job.account or job.qos or attempt.partition)
 
 
 def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:
@@ -178,24 +188,11 @@ class _Growing:
         factor = qos.usage_factor if qos is not None and qos.usage_factor >= 0 else 1.0
         amounts = allocated(job.attempt.placement, self._rules.nodes)
         used = _used(decayed * factor, job.attempt.billing, amounts)
-        self._add_up_the_tree(job, used)
-        for name in self._qos_of(job):
+        for each in self._rules.line(job):
+            self.associations[each.key] = _plus(self.associations.get(each.key, Usage()), used)
+        for name in self._rules.qos(job):
             lasting = _keeps(self._rules.accounts.qos[name])
             self._add_to_qos(name, _used(seconds * factor, job.attempt.billing, amounts) if lasting else used)
-
-    def _add_up_the_tree(self, job: Job, used: Usage) -> None:
-        assert job.attempt is not None
-        accounts = self._rules.accounts
-        own = accounts.of(job.account, job.submitter.name, job.attempt.partition) if job.account else None
-        for each in (own, *accounts.above(own)) if own is not None else ():
-            self.associations[each.key] = _plus(self.associations.get(each.key, Usage()), used)
-
-    def _qos_of(self, job: Job) -> list[str]:
-        """The job's own and that of the partition it runs in; each once."""
-        assert job.attempt is not None
-        partition = self._rules.cluster.partition(job.attempt.partition)
-        names = dict.fromkeys((job.qos, partition.qos if partition is not None else ""))
-        return [name for name in names if name in self._rules.accounts.qos]
 
     def _add_to_qos(self, name: str, used: Usage) -> None:
         self.qos[name] = _plus(self.qos.get(name, Usage()), used)

@@ -95,6 +95,14 @@ _LOOKING = (
     Action("record", "record", ("y",), "All the engine knows of it", deeds.show_record, LOOK, ON_QUEUED, needs_job),
     Action("attempt", "earlier", ("p",), "The log of the try before", deeds.earlier_attempt, LOOK, ON_JOBS, needs_job),
     Action("wrap", "wrap", ("w",), "Fold long lines, or cut them", deeds.wrap, LOOK, _JOB),
+    Action("search", "search", ("slash",), "Go to a text on this page", deeds.search, LOOK, _JOB, in_row=True),
+    Action(
+        "next_match", "next match", ("greater_than_sign",), "Where the text stands next", deeds.next_match, LOOK, _JOB
+    ),
+    Action(
+        "previous_match", "match before", ("less_than_sign",), "Where it stood before", deeds.previous_match, LOOK, _JOB
+    ),
+    Action("times", "times", ("t",), "When each line of the log came", deeds.times, LOOK, _JOB),
     Action("stream", "other stream", ("o",), "stdout or stderr in the logs", deeds.other_stream, LOOK, _JOB),
     Action("filter", "filter", ("slash",), "Show only what matches", deeds.ask_filter, LOOK, ON_TABLES, in_row=True),
     Action("filters", "saved", ("F",), "Filters that you saved", deeds.saved_filters, LOOK, ON_TABLES),

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.accounts import Qos
-    from cockpit.model.ids import Millis
+    from cockpit.model.ids import Millis, NodeName
+    from cockpit.model.node import Node
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec, NodeSpec
     from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, NodeRow, Overview
@@ -105,7 +106,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self.qos_rows = QosRows(self.context, outside.filters.of)
         self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
-        self.priority_rows = PriorityRows(self.context, lambda: outside.ascii_only or self.no_color, outside.filters.of)
+        self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)
         self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
         self.overview: Overview | None = None
         self.loaded = False
@@ -213,8 +214,29 @@ class CockpitApp(Face, inherit_bindings=False):
 
     def around(self, columns: int, lines: int = 0) -> Around:
         """What the answer panel's words depend on, so many columns and lines large."""
-        keys = offers.names_of_keys(self.actions)
-        return Around(self.context(), columns, lines, keys, self.job_rows.row, self._foretelling.outlook)
+        return Around(
+            self.context(),
+            columns,
+            lines,
+            keys=offers.names_of_keys(self.actions),
+            others=self.job_rows.row,
+            outlook=self._foretelling.outlook,
+            node=self._node,
+            letters=self._letters(),
+        )
+
+    def _node(self, name: NodeName) -> Node | None:
+        row = self.node_rows.row(name)
+        return None if row is None else row.node
+
+    def _letters(self) -> bool:
+        """Colours are not seen."""
+        return self.outside.ascii_only or self.no_color
+
+    @property
+    def job_page(self) -> JobPage | None:
+        """The page of a job, if that is what is shown."""
+        return self.screen if isinstance(self.screen, JobPage) else None
 
     @property
     def demand(self) -> Mapping[str, float]:
@@ -485,14 +507,6 @@ class CockpitApp(Face, inherit_bindings=False):
     def _earlier_attempt(self) -> None:
         if isinstance(self.screen, JobPage):
             self.screen.earlier_attempt()
-
-    def wrap(self) -> None:
-        if isinstance(self.screen, JobPage):
-            self.screen.wrap()
-
-    def other_stream(self) -> None:
-        if isinstance(self.screen, JobPage):
-            self.screen.other_stream()
 
     def open_page(self, tab: str) -> None:
         if isinstance(self.screen, JobPage):

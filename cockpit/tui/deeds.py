@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
 from cockpit.model.spec import PriorityWord
-from cockpit.present.entering import entry_lines
+from cockpit.present.entering import container_words, entry_lines
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
 from cockpit.present.saved import SAVED
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.model.asking import WantedPriority
-    from cockpit.model.view import JobRow
+    from cockpit.model.view import JobDetail, JobRow
     from cockpit.tui.face import Face
 
 EXTEND_SECONDS = 2 * 3600
@@ -146,22 +146,39 @@ async def prioritise(app: Face, rows: Sequence[JobRow], wanted: WantedPriority) 
 
 
 async def shell(app: Face) -> None:
-    """The whole terminal is the container's until the shell ends."""
+    """The whole terminal is the container's until the shell ends; of several containers one is chosen first."""
     from cockpit.headless.terminal import relay_terminal
 
     app.check_terminal()
     (row, *_) = app.chosen_rows()
-    size = app.size
-    request = ShellRequest(
-        job=row.id, terminal=True, rows=size.height, columns=size.width, term=os.environ.get("TERM", "xterm-256color")
-    )
-    session = await app.backend.open_shell(request)
     detail = await app.backend.job(row.id)
-    notice = "\n".join(entry_lines(detail, request.rank, session.notice, app.context()))
+    rank = await _which_replica(app, detail)
+    if rank is None:
+        return
+    size, term = app.size, os.environ.get("TERM", "xterm-256color")
+    request = ShellRequest(job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term)
+    session = await app.backend.open_shell(request)
+    notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
     with app.suspend():
         print(f"{notice}\n{LEAVING}")  # noqa: T201 - the screen is the shell's now
         relay_terminal(session, 0, 1)
     app.refresh()
+
+
+async def _which_replica(app: Face, detail: JobDetail) -> int | None:
+    """The only one, or the one that is chosen, the one that failed first in the list; None: none after all."""
+    attempt = detail.job.attempt
+    if attempt is None or len(attempt.replicas) < 2:
+        return 0
+    context = app.context()
+    failed_first = sorted(attempt.replicas, key=lambda each: (each.exit is None or each.exit.ok, each.rank))
+    choices = []
+    for each in failed_first:
+        _, which, *how = container_words(detail, each.rank, context)
+        choices.append(Choice(str(each.rank), which, " · ".join(how)))
+    title = f"{_named([detail.row])}: which container"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="opens a shell in it"))
+    return None if picked is None else int(picked.id)
 
 
 def show_logs(app: Face) -> None:
@@ -192,7 +209,32 @@ def earlier_attempt(app: Face) -> None:
 
 def wrap(app: Face) -> None:
     """Long lines of the page go on below, or are cut at the edge."""
-    app.wrap()
+    if page := app.job_page:
+        page.wrap()
+
+
+def search(app: Face) -> None:
+    """The search line of a job's page; it searches as one types."""
+    if page := app.job_page:
+        page.ask_search()
+
+
+def next_match(app: Face) -> None:
+    """Where the text stands next."""
+    if page := app.job_page:
+        page.find(1)
+
+
+def previous_match(app: Face) -> None:
+    """Where it stood before."""
+    if page := app.job_page:
+        page.find(-1)
+
+
+def times(app: Face) -> None:
+    """The second in which each line of the log came, or only the lines."""
+    if page := app.job_page:
+        page.turn_times()
 
 
 def node_jobs(app: Face) -> None:
@@ -212,7 +254,8 @@ def previous_tab(app: Face) -> None:
 
 def other_stream(app: Face) -> None:
     """stdout or stderr."""
-    app.other_stream()
+    if page := app.job_page:
+        page.other_stream()
 
 
 def ask_filter(app: Face) -> None:
@@ -356,7 +399,9 @@ def next_theme(app: Face) -> None:
 
 
 def back(app: Face) -> None:
-    """Out of a page, a filter or marks; never out of the cockpit."""
+    """Out of a search, a page, a filter or marks; never out of the cockpit."""
+    if (page := app.job_page) and page.stop_searching():
+        return
     if len(app.screen_stack) > 1:
         app.pop_screen()
     else:

@@ -72,6 +72,17 @@ class MainView(Protocol):
     def step_back(self) -> None: ...
 
 
+class JobView(Protocol):
+    """A job's page, as deeds use it."""
+
+    def ask_search(self) -> None: ...
+    def find(self, step: int) -> None: ...
+    def stop_searching(self) -> bool: ...
+    def turn_times(self) -> None: ...
+    def wrap(self) -> None: ...
+    def other_stream(self) -> None: ...
+
+
 class Pace(Protocol):
     """How fast a demo lives."""
 
@@ -136,6 +147,11 @@ class Face(KeysInTurn):
     @abstractmethod
     def main_view(self) -> MainView:
         """The screen under all others."""
+
+    @property
+    @abstractmethod
+    def job_page(self) -> JobView | None:
+        """The page of a job, if that is what is shown."""
 
     @property
     @abstractmethod
@@ -269,16 +285,8 @@ class Face(KeysInTurn):
         """The next or previous tab of a job's page, or part of a view."""
 
     @abstractmethod
-    def other_stream(self) -> None:
-        """The other of a job's two logs."""
-
-    @abstractmethod
     def earlier_attempt(self) -> None:
         """Its log, on the job's page."""
-
-    @abstractmethod
-    def wrap(self) -> None:
-        """Whether long lines of a job's page are cut."""
 
     @abstractmethod
     def open_page(self, tab: str) -> None:

@@ -21,8 +21,21 @@ from cockpit.model.ids import JobId, NodeName
 from cockpit.model.reasons import Held, NoEligibleNode
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.tui.opening import Session, run_cockpit
+from tests.doubles.account_tree import account_tree
 from tests.doubles.memory_backend import MemoryBackend
-from tests.doubles.samples import NOW, detail, failed_row, job_row, node_row, overview, queued_row, waiting_detail
+from tests.doubles.samples import (
+    NOW,
+    detail,
+    failed_row,
+    hold_row,
+    job_row,
+    node_row,
+    outlook,
+    overview,
+    priorities,
+    queued_row,
+    waiting_detail,
+)
 from tests.hostile import HOSTILE
 
 if TYPE_CHECKING:
@@ -36,13 +49,21 @@ LONG_LINE = "\x1b[31m" * 18_000
 
 
 def with_attacks(value: Any, texts: Iterator[str]) -> Any:
-    """The same, each of its texts the next of these; words of a fixed set stay."""
+    """The same, each of its texts the next of these; words of a fixed set and figures stay."""
     if isinstance(value, msgspec.Struct):
         fields = {name: with_attacks(getattr(value, name), texts) for name in value.__struct_fields__}
         return replace(value, **fields)
-    if isinstance(value, tuple):
-        return tuple(with_attacks(each, texts) for each in value)
-    return next(texts) if isinstance(value, str) and not isinstance(value, Enum) else value
+    if isinstance(value, (tuple, list, frozenset)):
+        return type(value)(with_attacks(each, texts) for each in value)
+    if isinstance(value, dict):
+        return {with_attacks(key, texts): with_attacks(each, texts) for key, each in value.items()}
+    free = isinstance(value, str) and not isinstance(value, Enum) and not value.isdigit()
+    return next(texts) if free else value
+
+
+def _from(number: int) -> Iterator[str]:
+    """All texts for ever, from this one on."""
+    return islice(cycle(TEXTS), number % len(TEXTS), None)
 
 
 class HostileBackend(MemoryBackend):
@@ -51,9 +72,11 @@ class HostileBackend(MemoryBackend):
     def __init__(self) -> None:
         super().__init__()
         self.job_rows = list(_job_rows())
-        self.node_rows = [
-            with_attacks(node_row(state_reason="x"), islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))
-        ]
+        self.node_rows = [with_attacks(node_row(state_reason="x"), _from(start)) for start in range(len(TEXTS))]
+        self.hold_rows = [with_attacks(hold_row(number), _from(number)) for number in range(len(TEXTS))]
+        self.tree = with_attacks(account_tree(), _from(2))
+        self.order = with_attacks(priorities(), _from(3))
+        self.outlooks = {number: with_attacks(outlook(), _from(number)) for number in range(1, len(TEXTS))}
         self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
         self.lost = False
 
@@ -62,9 +85,9 @@ class HostileBackend(MemoryBackend):
             raise Unreachable("\x1b[31m\u202e cannot be reached")
         return replace(overview(), cluster="lab\x1b[31m\u202e")
 
-    async def job(self, job: JobId) -> JobDetail:
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         row = next(row for row in self.job_rows if row.id == job)
-        texts = islice(cycle(TEXTS), job, None)
+        texts = _from(job)
         shown = with_attacks(waiting_detail() if row.reason is not None else detail(), texts)
         return replace(shown, row=row, log_tail="\n".join(islice(texts, 6)))
 

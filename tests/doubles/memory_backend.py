@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.model.accountchange import AccountChange
-from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedPriority
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
@@ -46,7 +46,7 @@ class MemoryBackend:
         self.event_records: list[EventRecord] = []
         self.ended: dict[int, Job | None] = {}
         self.outlooks: dict[int, Outlook] = {}
-        self.log = b""
+        self.log, self.errors = b"", b""
         self.order = Priorities(PriorityKind.BASIC, Weights(), ())
         self.tried: Priorities | None = None
         self.deltas: list[JobsDelta] = []
@@ -113,6 +113,12 @@ class MemoryBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", name)
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        self._act("drain_node", name, reason)
+
+    async def resume_node(self, name: str) -> None:
+        self._act("resume_node", name)
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         self.asked.append(("explain", job, task))
         if job not in self.outlooks:
@@ -166,9 +172,10 @@ class MemoryBackend:
 
     async def logs(self, request: LogRequest) -> LogChunk:
         self.asked.append(("logs", request))
-        start = max(len(self.log) + request.offset, 0) if request.offset < 0 else request.offset
-        data = self.log[start : start + request.limit]
-        return LogChunk(data, start, start + len(data) >= len(self.log))
+        log = self.log if request.stream is LogStream.STDOUT else self.errors
+        start = max(len(log) + request.offset, 0) if request.offset < 0 else request.offset
+        data = log[start : start + request.limit]
+        return LogChunk(data, start, start + len(data) >= len(log))
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         self._act("open_shell", request)

@@ -6,31 +6,16 @@ import pytest
 
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model import accountchange as change
-from cockpit.model.accounts import Association, Limits, Qos
-from cockpit.model.view import AccountRow, AccountsShown
+from tests.doubles.account_tree import account_tree
 from tests.headless.conftest import Desk
 
 SETTINGS = change.AssociationChange
 
 
-def tree() -> AccountsShown:
-    def row(association: Association, depth: int) -> AccountRow:
-        return AccountRow(association, depth, used=12.7, queued=1, running=2)
-
-    return AccountsShown(
-        (
-            row(Association(account="root"), 0),
-            row(Association(account="vision", parent="root", shares=60, limits=Limits(max_jobs=4)), 1),
-            row(Association(account="vision", user="alice", shares=None, qos=("normal", "high")), 2),
-        ),
-        (Qos(name="normal"), Qos(name="high", priority=100, limits=Limits(grp_jobs=3))),
-    )
-
-
 @pytest.fixture
 def desk() -> Desk:
     somebody = Desk()
-    somebody.backend.tree = tree()
+    somebody.backend.tree = account_tree()
     return somebody
 
 

@@ -88,6 +88,18 @@ def test_reservations_are_listed_made_and_ended(desk: Desk) -> None:
     assert desk.backend.asked[-1] == ("end_reservation", "course")
 
 
+@pytest.mark.req("JT-24")
+def test_nodes_are_drained_and_given_back(desk: Desk) -> None:
+    assert desk("nodes", "drain", "n1", "n2", "--reason", "new memory").lines == ["drained n1", "drained n2"]
+    assert desk("nodes", "resume", "n1").lines == ["resumed n1"]
+    assert desk.backend.asked == [
+        ("drain_node", "n1", "new memory"),
+        ("drain_node", "n2", "new memory"),
+        ("resume_node", "n1"),
+    ]
+    assert desk("nodes", "drain", "n1").code == ExitCode.USAGE
+
+
 @pytest.mark.req("SC-10")
 @pytest.mark.parametrize(
     "argv",

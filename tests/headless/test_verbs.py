@@ -255,6 +255,19 @@ def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
     assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
 
 
+def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:
+    desk.backend.log = b"loading\n"
+    assert desk("logs", "4711", terminal=True).err == ""
+    desk.backend.errors = b"Traceback\n"
+    assert desk("logs", "4711/2#1", terminal=True) == (
+        0,
+        b"loading\n",
+        "There are errors, too: cockpit logs 4711/2#1 --stderr\n",
+    )
+    assert desk("logs", "4711", "--stderr", terminal=True) == (0, b"Traceback\n", "")
+    assert desk("logs", "4711").err == "", "a script asked for the output"
+
+
 @pytest.mark.req("UI-40")
 def test_watch_writes_a_line_for_each_change_that_passes(desk: Desk) -> None:
     rows = five_jobs()

@@ -205,6 +205,8 @@ ANSWERS: dict[str, Any] = {
             "set_priority",
             "make_reservation",
             "end_reservation",
+            "drain_node",
+            "resume_node",
             "stop",
             "change_accounts",
             "apply_quota",

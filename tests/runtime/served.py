@@ -55,6 +55,9 @@ class NoContainers:
     async def adopt(self, expected: Any, kept: Any) -> None:
         """Nothing runs."""
 
+    async def used(self, replica: Any) -> None:
+        """Nothing to measure."""
+
     async def enter(self, replica: Any, command: Any, *, terminal: Any, label: str) -> EnteredShell:
         control, other = socket.socketpair()
         other.close()

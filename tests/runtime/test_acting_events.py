@@ -35,6 +35,8 @@ LEAVES = {
     "set_priority": "job_edited",
     "make_reservation": "reservation_made",
     "end_reservation": "reservation_ended",
+    "drain_node": "node_drained",
+    "resume_node": "node_resumed",
     "extend_hold": "hold_extended",
     "end_hold": "hold_ended",
     "shell": "shell_opened",
@@ -71,6 +73,8 @@ class Stage:
             assert self._client.ask("apply_quota", arguments_for("apply_quota", 0)).no is None
         if operation == "end_reservation":
             assert self._client.ask("make_reservation", {"reservation": UPKEEP}).no is None
+        if operation == "resume_node":
+            assert self._client.ask("drain_node", {"name": "n1", "reason": "fan"}).no is None
         job = self._submit(operation, hold=operation == "release", specs=[{"cpus": 8}])
         if operation == "delete":
             assert self._client.ask("cancel", {"job": job}).no is None

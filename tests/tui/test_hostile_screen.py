@@ -96,6 +96,8 @@ VIEWS = {
     "another's logs, folded and on": ("j", "l", "g", "w", "\x04", "w", "G", "o", "p", "\x1b"),
     "the nodes": ("2", "G", "\x15", "g", "jjj", "\r", "/", "\x1b"),
     "the cards": ("3", "G", "g", "\x1b[C", "\x1b[C", "u", "\r", "\x1b", "/", "\x1b"),
+    "the accounts and the QOS": ("4", "G", "g", "jj", "\r", "\x1b", "/", "\x1b"),
+    "the order and what it is made of": ("5", "G", "g", "j", "\r", "\x1b", "/", "\x1b"),
     "questions, help, lists to choose from": ("1", "g", "x", "\x1b", "?", "\x1b", "F", "G", "\x1b", "S", "\x1b"),
     "the palette and other clusters": ("\x10", "saved", "\x1b", ":ctx\r", "\x1b"),
     "what was typed and pasted": (

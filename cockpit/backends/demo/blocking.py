@@ -118,6 +118,12 @@ class BlockingDemo:
     async def end_reservation(self, name: str) -> None:
         self._run(self._backend.end_reservation(name))
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        self._run(self._backend.drain_node(name, reason))
+
+    async def resume_node(self, name: str) -> None:
+        self._run(self._backend.resume_node(name))
+
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))
 

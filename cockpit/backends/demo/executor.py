@@ -78,6 +78,9 @@ class ScriptedExecutor:
         kept = replica not in self._running
         return self._rooms.enter(self._made[replica], command, terminal=terminal, label=label, kept=kept)
 
+    async def used(self, replica: ReplicaId) -> None:
+        """Nothing really runs: there is nothing to measure."""
+
     async def close(self) -> None:
         """Nothing is reported any more, and every shell ends."""
         await self._tasks.cancel_all()

@@ -109,6 +109,12 @@ class LocalBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", messages.NameArgs(name), _DONE)
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        self._act("drain_node", messages.DrainArgs(name, reason), _DONE)
+
+    async def resume_node(self, name: str) -> None:
+        self._act("resume_node", messages.NameArgs(name), _DONE)
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         return self._ask("explain", messages.JobArgs(job, task), Outlook)
 

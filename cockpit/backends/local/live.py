@@ -137,6 +137,12 @@ class LiveBackend:
     async def end_reservation(self, name: str) -> None:
         await self._act("end_reservation", messages.NameArgs(name), _DONE)
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        await self._act("drain_node", messages.DrainArgs(name, reason), _DONE)
+
+    async def resume_node(self, name: str) -> None:
+        await self._act("resume_node", messages.NameArgs(name), _DONE)
+
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         records: list[EventRecord] = []
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:

@@ -38,7 +38,21 @@ async def run(call: Call) -> int:
     )
     offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
     await copy_from(call, request, offset)
+    if request.stream is LogStream.STDOUT and call.streams.stderr.isatty():
+        await point_to_errors(call, request)
     return ExitCode.OK
+
+
+async def point_to_errors(call: Call, request: LogRequest) -> None:
+    """A person who looks for what went wrong finds nothing of it in the output."""
+    last = msgspec.structs.replace(request, stream=LogStream.STDERR, offset=-1, limit=1)
+    if (await call.backend.logs(last)).data:
+        call.streams.say(f"There are errors, too: cockpit logs {_as_typed(request)} --stderr")
+
+
+def _as_typed(request: LogRequest) -> str:
+    rank = f"/{request.rank}" if request.rank else ""
+    return f"{request.job}{rank}" + (f"#{request.attempt}" if request.attempt else "")
 
 
 async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:

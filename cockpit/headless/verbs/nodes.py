@@ -1,4 +1,4 @@
-"""`cockpit nodes`: the nodes, judged against a chosen spec where one is given."""
+"""`cockpit nodes`: the nodes, judged against a spec where one is given; `drain` and `resume` for administrators."""
 
 from __future__ import annotations
 
@@ -53,6 +53,31 @@ def card_milli(text: str) -> int:
     return milli
 
 
+def drain_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes; what runs there goes on")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="what people read who wait for them")
+
+
+async def run_drain(call: Call) -> int:
+    for name in call.args.nodes:
+        await call.backend.drain_node(name, call.args.reason)
+        call.streams.line(f"drained {safe(name)}")
+    return ExitCode.OK
+
+
+def resume_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes")
+
+
+async def run_resume(call: Call) -> int:
+    for name in call.args.nodes:
+        await call.backend.resume_node(name)
+        call.streams.line(f"resumed {safe(name)}")
+    return ExitCode.OK
+
+
+DRAIN = Verb(drain_arguments, run_drain, ('cockpit nodes drain n07 --reason "new memory"',))
+RESUME = Verb(resume_arguments, run_resume, ("cockpit nodes resume n07",))
 NODES = Verb(
     arguments,
     run,

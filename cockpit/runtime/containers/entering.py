@@ -60,7 +60,7 @@ class EnterError(Exception):
 async def enter(
     attempt: Attempt, command: Sequence[str], terminal: Terminal | None, *, label: str, facts: EntryFacts, python: str
 ) -> EnteredShell:
-    """Run `command` (empty: an interactive shell) in a container whose holder lives. Raises EnterError."""
+    """Run `command` (empty: a shell) in a container whose holder lives. Raises EnterError."""
     ours, theirs = socket.socketpair()
     pipes = None if terminal else _Pipes()
     inherited = (theirs.fileno(), *(pipes.inner if pipes else ()))

@@ -77,6 +77,22 @@ def names(env: str) -> set[str]:
 
 
 @pytest.mark.req("JT-40")
+async def test_without_a_terminal_a_shell_does_what_it_reads_and_says_nothing_of_its_own(house, kept):
+    entered = await house.enter(kept.replica)
+    stdin, stdout, stderr = entered.pipe_fds
+    os.write(stdin, b"cat /tmp/here\nexit 7\n")
+    os.close(stdin)
+    assert await asyncio.to_thread(read_to_end, stdout) == b"made\n"
+    assert await asyncio.to_thread(read_to_end, stderr) == b""
+    assert exit_code(entered) == 7
+
+
+def read_to_end(fd: int) -> bytes:
+    with open(fd, "rb") as stream:
+        return stream.read()
+
+
+@pytest.mark.req("JT-40")
 async def test_two_shells_at_once_share_files_and_processes(house, kept):
     first = await house.enter(kept.replica, "bash", "-c", "echo hello >/tmp/note; read x </dev/stdin; cat /tmp/answer")
     await asyncio.sleep(0)

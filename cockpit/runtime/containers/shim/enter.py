@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         """What the engine asks for."""
 
         command: list[str]
-        """Empty: an interactive shell."""
+        """Empty: a shell, which is interactive where there is a terminal."""
         terminal: list[int]
         """Rows and columns; empty: the three pipes."""
         term: str
@@ -135,7 +135,7 @@ def _chooser(request: Request, control: _socket.socket, pipes: list[int]) -> Cal
             for number, fd in enumerate(pipes):
                 os.dup2(fd, number)
             _send(control, _WELCOME)
-        return request["command"] or _shell()
+        return request["command"] or _shell(interactive=bool(request["terminal"]))
 
     return choose
 
@@ -151,14 +151,17 @@ def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
         os.dup2(inner, number)
 
 
-def _shell() -> list[str]:
-    return [next((path for path in _SHELLS if os.access(path, os.X_OK)), _SHELLS[-1]), "-i"]
+def _shell(*, interactive: bool) -> list[str]:
+    path = next((path for path in _SHELLS if os.access(path, os.X_OK)), _SHELLS[-1])
+    return [path, "-i"] if interactive else [path]
 
 
 def _extra(request: Request) -> dict[str, str]:
     """What only entered programs have. The label reaches the prompt through a variable, which no shell expands twice;
     bash sets its prompt once, after the person's own start-up files."""
-    extra = {"TERM": request["term"]} if request["terminal"] else {}
+    if not request["terminal"]:
+        return {}
+    extra = {"TERM": request["term"]}
     if not request["command"]:
         extra["COCKPIT_PROMPT"] = request["label"]
         extra["PROMPT_COMMAND"] = "PS1='${COCKPIT_PROMPT}:\\w\\$ '; unset PROMPT_COMMAND"
