@@ -55,7 +55,7 @@ class Refusals:
         """Whether every job is certainly told the same: two passes may also differ in shapes that no job gets to."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
-        if (self._exceeded, self.promised, self._vain) != (other._exceeded, other._promised, other._vain):
+        if (self._exceeded, self.promised, self._vain) != (other._exceeded, other.promised, other._vain):
             return False
         if not self.gates.as_of(other.gates):
             return False

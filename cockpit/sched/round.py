@@ -198,7 +198,7 @@ class Round:
             self._take_over(cleared.after)
             self._start(ask, shape, cleared.found)
         else:
-            self._promise(ask, cleared.found, [each.job for each in cleared.evictions])
+            self._promise(ask, shape, cleared.found, [each.job for each in cleared.evictions])
         return True
 
     def _served(self, ask: Ask) -> bool:
@@ -235,7 +235,7 @@ class Round:
             return False
         self.clearing.carried_out(cleared)
         going = [each.job for each in cleared.evictions] or self.clearing.leaving()
-        self._promise(ask, cleared.found, going)
+        self._promise(ask, shape, cleared.found, going)
         return True
 
     def _keep_promise(self, ask: Ask, shape: Shape) -> None:
@@ -243,9 +243,9 @@ class Round:
         if allowed and (found := find(self.index, shape, self._fit)) is not None:
             self._start(ask, shape, found)
         elif self.clearing is not None and (later := self.clearing.promised_room(shape, self.index)) is not None:
-            self._promise(ask, later, self.clearing.gone_for(ask.job.id))
+            self._promise(ask, shape, later, self.clearing.gone_for(ask.job.id))
 
-    def _promise(self, ask: Ask, found: Found, others: Iterable[JobId]) -> None:
+    def _promise(self, ask: Ask, shape: Shape, found: Found, others: Iterable[JobId]) -> None:
         """Nobody else gets this room, though others are still in it."""
         assert self.clearing is not None
         job = ask.job
@@ -254,8 +254,7 @@ class Round:
         self._take_over(self.index.fork())
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
-        partition = ask.request.shape.partition
-        self._close(self._gates.started(job, partition, self._gates.amounts(found.placement, partition)))
+        self._close(self._gates.started(job, shape.partition, self._amounts(found, shape)))
         self.line.started(self.index, job, found.placement)
 
     def _take_over(self, index: Index) -> None:

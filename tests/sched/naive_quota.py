@@ -110,12 +110,10 @@ class Naive:
     def borrows(self, node: QuotaNode, resource: str, victims: Collection[JobId]) -> bool:
         """Also when all of the victims but the largest have gone."""
         inside = set(self.under(node))
-        parts = [held(self.occupied, victim)[resource] for victim in victims if victim in inside] or [1]
-        return (
-            max(parts) > 0
-            and self.used(node, resource) - node.min.get(resource, 0) - (sum(parts) - max(parts)) > 0
-            or (not victims and self.used(node, resource) > node.min.get(resource, 0))
-        )
+        parts = [held(self.occupied, victim)[resource] for victim in victims if victim in inside]
+        last = max(parts, default=0)
+        beyond = self.used(node, resource) - node.min.get(resource, 0) - (sum(parts) - last)
+        return beyond > 0 and (last > 0 or not victims)
 
     def fewest(self, job: Job, candidates: Collection[JobId]) -> int | None:
         """How few of the candidates have to go so that the job may start; None: it cannot be."""

@@ -1,5 +1,5 @@
-"""On random trees, nodes and jobs, after every pass: no max is passed, sums hold, who may insist is served, only borrowers
-go, and no more of them than a search of every set needs."""
+"""On random trees, nodes and jobs, after every pass: no max is passed, sums hold, who may insist is served, only
+borrowers go, and no more of them than a search of every set needs."""
 
 from __future__ import annotations
 
