@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cockpit.model.ids import JobId, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
+from cockpit.sched.reserved_nodes import kept_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -84,17 +85,25 @@ def hold_row(job: Job) -> HoldRow:
     )
 
 
-def node_rows(machine: Machine, may_see: Callable[[Job], bool]) -> list[NodeRow]:
+def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> list[NodeRow]:
     """Every node with what is used of it; jobs that the asker may not see are `-`."""
     by_node: dict[NodeName, list[tuple[JobId, Placement]]] = {name: [] for name in machine.state.nodes}
     for job, placement in machine.occupied.items():
         for allocation in placement:
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
-    return [_node_row(node, by_node[node.name], machine.state.jobs, may_see) for node in machine.state.nodes.values()]
+    kept = kept_now(machine.state.reservations, now)
+    return [
+        _node_row(node, by_node[node.name], machine.state.jobs, may_see, tuple(kept.get(node.name, ())))
+        for node in machine.state.nodes.values()
+    ]
 
 
 def _node_row(
-    node: Node, used: list[tuple[JobId, Placement]], jobs: Mapping[JobId, Job], may_see: Callable[[Job], bool]
+    node: Node,
+    used: list[tuple[JobId, Placement]],
+    jobs: Mapping[JobId, Job],
+    may_see: Callable[[Job], bool],
+    reserved: tuple[str, ...],
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
     slices = sorted(
@@ -109,6 +118,7 @@ def _node_row(
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
         jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
+        reserved=reserved,
     )
 
 

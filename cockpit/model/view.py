@@ -101,6 +101,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     jobs: tuple[JobId, ...]
     loads: tuple[CardLoad, ...] = ()
     """Of the cards that somebody measures; of the others nothing is known."""
+    reserved: tuple[str, ...] = ()
+    """Names of the reservations that keep it now."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):
@@ -201,6 +203,8 @@ class Overview(msgspec.Struct, frozen=True):
     used_memory_mib: int
     card_milli: int
     used_card_milli: int
+    trouble: tuple[str, ...] = ()
+    """What is wrong with the engine just now, in sentences."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

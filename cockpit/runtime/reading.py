@@ -62,20 +62,30 @@ async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Engine
         started_at=engine.started_at,
         jobs=sum(may_see(asked.actor, job) for job in jobs) if not asked.actor.admin else len(jobs),
         containers=engine.containers,
-        trouble=(*engine.host.trouble, *engine.troubles),
+        trouble=_troubles(engine),
         asker=asked.actor.name,
     )
 
 
 async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Overview:
     """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
+    glance = _glance(engine, asked.actor)
+    troubles = _troubles(engine)
+    return msgspec.structs.replace(glance, trouble=troubles) if troubles else glance
+
+
+def _glance(engine: Engine, actor: Actor) -> Overview:
     machine = engine.host.machine
-    if not asked.actor.admin:
-        seen = (job for job in machine.state.jobs.values() if may_see(asked.actor, job))
+    if not actor.admin:
+        seen = (job for job in machine.state.jobs.values() if may_see(actor, job))
         return overview(machine, engine.cluster, seen)
     if engine.glance is None or engine.glance[0] != machine.state.seq:
         engine.glance = machine.state.seq, overview(machine, engine.cluster)
     return engine.glance[1]
+
+
+def _troubles(engine: Engine) -> tuple[str, ...]:
+    return (*engine.host.trouble, *engine.troubles)
 
 
 async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[msgspec.Raw]:
@@ -150,7 +160,7 @@ async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
-    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found))
+    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
 
 
 async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui import account_deeds, deeds, priority_deeds
+from cockpit.tui import account_deeds, deeds, node_deeds, priority_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     ANYWHERE,
@@ -62,9 +62,11 @@ _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
 _TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
+_NODES = frozenset({NODES})
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
+SERVE = "nodes in service"
 
 _LOOKING = (
     Action(
@@ -408,6 +410,40 @@ _WEIGHING = (
         in_row=True,
     ),
 )
+_SERVICE = (
+    Action(
+        "reservations",
+        "reservations",
+        ("R",),
+        "Nodes that are kept, for whom and when",
+        node_deeds.reservations,
+        SERVE,
+        _NODES,
+        in_row=True,
+    ),
+    Action(
+        "reserve",
+        "reserve",
+        ("K",),
+        "Keep nodes for somebody",
+        node_deeds.reserve,
+        SERVE,
+        _NODES,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "drain",
+        "drain",
+        ("D",),
+        "Out of service, or back",
+        node_deeds.drain,
+        SERVE,
+        _NODES,
+        acts=True,
+        in_row=True,
+    ),
+)
 _GOING = (
     Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
@@ -433,6 +469,7 @@ ACTIONS: Final = (
     *_ACTING,
     *_SHARING,
     *_WEIGHING,
+    *_SERVICE,
     *_LOOKING,
     *_KEPT,
     *_ORDERING,

@@ -66,6 +66,8 @@ TICK_SECONDS = 1.0
 STALE_SECONDS = 3.0
 """Data older than this shows its age."""
 RETRY_SECONDS = 1.0
+TROUBLE_SECONDS = 15.0
+"""A sentence about the engine, with what to do, takes longer to read than what a key has done."""
 _TABLES = {
     JOBS: job_table,
     NODES: node_table,
@@ -399,7 +401,7 @@ class CockpitApp(Face, inherit_bindings=False):
     async def _ask(self) -> None:
         if self._still is not None:
             return
-        self.overview = await self.backend.overview()
+        self._take_overview(await self.backend.overview())
         if self.main_screen.view == NODES:
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
@@ -412,6 +414,12 @@ class CockpitApp(Face, inherit_bindings=False):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
             self._foretelling.look_at(row)
+
+    def _take_overview(self, overview: Overview) -> None:
+        told = self.overview.trouble if self.overview is not None else ()
+        self.overview = overview
+        for sentence in set(overview.trouble).difference(told):
+            self.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
 
     def _take_accounts(self, shown: AccountsShown) -> None:
         self.accounts = shown

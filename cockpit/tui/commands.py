@@ -17,7 +17,7 @@ from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
-from cockpit.tui import account_deeds
+from cockpit.tui import account_deeds, node_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
 from cockpit.tui.deeds import prioritise
 
@@ -133,6 +133,8 @@ _WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
     "save-filter": _save_filter,
     "delete-filter": _delete_filter,
     "accounts": account_deeds.run_words,
+    "nodes": node_deeds.words_of("nodes"),
+    "reservations": node_deeds.words_of("reservations"),
     "priority": _priority,
     "weights": _weights,
     "ctx": _cluster,

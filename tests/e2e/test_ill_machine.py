@@ -45,6 +45,7 @@ def test_a_locked_journal_is_told_and_left_again(user: CockpitUser) -> None:
     assert b"is locked by another process. Nothing was accepted." in refused.stderr
     assert [row["name"] for row in user.rows("jobs")] == ["first"], "looking does not need the journal"
     assert "locked" in user.row("engine", "status")["trouble"][0]
+    assert "journal.db is locked by another process" in user.ok("overview")
     locker.execute("ROLLBACK")
     locker.close()
     assert user.wait(user.submit("exit 0", name="third")) == 0

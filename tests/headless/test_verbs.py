@@ -158,7 +158,9 @@ def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
     desk("cancel", "1")
     desk("cancel", "2", "--now")
     desk("cancel", "3", "--yes", terminal=True)
-    assert desk.backend.asked == [("cancel", 1, None), ("cancel", 2, 0), ("cancel", 3, None)]
+    desk("cancel", "4", "--grace", "5m")
+    assert desk.backend.asked == [("cancel", 1, None), ("cancel", 2, 0), ("cancel", 3, None), ("cancel", 4, 300)]
+    assert desk("cancel", "5", "--grace", "5m", "--now").code == ExitCode.USAGE
 
 
 @pytest.mark.req("JT-25", "SC-10")

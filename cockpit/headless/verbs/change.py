@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from cockpit.errors import RequestRefused
 from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
-from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.arguments import Verb, reference, seconds
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call
 from cockpit.model.asking import WantedPriority
@@ -30,14 +30,16 @@ def arguments(parser: ArgumentParser) -> None:
 
 def cancel_arguments(parser: ArgumentParser) -> None:
     arguments(parser)
-    parser.add_argument("--now", action="store_true", help="kill at once, without the grace period")
+    how_long = parser.add_mutually_exclusive_group()
+    how_long.add_argument("--grace", type=seconds, metavar="TIME", help="kill after so long instead, such as 5m")
+    how_long.add_argument("--now", action="store_const", dest="grace", const=0, help="kill at once")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 async def run_cancel(call: Call) -> int:
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Cancel")):
         return ExitCode.DECLINED
-    grace = 0 if call.args.now else None
+    grace = call.args.grace
     return await each(call, lambda ref: call.backend.cancel(ref.job, task=ref.task, grace_seconds=grace), "cancelled")
 
 
@@ -105,7 +107,11 @@ def _question(refs: Sequence[JobRef], verb: str) -> str:
     return f"{verb} {named}?"
 
 
-CANCEL = Verb(cancel_arguments, run_cancel, ("cockpit cancel 4711", "cockpit cancel 4711_3 4712 --now --yes"))
+CANCEL = Verb(
+    cancel_arguments,
+    run_cancel,
+    ("cockpit cancel 4711", "cockpit cancel 4711 --grace 5m", "cockpit cancel 4711_3 4712 --now --yes"),
+)
 HOLD = Verb(arguments, run_hold, ("cockpit hold 4720",))
 RELEASE = Verb(arguments, run_release, ("cockpit release 4720 4721",))
 SET_PRIORITY = Verb(

@@ -188,7 +188,7 @@ class MainScreen(Screen[None]):
             yield from answer(row, self.app.detail_of(row.id), self.app.around(size.width, size.height))
 
     def _node_answer(self) -> Iterator[Line]:
-        row = self._node_under_cursor()
+        row = self.node_under_cursor()
         if row is not None:
             yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
 
@@ -215,7 +215,8 @@ class MainScreen(Screen[None]):
         size = self.query_one("#answer").size
         return self._ranks.answer(size, self.app.around(size.width).keys)
 
-    def _node_under_cursor(self) -> NodeRow | None:
+    def node_under_cursor(self) -> NodeRow | None:
+        """None in an empty list."""
         name = self.nodes.cursor_id
         return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
 
@@ -397,7 +398,7 @@ class MainScreen(Screen[None]):
 
     def show_jobs_of_node(self) -> None:
         """The jobs that occupy the node under the cursor."""
-        node = self._node_under_cursor()
+        node = self.node_under_cursor()
         if node is not None:
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
