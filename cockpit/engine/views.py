@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
+from cockpit.sched.partitions import for_login
 from cockpit.sched.reserved_nodes import kept_now
 
 if TYPE_CHECKING:
@@ -94,7 +97,11 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> 
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
     kept = kept_now(machine.state.reservations, now)
     return [
-        _node_row(node, by_node[node.name], machine.state.jobs, may_see, tuple(kept.get(node.name, ())))
+        replace(
+            _node_row(node, by_node[node.name], machine.state.jobs, may_see),
+            reserved=tuple(kept.get(node.name, ())),
+            login=for_login(machine.state.cluster, node),
+        )
         for node in machine.state.nodes.values()
     ]
 
@@ -104,7 +111,6 @@ def _node_row(
     used: list[tuple[JobId, Placement]],
     jobs: Mapping[JobId, Job],
     may_see: Callable[[Job], bool],
-    reserved: tuple[str, ...],
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
     slices = sorted(
@@ -119,7 +125,6 @@ def _node_row(
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
         jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
-        reserved=reserved,
     )
 
 

@@ -105,6 +105,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Of the cards that somebody measures; of the others nothing is known."""
     reserved: tuple[str, ...] = ()
     """Names of the reservations that keep it now."""
+    login: bool = False
+    """People log in there, and no job runs."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):

@@ -39,6 +39,8 @@ def pass_over(snapshot: Snapshot, index: Index, policy: Policy, priorities: Prio
         round_.take_turns(rules.cluster)
     if snapshot.promised:  # those for whom others were made to go come first
         round_.keep_promises(index.book.asks_of(snapshot.jobs, snapshot.promised))
+    if round_.reclaim is not None:  # then those who stay within what is kept for their queue
+        round_.serve_guaranteed(queue)
     # 3. gates, 4. place or reserve and 5. preempt or reclaim, for one after the other: else who comes after would take
     #    what is free beside those who give way, and more of them would have to
     round_.go_through(queue)
@@ -89,4 +91,5 @@ def clearing(snapshot: Snapshot, rules: Rulebook, priorities: PriorityTable) -> 
     claims: list[Claims] = []
     if rules.cluster.preemption.kind != PreemptType.NONE:
         claims.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
-    return Clearing(snapshot, claims) if claims or snapshot.promised or snapshot.suspended else None
+    needed = claims or snapshot.promised or snapshot.suspended or rules.quotas.guarantees
+    return Clearing(snapshot, claims) if needed else None
