@@ -95,6 +95,10 @@ def _stands(row: JobRow) -> str:
 
 
 needs_queued = _each(lambda row: row.state is JobState.QUEUED, "this is for queued jobs")
+needs_running = _each(
+    lambda row: row.state in {JobState.RUNNING, JobState.SUSPENDED}, "this is for running and suspended jobs"
+)
+needs_begun = _each(lambda row: row.state is not JobState.QUEUED, "it has not begun yet")
 needs_live = _each(lambda row: row.ended_at is None, "there is nothing to stop")
 needs_kept = _each(lambda row: row.held_until is not None, "no container of it is kept")
 needs_over = _each(lambda row: row.ended_at is not None, "cancel it first")

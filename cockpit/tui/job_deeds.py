@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
+from cockpit.model.job import JobState
 from cockpit.model.spec import PriorityWord
 from cockpit.present.entering import container_words, entry_lines
 from cockpit.present.outlook import until
@@ -114,6 +115,18 @@ async def hold_or_release(app: Face) -> None:
         held = row.reason is not None and row.reason.__struct_config__.tag == "held"
         act = app.backend.release if held else app.backend.hold
         await act(row.id, task=_task(row))
+
+
+async def suspend_or_resume(app: Face) -> None:
+    """Each of the chosen jobs the other way round."""
+    for row in app.chosen_rows():
+        act = app.backend.resume if row.state is JobState.SUSPENDED else app.backend.suspend
+        await act(row.id, task=_task(row))
+
+
+async def requeue(app: Face) -> None:
+    """Ask, then have them begin anew."""
+    await _confirmed(app, "Requeue", "What it did so far is lost, unless it saved it.", app.backend.requeue)
 
 
 async def set_priority(app: Face) -> None:
