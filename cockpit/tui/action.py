@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 JOBS, NODES, CARDS, PRIORITY, JOB = "jobs", "nodes", "cards", "priority", "job"
 ACCOUNTS, QOS = "accounts", "accounts-qos"
 """Two parts of one view."""
+WEIGH = "weigh priorities"
+LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
+SHARE = "accounts"
+SERVE = "nodes in service"
+"""Groups of the help."""
 ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
 ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
