@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, NodeRow, Overview
     from cockpit.present.answer import Around
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
@@ -52,6 +52,7 @@ class MainView(Protocol):
 
     def show_view(self, view: str) -> None: ...
     def show_jobs_of_node(self) -> None: ...
+    def node_under_cursor(self) -> NodeRow | None: ...
     def ask_filter(self) -> None: ...
     def ask_filter_name(self) -> None: ...
     @property

@@ -1,4 +1,4 @@
-"""`cockpit cancel`, `hold`, `release`, `delete`: the acts that change what becomes of a job."""
+"""`cockpit cancel`, `hold`, `suspend`, `requeue`, `delete` …: the acts that change what becomes of a job."""
 
 from __future__ import annotations
 
@@ -62,6 +62,21 @@ async def run_release(call: Call) -> int:
     return await each(call, lambda ref: call.backend.release(ref.job, task=ref.task), "released")
 
 
+async def run_suspend(call: Call) -> int:
+    return await each(call, lambda ref: call.backend.suspend(ref.job, task=ref.task), "suspended")
+
+
+async def run_resume(call: Call) -> int:
+    return await each(call, lambda ref: call.backend.resume(ref.job, task=ref.task), "resumed")
+
+
+async def run_requeue(call: Call) -> int:
+    """What it did so far is lost to it, unless its command saved it."""
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Requeue")):
+        return ExitCode.DECLINED
+    return await each(call, lambda ref: call.backend.requeue(ref.job, task=ref.task), "requeued")
+
+
 def priority_arguments(parser: ArgumentParser) -> None:
     arguments(parser)
     parser.add_argument(
@@ -103,6 +118,9 @@ CANCEL = Verb(
 )
 HOLD = Verb(arguments, run_hold, ("cockpit hold 4720",))
 RELEASE = Verb(arguments, run_release, ("cockpit release 4720 4721",))
+SUSPEND = Verb(arguments, run_suspend, ("cockpit suspend 4711",))
+RESUME = Verb(arguments, run_resume, ("cockpit resume 4711",))
+REQUEUE = Verb(delete_arguments, run_requeue, ("cockpit requeue 4711", "cockpit requeue 4711_3 4712 --yes"))
 SET_PRIORITY = Verb(
     priority_arguments,
     run_set_priority,
