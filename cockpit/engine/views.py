@@ -28,7 +28,7 @@ HIDDEN = "-"
 
 def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
     """One line of the job list. `reason` and `priority` count while it is queued."""
-    attempt = job.attempt if job.state is not JobState.QUEUED else None
+    attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
@@ -41,6 +41,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> Job
         state_since=job.state_since,
         submitted_at=job.submitted_at,
         started_at=min(starts, default=None),
+        suspended_ms=attempt.suspended_ms if attempt is not None else 0,
         ended_at=job.ended_at,
         held_until=job.held_until,
         ending=job.ending.cause if job.ending is not None else None,

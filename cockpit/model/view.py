@@ -64,6 +64,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     priority: int | None = None
     """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
     array: ArrayTask | None = None
+    suspended_ms: int = 0
+    """How long it stood still since it started; not counting the present pause, which began with the state."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):
