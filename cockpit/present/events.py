@@ -11,6 +11,7 @@ from cockpit.model.job import EndCause, ExitStatus
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
+from cockpit.present.evictions import GivingWayEvent, gives_way, giving_way_sentence
 from cockpit.present.fleet_words import BindingEvent, binding_sentence, bound_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -36,6 +37,7 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.ReservationEnded()
             | events.NodeDrained()
             | events.NodeResumed()
+            | events.OthersHeld()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -51,8 +53,6 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
     match body:
         case events.NodesChanged():
             return f"the cluster has {units.counted(len(body.nodes), 'node')}: {listed(n.name for n in body.nodes)}"
-        case events.OthersHeld():
-            return f"{safe(body.member)} runs {units.counted(len(body.held), 'job')} of its own"
         case events.EngineStarted():
             return f"the engine {safe(body.version)} started as process {body.pid}"
         case events.EngineStopAsked():
@@ -66,6 +66,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.ReservationEnded()
             | events.NodeDrained()
             | events.NodeResumed()
+            | events.OthersHeld()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -97,6 +98,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.GraceEnded()
         ):
             return _while_running(body, at, zone)
+        case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
+            return giving_way_sentence(body)
         case (
             events.JobEnded()
             | events.HoldExtended()
@@ -139,6 +142,9 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
         case events.EndingBegan():
             patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+            if body.for_job is not None:
+                again = ", and waits again" if body.requeue else ""
+                return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
             return f"is asked to end ({_cause(body.cause)}){patience}"
         case events.GraceEnded():
             return "had its time to end and is killed"
@@ -205,4 +211,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | _AfterRunning

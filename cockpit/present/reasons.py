@@ -10,12 +10,10 @@ from typing import Final, get_args
 
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import (
-    ClusterShort,
     Held,
     NeverFits,
     NodeShortfall,
     NoEligibleNode,
-    NoRoomThere,
     NotEnoughFree,
     NotEvaluated,
     Reason,
@@ -23,7 +21,6 @@ from cockpit.model.reasons import (
     WouldDelay,
 )
 from cockpit.present import units
-from cockpit.present.fleet_words import fleet_clauses
 from cockpit.present.moments import clock
 from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
 from cockpit.present.rule_reasons import rule_clauses
@@ -51,8 +48,6 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
     match reason:
         case NotEnoughFree():
             return tuple(_not_enough_free(reason))
-        case ClusterShort() | NoRoomThere():
-            return fleet_clauses(reason, now, zone)
         case Held():
             return (f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}",)
         case NeverFits():

@@ -11,6 +11,7 @@ from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
     BehindHead,
+    ClusterShort,
     DependencyNever,
     InReservation,
     LimitReached,
@@ -18,6 +19,7 @@ from cockpit.model.reasons import (
     NoAssociation,
     NodesReserved,
     NoQueue,
+    NoRoomThere,
     PartitionRefuses,
     PartitionRule,
     QosRefused,
@@ -27,6 +29,7 @@ from cockpit.model.reasons import (
 )
 from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
+from cockpit.present.fleet_words import fleet_clauses
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
@@ -47,6 +50,8 @@ RuleReason = (
     | NodesReserved
     | BehindHead
     | MakingRoom
+    | ClusterShort
+    | NoRoomThere
 )
 
 _AWAITED = {
@@ -69,6 +74,8 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
             return _of_rights(reason)
         case QuotaFull() | QuotaMaxJobs() | NoQueue():
             return _of_quota(reason)
+        case ClusterShort() | NoRoomThere():
+            return fleet_clauses(reason, now, zone)
         case _:
             assert_never(reason)
 
@@ -97,7 +104,8 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
             return _limit_reached(reason)
         case NoAssociation():
             account = f" in account {safe(reason.account)}" if reason.account else ""
-            return (f"{safe(reason.user)} has no association{account}, and this cluster serves no one without",)
+            where = f" for partition {safe(reason.partition)}" if reason.partition else ""
+            return (f"{safe(reason.user)} has no association{account}{where}, and this cluster serves no one without",)
         case QosRefused():
             return f"may not use QOS {safe(reason.qos)}", f"allowed: {listed(reason.allowed) or 'none'}"
         case _:

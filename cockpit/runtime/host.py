@@ -49,8 +49,9 @@ HOUR_MS = 3_600_000
 _MOVES_CONTAINERS = (
     events.JobPlaced,
     events.PrologFailed,
-    events.BindingGivenUp,
     events.JobEnded,
+    events.JobRequeued,
+    events.BindingGivenUp,
     events.HoldEnded,
 )
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
@@ -63,6 +64,9 @@ RECONSIDERED_AFTER = (
     events.AgeBegan,
     events.PrioritySet,
     events.JobEnded,
+    events.JobRequeued,
+    events.JobSuspended,
+    events.JobResumed,
     events.BindingGivenUp,
     events.OthersHeld,
     events.HoldExtended,

@@ -19,6 +19,8 @@ from tests.present.corpus import HOSTILE, is_harmless
 
 JOB = JobId(4711)
 PLACE = tuple(Allocation(rank, NodeName(f"beijing/n{rank}"), 1, 1) for rank in range(3))
+TRIED_AGAIN = "though enough is free in all; tried again once something comes free there"
+BOUND = "ScheduleBindingSucceed: Binding has been scheduled successfully. Result:"
 
 REASONS: list[tuple[Reason, str]] = [
     (
@@ -31,19 +33,17 @@ REASONS: list[tuple[Reason, str]] = [
     ),
     (
         NoRoomThere(("beijing", "hangzhou"), NOW),
-        "beijing and hangzhou had no room for it at 12:00, though enough is free in all; "
-        + "tried again once something comes free there",
+        f"beijing and hangzhou had no room for it at 12:00, {TRIED_AGAIN}",
     ),
 ]
 EVENTS: list[tuple[events.EventBody, str]] = [
     (
         events.JobPlaced(JOB, 1, 0, PLACE, "beijing", 0, ("beijing",) * 3),
-        "ScheduleBindingSucceed: Binding has been scheduled successfully. Result: {beijing:0,[{master 1} {worker 2}]}",
+        f"{BOUND} {{beijing:0,[{{master 1}} {{worker 2}}]}}",
     ),
     (
         events.JobPlaced(JOB, 2, 0, PLACE, "over-clusters", 0, ("beijing", "hangzhou", "hangzhou")),
-        "ScheduleBindingSucceed: Binding has been scheduled successfully. Result: "
-        + "{beijing:0,[{master 1}], hangzhou:0,[{worker 2}]} (attempt 2)",
+        f"{BOUND} {{beijing:0,[{{master 1}}], hangzhou:0,[{{worker 2}}]}} (attempt 2)",
     ),
     (
         events.MemberPlaced(JOB, 1, "beijing", PLACE[:2]),

@@ -8,7 +8,6 @@ import shutil
 import signal
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,10 @@ from msgspec.structs import replace
 
 from cockpit.backends.demo.crowd import Crowd, actor_of
 from cockpit.backends.demo.executor import ScriptedExecutor
-from cockpit.backends.demo.fixture import grouped, nodes_of, read_fixture, rules_of
+from cockpit.backends.demo.fixture import nodes_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
+from cockpit.backends.demo.members import ENGINE, begin, joined
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.rooms import Rooms
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
@@ -30,8 +30,7 @@ from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
-from cockpit.runtime.fleet.members import Members
-from cockpit.runtime.host import Act, Host, Settings
+from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.logs import LOOK_SECONDS
 from cockpit.runtime.memory_journal import MemoryJournal
 from cockpit.runtime.tasks import Tasks
@@ -53,7 +52,6 @@ DEFAULT_SEED = 1
 BADGE = "DEMO"
 CONTAINERS = "demo: jobs only pretend to run"
 SETTINGS = Settings()
-_ENGINE = Act(actor="engine", origin="engine")
 
 
 async def open_demo(
@@ -126,11 +124,8 @@ class DemoCluster:
     async def begin(self, *, going: bool = True) -> None:
         """Live through the first hours at once; then, if `going`, at the demo's pace."""
         if self._members is not None:
-            for member, host in zip(self._fixture.members, self._members.hosts, strict=True):
-                nodes = grouped(member.nodes)
-                await host.act(lambda machine, _, nodes=nodes: decide.nodes_changed(machine, nodes), _ENGINE)
-            await self._members.begin(self.host)
-        await self.host.act(lambda machine, _: self._beginning(machine), _ENGINE)
+            await begin(self._fixture, self._members, self.host)
+        await self.host.act(lambda machine, _: self._beginning(machine), ENGINE)
         await self._crowd.begin()
         await self.host.start()
         await self.pace.reach(self._opening)
@@ -166,19 +161,16 @@ class DemoCluster:
     def _host(self, fixture: Fixture, scripts: Scripts, settings: Settings) -> Host:
         """Over containers that only pretend to run; a fleet's is over its members, which have those."""
         self._executors: list[ScriptedExecutor] = []
-        self._members = Members() if fixture.members else None
 
-        def pretending(folder: Path, observer: Observer) -> ScriptedExecutor:
-            self._executors.append(ScriptedExecutor(observer, self._clock, scripts, Rooms(folder / "rooms")))
-            return self._executors[-1]
+        def pretending(name: str, observer: Observer) -> ScriptedExecutor:
+            executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / name / "rooms"))
+            self._executors.append(executor)
+            return executor
 
         def executor_for(observer: Observer) -> ContainerRuntime:
-            return self._members or pretending(self.folder, observer)
+            return self._members if self._members is not None else pretending("", observer)
 
-        if self._members is not None:
-            for member in fixture.members:
-                making = partial(pretending, self.folder / member.name)
-                self._members.join(member.name, MemoryJournal(), making, self._clock, settings)
+        self._members = joined(fixture, pretending, self._clock, settings)
         return Host(Machine(ClusterState()), MemoryJournal(), executor_for, self._clock, settings)
 
 

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from cockpit.engine import decide
-from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+from cockpit.engine.effects import (
+    FreezeReplica,
+    KeepContainer,
+    RemoveContainer,
+    SignalReplica,
+    StartReplica,
+    ThawReplica,
+)
 from cockpit.engine.fleet.parts import job_of, parts_of, spec_of
 from cockpit.engine.submit import submit
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, EndCause, Ending, Job, JobState
+from cockpit.model.job import OCCUPYING, EndCause, Ending, Job, JobState, Suspension
 from cockpit.model.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -24,8 +31,12 @@ if TYPE_CHECKING:
     from cockpit.model.fleet import FleetPart
 
     Decision = Callable[[Machine, Millis], Sequence[EventBody] | Refusal]
+    Deed = Callable[[JobId, Ending | None, Machine, Millis], Sequence[EventBody]]
 
-ReplicaEffect = StartReplica | SignalReplica | KeepContainer | RemoveContainer
+FLEET = "fleet"
+"""Who asks, as members know it."""
+
+ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
 
 
 class Ask(NamedTuple):
@@ -51,7 +62,11 @@ def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]
         case StartReplica():
             return _start(effect, fleet, members)
         case SignalReplica():
-            return _end(effect, fleet, members)
+            return _on_part(effect, fleet, members, _ended)
+        case FreezeReplica():
+            return _on_part(effect, fleet, members, _suspended)
+        case ThawReplica():
+            return _on_part(effect, fleet, members, _resumed)
         case RemoveContainer():
             return _remove(effect, members)
         case _:
@@ -73,9 +88,7 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
     return []
 
 
-def _submitted(
-    job: Job, name: str, part: FleetPart, member: Machine, now: Millis
-) -> Sequence[EventBody] | Refusal:
+def _submitted(job: Job, name: str, part: FleetPart, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
     if job_of(member, job, part) is not None:
         return []
     decided = submit(member, [spec_of(job, name, part)], job.submitter, admin=True, now=now)
@@ -84,27 +97,39 @@ def _submitted(
     return [replace(each, part=part) if isinstance(each, events.JobSubmitted) else each for each in decided]
 
 
-def _end(effect: SignalReplica, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:
+def _on_part(
+    effect: SignalReplica | FreezeReplica | ThawReplica, fleet: Machine, members: Mapping[str, Machine], deed: Deed
+) -> list[Order]:
+    """What becomes of the fleet's job becomes of its parts."""
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
-    if job is None or job.ending is None:
-        return []
-    for name, part in parts_of(job).items():
-        there = job_of(members[name], job, part)
+    for name, part in parts_of(job).items() if job is not None else ():
+        there = job_of(members[name], job, part) if job is not None else None
         if effect.replica.rank in part.ranks and there is not None:
-            return [Ask(name, partial(_ended, there.id, job.ending))]
+            return [Ask(name, partial(deed, there.id, job.ending if job is not None else None))]
     return []
 
 
-def _ended(job_id: JobId, ending: Ending, member: Machine, _now: Millis) -> Sequence[EventBody]:
+def _ended(job_id: JobId, ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
     """As the fleet ends the whole; a part that only waits is gone at once."""
     job = member.state.jobs.get(job_id)
-    if job is None or job.ended:
+    if job is None or job.ended or ending is None:
         return []
     if job.state is JobState.QUEUED:
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     if job.ending is None:
         return [events.EndingBegan(job.id, ending.cause, ending.kill_at)]
     return [] if job.ending.killed or not ending.killed else [events.GraceEnded(job.id)]
+
+
+def _suspended(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+    job = member.state.jobs.get(job_id)
+    runs = job is not None and job.state is JobState.RUNNING and job.ending is None
+    return [events.JobSuspended(job_id, Suspension(by=FLEET))] if runs else []
+
+
+def _resumed(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+    job = member.state.jobs.get(job_id)
+    return [events.JobResumed(job_id)] if job is not None and job.suspension is not None else []
 
 
 def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:

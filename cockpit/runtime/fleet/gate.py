@@ -9,10 +9,18 @@ from cockpit.model.job import ExitStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
     from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
-    from cockpit.runtime.fleet.member import MemberReports
+    from cockpit.runtime.fleet.reports import MemberReports
     from cockpit.runtime.host import ContainerRuntime
 
 NEVER_BEGAN = ExitStatus(lost="its fleet took it back before it began")
@@ -47,6 +55,15 @@ class Gate:
             self._reports.replica_ended(effect.replica, NEVER_BEGAN)
         else:
             await self._inner.signal(effect)
+
+    async def freeze(self, effect: FreezeReplica) -> None:
+        await self._inner.freeze(effect)
+
+    async def thaw(self, effect: ThawReplica) -> None:
+        await self._inner.thaw(effect)
+
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        return await self._inner.used(replica)
 
     async def keep(self, effect: KeepContainer) -> None:
         await self._inner.keep(effect)

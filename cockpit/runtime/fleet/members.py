@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cockpit.engine import decide
-from cockpit.engine.fleet.orders import Ask, Open, orders
+from cockpit.engine.fleet.orders import FLEET, Ask, Open, orders
 from cockpit.engine.fleet.parts import job_of, parts_of
 from cockpit.engine.fleet.seen import nodes_seen, others_held
 from cockpit.errors import RequestRefused
@@ -19,13 +19,21 @@ from cockpit.runtime.tasks import Tasks
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
     from cockpit.engine.fleet.orders import ReplicaEffect
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
+    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
-    from cockpit.runtime.fleet.member import Told
+    from cockpit.runtime.fleet.reports import Told
     from cockpit.runtime.host import ContainerRuntime, Settings
 
 
@@ -85,6 +93,16 @@ class Members:
     async def signal(self, effect: SignalReplica) -> None:
         await self._order(effect)
 
+    async def freeze(self, effect: FreezeReplica) -> None:
+        await self._order(effect)
+
+    async def thaw(self, effect: ThawReplica) -> None:
+        await self._order(effect)
+
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        name, there = self._there(replica)
+        return await self._members[name].gate.used(there)
+
     async def keep(self, effect: KeepContainer) -> None:
         await self._order(effect)
 
@@ -93,8 +111,10 @@ class Members:
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
         """After an engine start: an order that was given before is like none."""
-        for effect in (*expected, *kept):
-            await self._order(effect)
+        for start in expected:
+            await self._order(start)
+        for keep in kept:
+            await self._order(keep)
 
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
@@ -118,7 +138,7 @@ class Members:
             member = self._members[order.member]
             match order:
                 case Ask():
-                    await member.host.act(order.decision, Act(actor="fleet", origin="engine"))
+                    await member.host.act(order.decision, Act(actor=FLEET, origin="engine"))
                 case Open():
                     await member.gate.open(order.job)
 
