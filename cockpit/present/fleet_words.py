@@ -13,7 +13,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.reasons import ClusterShort, NoRoomThere
 from cockpit.present import units
 from cockpit.present.moments import clock
-from cockpit.present.phrases import amount, listed
+from cockpit.present.phrases import amount, bare_amount, listed
 from cockpit.present.safe import safe
 
 FleetReason = ClusterShort | NoRoomThere
@@ -25,7 +25,7 @@ def fleet_clauses(reason: FleetReason, now: Millis, zone: tzinfo | None) -> tupl
     match reason:
         case ClusterShort():
             wanted = amount(reason.resource, reason.wanted, reason.card_models)
-            free = amount(reason.resource, reason.free)
+            free = bare_amount(reason.resource, reason.free)
             return f"waits for {wanted} in one cluster", f"{safe(reason.member)} has {free} free in all"
         case NoRoomThere():
             names = listed(reason.members)

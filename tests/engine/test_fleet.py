@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.engine import decide
 from cockpit.engine.machine import Machine
 from cockpit.engine.submit import submit
 from cockpit.model import events
-from cockpit.model.fleet import BindingMode, Member
+from cockpit.model.fleet import BindingMode, FleetPart, Member
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import EndCause, JobState
+from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
 from cockpit.model.refusal import Refusal
@@ -21,7 +24,6 @@ from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
 from tests.engine.fleet_driver import COUNTING, RESERVING, FleetDriver
 
 if TYPE_CHECKING:
-    from cockpit.model.ids import JobId
     from cockpit.model.node import Node
     from cockpit.model.reasons import Reason
 
@@ -210,6 +212,15 @@ def test_a_job_that_comes_back_keeps_its_place_unless_it_is_revoked() -> None:
         assert list(Machine(driver.machine.state).queue) == expected
 
 
+@pytest.mark.req("FL-05", "FL-06")
+def test_no_cluster_gets_more_replicas_than_it_has_nodes_for_them() -> None:
+    driver = fleet(a=(COUNTING, [*machines(2), a_node("small", cards=2)]), b=(COUNTING, machines(2)))
+    (job,) = driver.submit(a_spec(nodes=4, card_milli=3000, divide_over_clusters=True))
+    driver.settle()
+    assert bound_to(driver, job) == ("a", "a", "b", "b")
+    assert driver.running(job) == 4
+
+
 @pytest.mark.req("FL-06")
 def test_reasons_by_totals_say_what_the_nearest_cluster_lacks() -> None:
     driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
@@ -286,6 +297,27 @@ def test_cards_that_a_member_s_own_jobs_hold_are_in_use() -> None:
     driver.settle()
     assert driver.job(job).state is JobState.QUEUED
     assert driver.machine.state.others["a"][0][0].node == "a/n1"
+
+
+@pytest.mark.req("FL-06")
+def test_what_is_reserved_is_had_to_the_card() -> None:
+    """Where the member by itself would take others: it gets exactly what the fleet decided."""
+    driver = fleet(a=(RESERVING, machines(1)))
+    there = Allocation(0, NodeName("n1"), 1, 1024, (CardSlice(5, None), CardSlice(6, None)))
+    part = FleetPart(JobId(7), 1, (0,), (there,))
+    member = driver.members["a"]
+    decided = submit(member.machine, [a_spec(card_milli=2000, node_names=("n1",))], ANN, now=driver.now)
+    assert not isinstance(decided, Refusal)
+    member.act([replace(each, part=part) for each in decided])
+    member.schedule()
+    assert member.job(JobId(1)).attempt.placement == (there,)
+
+
+@pytest.mark.req("FL-06")
+def test_a_fleet_made_from_its_state_knows_what_members_hold_for_themselves() -> None:
+    driver = fleet(a=(RESERVING, machines(1)))
+    filled(driver, "a", 3)
+    assert Machine(driver.machine.state).peek(driver.now).occupied == driver.machine.peek(driver.now).occupied != {}
 
 
 @pytest.mark.req("FL-06")

@@ -121,6 +121,11 @@ class DemoCluster:
         """The demo's time: what its moments are to be compared with."""
         return self._clock.now()
 
+    @property
+    def members(self) -> list[Host]:
+        """The hosts of a fleet's clusters, in its order."""
+        return self._members.hosts if self._members is not None else []
+
     async def begin(self, *, going: bool = True) -> None:
         """Live through the first hours at once; then, if `going`, at the demo's pace."""
         if self._members is not None:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.model.fleet import FleetPart, member_of, node_in, node_there
-from cockpit.model.ids import NodeName
+from cockpit.model.ids import NodeName, ReplicaId
 from cockpit.model.job import Job
 from cockpit.model.rules import TIME_LIMIT_SECONDS, WINDOW_SECONDS
 from cockpit.model.spec import JobSpec, PriorityWord, Suspension
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cockpit.engine.machine import Machine
     from cockpit.model.node import Allocation, Placement
 
@@ -72,6 +74,18 @@ def job_of(member: Machine, job: Job, part: FleetPart) -> Job | None:
     """The member's job that is this part, the last one where there were several."""
     mine = (each for each in reversed(member.state.jobs.values()) if each.part is not None)
     return next((each for each in mine if each.part and _key(each.part) == (job.id, part.attempt)), None)
+
+
+def replica_there(fleet: Machine, members: Mapping[str, Machine], replica: ReplicaId) -> tuple[str, ReplicaId] | None:
+    """The member that has a replica of the fleet, and its own name for it; None: none has it, or not yet."""
+    job = fleet.state.jobs.get(replica.job)
+    if job is None or job.attempt is None or job.attempt.number != replica.attempt:
+        return None
+    for name, part in parts_of(job).items():
+        found = job_of(members[name], job, part)
+        if replica.rank in part.ranks and found is not None and found.attempt is not None:
+            return name, ReplicaId(found.id, found.attempt.number, part.ranks.index(replica.rank))
+    return None
 
 
 def seen_from_fleet(member: str, part: FleetPart, placement: Placement) -> Placement:

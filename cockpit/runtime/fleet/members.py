@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine import decide
 from cockpit.engine.fleet.orders import FLEET, Ask, Open, orders
-from cockpit.engine.fleet.parts import job_of, parts_of
+from cockpit.engine.fleet.parts import replica_there
 from cockpit.engine.fleet.seen import nodes_seen, others_held
 from cockpit.errors import RequestRefused
-from cockpit.model.ids import ReplicaId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.fleet.member import MemberHost
 from cockpit.runtime.host import Act, Host
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.engine.fleet.orders import ReplicaEffect
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
+    from cockpit.model.ids import ReplicaId
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -100,8 +100,8 @@ class Members:
         await self._order(effect)
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
-        name, there = self._there(replica)
-        return await self._members[name].gate.used(there)
+        there = self._there(replica)
+        return await self._members[there[0]].gate.used(there[1]) if there is not None else None
 
     async def keep(self, effect: KeepContainer) -> None:
         await self._order(effect)
@@ -119,18 +119,14 @@ class Members:
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
     ) -> EnteredShell:
-        name, there = self._there(replica)
-        return await self._members[name].gate.enter(there, command, terminal=terminal, label=label)
+        there = self._there(replica)
+        if there is None:
+            raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
+        return await self._members[there[0]].gate.enter(there[1], command, terminal=terminal, label=label)
 
-    def _there(self, replica: ReplicaId) -> tuple[str, ReplicaId]:
-        """The member that has the replica, and its own name for it."""
+    def _there(self, replica: ReplicaId) -> tuple[str, ReplicaId] | None:
         assert self._fleet is not None
-        job = self._fleet.machine.state.jobs.get(replica.job)
-        for name, part in parts_of(job).items() if job is not None and job.attempt is not None else ():
-            found = job_of(self.machines[name], job, part) if job is not None else None
-            if replica.rank in part.ranks and found is not None and found.attempt is not None:
-                return name, ReplicaId(found.id, found.attempt.number, part.ranks.index(replica.rank))
-        raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
+        return replica_there(self._fleet.machine, self.machines, replica)
 
     async def _order(self, effect: ReplicaEffect) -> None:
         assert self._fleet is not None

@@ -17,6 +17,7 @@ from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.cards import accepts
 from cockpit.sched.index import Index, admits
 from cockpit.sched.placement import Found
+from cockpit.sched.room import shortfall
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
@@ -28,11 +29,13 @@ class Free(NamedTuple):
     memory_mib: int
     card_milli: int
     """Of cards that the spec accepts."""
+    nodes: int
+    """That would hold one replica when empty: more of them never find room, and that much a fleet knows."""
 
     def replicas(self, spec: NodeSpec) -> int:
         """For how many they suffice."""
         asked = ((self.cpus, spec.cpus), (self.memory_mib, spec.memory_mib), (self.card_milli, spec.card_milli))
-        return max(0, min(free // each for free, each in asked if each))
+        return max(0, min(self.nodes, *(free // each for free, each in asked if each)))
 
 
 def totalled(cluster: Cluster) -> frozenset[str]:
@@ -47,20 +50,19 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found
     for the job is not tried again before something has come free there: until then it has none for others of the
     shape."""
     members = [each.name for each in snapshot.cluster.members if shape.partition in (each.name, OVER_CLUSTERS)]
-    in_vain = {name: at for name, at in job.in_vain.items() if snapshot.freed_at.get(name, 0) <= at}
+    in_vain = {name: at for name, at in job.in_vain.items() if name in members and snapshot.freed_at.get(name, 0) <= at}
     names = [name for name in members if name not in in_vain]
-    if not names:
-        return NoRoomThere(tuple(members), max(in_vain[name] for name in members))
-    lacking: list[ClusterShort] = []
+    lacking: ClusterShort | None = None
     for spec_index, spec in enumerate(shape.specs):
         frees = [free_in(index, name, shape, spec) for name in names]
         room = [free.replicas(spec) for free in frees]
         shares = _shares(shape.nodes, room)
         if shares is not None:
             return Found(spec_index, _bound(zip(names, shares, strict=True), spec))
-        nearest = room.index(max(room))
-        lacking.append(_lack(names[nearest], frees[nearest], spec, shape.nodes))
-    return lacking[0]
+        if lacking is None and not in_vain:
+            nearest = room.index(max(room))
+            lacking = _lack(names[nearest], frees[nearest], spec, shape.nodes)
+    return lacking or NoRoomThere(tuple(in_vain), max(in_vain.values()))
 
 
 def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
@@ -74,6 +76,12 @@ def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
         sum(room.cpus for room in rooms) - sum(part.cpus for part in bound),
         sum(room.memory_mib for room in rooms) - sum(part.memory_mib for part in bound),
         cards - sum(part.card_milli for part in bound),
+        sum(
+            member_of(node.name) == member
+            for room, nodes in index.floor.sizes
+            if room.kind in usable and shortfall(room, spec, exclusive=shape.exclusive) is None
+            for node in nodes
+        ),
     )
 
 
@@ -112,5 +120,5 @@ def _lack(member: str, free: Free, spec: NodeSpec, replicas: int) -> ClusterShor
         (Resource.CPUS, spec.cpus * replicas, free.cpus),
         (Resource.MEMORY, spec.memory_mib * replicas, free.memory_mib),
     )
-    short = next(((kind, wanted, left) for kind, wanted, left in asked if wanted > left), asked[0])
+    short = next((each for each in asked if each[1] > each[2]), (Resource.NODE, replicas, free.replicas(spec)))
     return ClusterShort(member, short[0], short[1], max(0, short[2]), spec.card_models)
