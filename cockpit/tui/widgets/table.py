@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 GAP = 2
 MARGIN = 1
 """Blank columns at the left edge; the cursor's sign stands there."""
+RIGHT = 3
+"""The mouse's button."""
 CURSOR_SIGN = "▌"
 MARK_SIGN = "◆"
 BRIGHT = "bright"
@@ -101,6 +103,14 @@ class Table(ScrollView, can_focus=True):
         """Enter, or a second click."""
 
         def __init__(self, table: Table, row_id: Hashable) -> None:
+            super().__init__()
+            self.table = table
+            self.row_id = row_id
+
+    class CopyAsked(Message):
+        """The right button."""
+
+        def __init__(self, table: Table, row_id: Hashable | None) -> None:
             super().__init__()
             self.table = table
             self.row_id = row_id
@@ -338,11 +348,13 @@ class Table(ScrollView, can_focus=True):
             self.post_message(self.Opened(self, self.cursor_id))
 
     def on_click(self, event: events.Click) -> None:
-        """One click puts the cursor there, a second opens."""
+        """One click puts the cursor there, a second opens; the right button copies."""
         place = event.y + self.scroll_offset.y
         if place < len(self._rows.order):
             self._put_cursor(place)
-            if event.chain > 1:
+            if event.button == RIGHT:
+                self.post_message(self.CopyAsked(self, self.cursor_id))
+            elif event.chain > 1:
                 self.action_open()
 
     def on_resize(self) -> None:
