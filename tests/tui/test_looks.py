@@ -130,7 +130,13 @@ async def test_a_nodes_page_shows_its_cards_and_jobs_and_leads_to_them() -> None
         await cockpit.press("Enter").sees('/ node:"n01"', "train").misses("wide").press("Esc").sees("wide")
         await cockpit.press("2", "Enter").sees("alice  train")
         await lab.backend.cancel(JobId(1))
-        await cockpit.lives(10).misses("alice  train").sees("No job that you may see", "4 whole cards free").press("Esc").stands_on("n01")
+        await (
+            cockpit.lives(10)
+            .misses("alice  train")
+            .sees("No job that you may see", "4 whole cards free")
+            .press("Esc")
+            .stands_on("n01")
+        )
 
 
 @pytest.mark.req("UI-04", "JT-44")

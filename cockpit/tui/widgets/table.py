@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from cockpit.tui.theme import RoleTheme
 
 GAP = 2
+MOST_DRAWN = 1_000
+"""Rows whose cells are remembered: who goes through a hundred thousand does not come back to all of them."""
 MARGIN = 1
 """Blank columns at the left edge; the cursor's sign stands there."""
 RIGHT = 3
@@ -195,6 +197,9 @@ class Table(ScrollView, can_focus=True):
     def _cells(self, row_id: Hashable) -> tuple[Line, ...]:
         drawn = self._drawn.get(row_id)
         if drawn is None:
+            if len(self._drawn) >= MOST_DRAWN:
+                seen = set(self._visible_ids())
+                self._drawn = {each: cells for each, cells in self._drawn.items() if each in seen}
             width = self._row_width
             pairs = zip(self._rows.columns(width), self._rows.cells(row_id, width), strict=True)
             drawn = tuple(fitted(cell, column.width, right=column.right) for column, cell in pairs)
