@@ -14,6 +14,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import ExitStatus, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
+from cockpit.model.view import HoldRow
 from tests.doubles.samples import failed_row, five_jobs, job, job_row, queued_row
 from tests.headless.conftest import Desk
 
@@ -304,6 +305,32 @@ def test_watch_writes_a_line_for_each_change_that_passes(desk: Desk) -> None:
         4711,
         4699,
     ]
+
+
+@pytest.mark.req("UI-40")
+@pytest.mark.parametrize("verb", ["nodes", "holds", "events"])
+def test_lists_that_follow_the_jobs_are_watched_by_row(desk: Desk, verb: str) -> None:
+    """They begin with what there is and tell of nothing twice; a row that has gone is named."""
+    nothing = JobsDelta((), (), 1)
+    desk.backend.deltas = [nothing, nothing]
+    first = [msgspec.json.decode(line) for line in desk(verb, "-o", "jsonl").lines]
+    watched = [msgspec.json.decode(line) for line in desk(verb, "--watch").lines]
+    assert [change["row"] for change in watched][: len(first)] == first
+    if verb != "events":
+        assert len(watched) == len(first), "nothing has changed"
+
+
+@pytest.mark.req("UI-40")
+def test_a_hold_that_has_ended_is_told_by_its_id(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.backend.deltas = [JobsDelta((), (), 1)] * 2
+    kept, seen = desk.backend.hold_rows, iter([desk.backend.hold_rows, []])
+
+    async def holds() -> list[HoldRow]:
+        return next(seen)
+
+    monkeypatch.setattr(desk.backend, "holds", holds)
+    *_, last = [msgspec.json.decode(line) for line in desk("holds", "--watch").lines]
+    assert last == {"version": 1, "change": "gone", "id": kept[-1].job}
 
 
 def test_the_cluster_at_a_glance(desk: Desk) -> None:
