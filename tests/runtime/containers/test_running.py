@@ -110,13 +110,12 @@ async def test_what_a_job_changes_in_the_system_stays_its_own(house):
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may change the system's own files, inside or outside")
 async def test_root_may_break_its_own_copy_of_the_system(house):
-    passwd = Path("/etc/passwd").read_bytes()
     job = house.job(
         "echo evil:x:0:0:::>>/etc/passwd; rm -rf /usr/share/doc /opt; mv /usr/bin/id /usr/bin/idd; tail -1 /etc/passwd"
     )
     await house.run(job)
     assert house.out(job) == "evil:x:0:0:::\n"
-    assert Path("/etc/passwd").read_bytes() == passwd
+    assert "evil:x" not in Path("/etc/passwd").read_text()
     assert Path("/usr/bin/id").exists()
     assert Path("/usr/share/doc").exists()
 
