@@ -14,7 +14,7 @@ from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import UsageReset
 from cockpit.model.ids import Millis
-from cockpit.model.job import Attempt, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
 from cockpit.model.node import NodeState
 from cockpit.model.quota import places
 from cockpit.sched import usage
@@ -217,20 +217,20 @@ def _change_node(state: ClusterState, name: NodeName, /, **fields: Any) -> None:
 
 @_applies(events.PrologFailed)
 def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+    """It is not the job's fault: its age goes on counting."""
     job = state.jobs[body.job]
     assert job.attempt is not None
-    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
-    attempt = _lost(job.attempt, f"a prolog failed on {body.node}", record.at)
-    _change(state, record, body.job, attempt=attempt, **_enter(job, JobState.QUEUED, record.at))
+    attempt = _lost(job.attempt, body.because, EndCause.START_FAILED, record.at)
+    _queue_again(state, record, job, attempt, job.accrues_from)
 
 
-def _lost(attempt: Attempt, why: str, at: Millis) -> Attempt:
+def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
     """Nothing of it runs any more."""
     gone = ExitStatus(lost=why)
     replicas = [
         each if each.ended_at is not None else replace(each, ended_at=at, exit=gone) for each in attempt.replicas
     ]
-    return replace(attempt, replicas=tuple(replicas), awaits=())
+    return replace(attempt, replicas=tuple(replicas), ended_at=at, cause=cause)
 
 
 @_applies(events.QuotaApplied)
@@ -289,15 +289,15 @@ def _(body: events.OthersHeld, state: ClusterState, record: events.EventRecord) 
 def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     assert job.attempt is not None
+    lost = _lost(job.attempt, f"no room in {', '.join(body.members)}", EndCause.START_FAILED, record.at)
+    _queue_again(state, record, job, replace(lost, awaits=()), job.accrues_from)
     _change(
         state,
         record,
         body.job,
-        attempt=_lost(job.attempt, f"no room in {', '.join(body.members)}", record.at),
         partitions=body.partitions,
         revoked_at=record.at if body.revoked else job.revoked_at,
         in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
-        **_enter(job, JobState.QUEUED, record.at),
     )
     _free(state, [each for each in job.attempt.members if each not in body.members], record.at)
 
@@ -368,16 +368,23 @@ def _gone_on(job: Job, at: Millis) -> Attempt | None:
 @_applies(events.JobRequeued)
 def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
     attempt = _gone_on(job, record.at)
     if attempt is not None and not job.ended:
         attempt = replace(attempt, ended_at=record.at, cause=body.cause)
     elif attempt is not None:
         attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
+    _queue_again(state, record, job, attempt, None)
+
+
+def _queue_again(
+    state: ClusterState, record: events.EventRecord, job: Job, attempt: Attempt | None, accrues: Millis | None
+) -> None:
+    """`attempt`: as it was over. `accrues`: from when on its age counts; None: anew."""
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
     _change_waiting(
         state,
         record,
-        body.job,
+        job.id,
         attempt=attempt,
         ending=None,
         suspension=None,
@@ -386,7 +393,7 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
         ended_at=None,
         held_until=None,
         deleted=False,
-        accrues_from=None,
+        accrues_from=accrues,
         **_enter(job, JobState.QUEUED, record.at),
     )
 
