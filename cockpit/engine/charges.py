@@ -75,6 +75,8 @@ def _partitions(state: ClusterState, spec: JobSpec) -> tuple[list[Partition], li
     if state.cluster.members and not spec.partitions:
         names = [each.name for each in state.cluster.members] + [OVER_CLUSTERS] * spec.divide_over_clusters
         return [each for each in state.cluster.partitions if each.name in names], []
+    if state.cluster.members and OVER_CLUSTERS in spec.partitions and not spec.divide_over_clusters:
+        return [], [f"partitions: {OVER_CLUSTERS} is of all clusters; say divide_over_clusters: true with it"]
     default = state.cluster.default_partition
     found = [state.cluster.partition(name) for name in spec.partitions] or [default]
     there = ", ".join(each.name for each in state.cluster.partitions[:10]) or "none"

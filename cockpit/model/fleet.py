@@ -9,7 +9,7 @@ import msgspec
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Placement
 
-OVER_CLUSTERS = "over-clusters"
+OVER_CLUSTERS = "fleet"
 """The partition of all members' nodes, for jobs that may be divided over clusters."""
 RESERVING_KUBERNETES = (1, 28)
 RESERVING_SCHEDULER = (6, 8, 0)

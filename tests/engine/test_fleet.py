@@ -11,7 +11,7 @@ from cockpit.engine import decide
 from cockpit.engine.machine import Machine
 from cockpit.engine.submit import submit
 from cockpit.model import events
-from cockpit.model.fleet import BindingMode, FleetPart, Member
+from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, FleetPart, Member
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.node import Allocation, CardSlice
@@ -90,6 +90,14 @@ def test_a_job_for_which_no_cluster_is_big_enough_is_refused_unless_it_may_be_di
     assert isinstance(refused, Refusal)
     assert refused.reasons[0][0] == "nodes"
     assert driver.submit(a_spec(nodes=3, divide_over_clusters=True))
+
+
+@pytest.mark.req("FL-05")
+def test_no_job_is_divided_because_of_the_partition_that_it_names() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(1)))
+    refused = submit(driver.machine, [a_spec(partitions=(OVER_CLUSTERS,))], ANN, now=driver.now)
+    assert isinstance(refused, Refusal)
+    assert refused.message == "partitions: fleet is of all clusters; say divide_over_clusters: true with it"
 
 
 @pytest.mark.req("FL-05")

@@ -42,7 +42,7 @@ EVENTS: list[tuple[events.EventBody, str]] = [
         f"{BOUND} {{beijing:0,[{{master 1}} {{worker 2}}]}}",
     ),
     (
-        events.JobPlaced(JOB, 2, 0, PLACE, "over-clusters", 0, ("beijing", "hangzhou", "hangzhou")),
+        events.JobPlaced(JOB, 2, 0, PLACE, "fleet", 0, ("beijing", "hangzhou", "hangzhou")),
         f"{BOUND} {{beijing:0,[{{master 1}}], hangzhou:0,[{{worker 2}}]}} (attempt 2)",
     ),
     (
