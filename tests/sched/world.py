@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Submitter
+from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Submitter, Suspension
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.cycle import next_plan
@@ -160,6 +160,7 @@ class World:
             changes_from=self._changes_from,
             touched=self._touched,
             promised=[job for job, each in self.jobs.items() if each.clears and each.state is JobState.QUEUED],
+            suspended=[job for job, each in self.jobs.items() if each.state is JobState.SUSPENDED],
             jobs=self.jobs,
             rules_version=self.rules_version,
             **self.rules,
@@ -203,7 +204,8 @@ class World:
         """A suspended job keeps memory and cards; another is on its way out until `gone`."""
         job, held = self.jobs[eviction.job], self.occupied[eviction.job]
         if eviction.mode is EvictionMode.SUSPEND:
-            self.jobs[job.id] = replace(job, state=JobState.SUSPENDED)
+            suspension = Suspension(for_jobs=(eviction.for_job,), grounds=eviction.grounds)
+            self.jobs[job.id] = replace(job, state=JobState.SUSPENDED, state_since=self.now, suspension=suspension)
             self.occupy(job.id, tuple(replace(part, cpus=0) for part in held))
             return
         kill_at = Millis(self.now + 1000 * eviction.grace_seconds)
