@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -23,8 +23,11 @@ from cockpit.sched.request import Ask, Request
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
-Place = Callable[[Index, Job, Shape], Found | None]
-"""Room in an index, unless somebody ahead would be delayed by it."""
+
+class Place(Protocol):
+    """Room in an index, unless somebody ahead would be delayed by it."""
+
+    def __call__(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None: ...
 
 
 class Cleared(NamedTuple):
@@ -65,7 +68,8 @@ class Clearing:
             return None
         taken = [each for each in offers if each.concession in chosen]
         after = conceded(index, chosen)
-        found = place(after, self._delayed(ask.job, taken), shape)
+        still = any(each.mode is EvictionMode.SUSPEND for each in taken)
+        found = place(after, self._delayed(ask.job, taken), shape, still=still)
         return Cleared(tuple(eviction(each, ask.job.id) for each in taken), after, found) if found else None
 
     def carried_out(self, cleared: Cleared) -> None:
@@ -87,7 +91,7 @@ class Clearing:
     def coming_free(self, counters: Counters) -> dict[Counter, int]:
         """What those count for who are on their way out, or are to go."""
         free: dict[Counter, int] = {}
-        for job in (*self.leaving(), *self._gives_way):
+        for job in (*self.leaving(), *self._going()):
             for counter, amount in counters.tallies[job].parts if job in counters.tallies else ():
                 free[counter] = free.get(counter, 0) + amount
         return free
@@ -120,12 +124,16 @@ class Clearing:
 
     def without_leaving(self, index: Index) -> Index:
         """As it will be once those are gone who are on their way out, or are to go."""
-        leaving = [job for job in (*self.leaving(), *self._gives_way) if job in index.placed]
+        leaving = [job for job in (*self.leaving(), *self._going()) if job in index.placed]
         if not leaving:
             return index
         after = index.fork()
         after.apply([(job, None) for job in leaving], {})
         return after
+
+    def _going(self) -> list[JobId]:
+        """Who ends by what this pass decided; one that stands still keeps what it has."""
+        return [each.job for each in self.evictions if each.mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE)]
 
     def _delayed(self, job: Job, taken: Sequence[Offer]) -> Job:
         """It begins only once the others have had their grace."""
