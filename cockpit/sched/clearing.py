@@ -69,7 +69,9 @@ class Clearing:
         taken = [each for each in offers if each.concession in chosen]
         after = conceded(index, chosen)
         still = any(each.mode is EvictionMode.SUSPEND for each in taken)
-        found = place(after, self._delayed(ask.job, taken), shape, still=still)
+        found = place(
+            after, _for_longer(ask.job, max((each.grace_seconds for each in taken), default=0)), shape, still=still
+        )
         return Cleared(tuple(eviction(each, ask.job.id) for each in taken), after, found) if found else None
 
     def carried_out(self, cleared: Cleared) -> None:
@@ -80,7 +82,7 @@ class Clearing:
     def promise(self, job: JobId, others: Iterable[JobId]) -> None:
         """The job starts once these are gone."""
         others = tuple(others)
-        gone_at = [self._gone_at(other) for other in others]
+        gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]
         self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
 
@@ -135,13 +137,13 @@ class Clearing:
         """Who ends by what this pass decided; one that stands still keeps what it has."""
         return [each.job for each in self.evictions if each.mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE)]
 
-    def _delayed(self, job: Job, taken: Sequence[Offer]) -> Job:
-        """It begins only once the others have had their grace."""
-        grace = max((each.grace_seconds for each in taken), default=0)
-        limit = job.spec.time_limit_seconds + grace
-        return replace(job, spec=replace(job.spec, time_limit_seconds=limit)) if grace else job
+    def delayed(self, job: Job) -> Job:
+        """As one that is promised room comes to hold it: for its time, and until the others have had their grace."""
+        until = self.promised[job.id].until
+        return _for_longer(job, -(-(until - self._snapshot.now) // 1000)) if until is not None else job
 
-    def _gone_at(self, job: JobId) -> Millis | None:
+    def gone_at(self, job: JobId) -> Millis | None:
+        """When one that is on its way out, or is to go, is gone at the latest."""
         grace = [each.grace_seconds for each in self.evictions if each.job == job]
         if grace:
             return Millis(self._snapshot.now + 1000 * grace[0])
@@ -169,6 +171,12 @@ def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobI
         for job, placement in left.items()
         if job in index.ends and any(part.cpus for part in placement)
     }
+
+
+def _for_longer(job: Job, seconds: int) -> Job:
+    if seconds <= 0:
+        return job
+    return replace(job, spec=replace(job.spec, time_limit_seconds=job.spec.time_limit_seconds + seconds))
 
 
 def eviction(offer: Offer, for_job: JobId) -> Eviction:

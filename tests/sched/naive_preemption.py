@@ -64,15 +64,17 @@ class NaivePreempting:
         if found := place(job.spec, self.nodes, self.occupied):
             self.start(job, found)
         elif found := place(job.spec, self.nodes, self.without_leaving()):
-            self.promise(job, found)
+            endings = [each.ending for each in self.world.jobs.values() if each.id in self.occupied and each.ending]
+            until = max([self.now, *(each.kill_at for each in endings if each.for_job == job.id)])
+            self.promise(job, found, -(-(until - self.now) // 1000))
 
     def start(self, job: Job, found) -> None:
         self.starts.append((job.id, *found))
         self.occupied[job.id], self.ends[job.id] = found[1], self.end(job)
 
-    def promise(self, job: Job, found) -> None:
+    def promise(self, job: Job, found, grace: int) -> None:
         self.promised.add(job.id)
-        self.occupied[job.id], self.ends[job.id] = found[1], self.end(job)
+        self.occupied[job.id], self.ends[job.id] = found[1], self.end(job, grace)
 
     def end(self, job: Job, grace: int = 0) -> Millis:
         return Millis(self.now + 1000 * (job.spec.time_limit_seconds + grace))
@@ -156,7 +158,10 @@ class NaivePreempting:
                 self.ends.pop(each.id, None)
             self.start(job, found)
         else:
-            self.promise(job, found)
+            self.promise(job, found, grace)
+            for each in chosen:
+                gone = Millis(self.now + 1000 * self.qos[each.qos].grace_seconds)
+                self.ends[each.id] = min(gone, self.ends.get(each.id, gone))
         return True
 
     def find_head(self, job: Job):
