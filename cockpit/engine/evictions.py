@@ -13,7 +13,6 @@ from cockpit.model.refusal import Refusal, RefusalKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cockpit.engine.decide import Decision
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventBody
     from cockpit.model.ids import JobId
@@ -34,7 +33,7 @@ def decided(machine: Machine, plan: Plan) -> list[EventBody]:
     return [*bodies, *_made_room(done)]
 
 
-def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None = None) -> Decision:
+def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None = None) -> list[EventBody] | Refusal:
     """A person has a job begin anew: at once if it has ended, else once its attempt is over."""
     if job.state is JobState.QUEUED:
         return _conflict(f"Job {job.id} is queued already.")
@@ -50,7 +49,7 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
     return [events.EndingBegan(job.id, EndCause.REQUEUE, Millis(now + 1000 * grace), requeue=True)]
 
 
-def suspend(job: Job, actor: str) -> Decision:
+def suspend(job: Job, actor: str) -> list[EventBody] | Refusal:
     """A person has a running job stand still."""
     if job.state is not JobState.RUNNING:
         stands = f"has ended ({job.state})" if job.ended else f"is {job.state}"
@@ -60,7 +59,7 @@ def suspend(job: Job, actor: str) -> Decision:
     return [events.JobSuspended(job.id, Suspension(by=actor))]
 
 
-def resume(machine: Machine, job: Job) -> Decision:
+def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
     """The opposite of `suspend`; refused while others have its CPUs."""
     if job.suspension is None:
         return _conflict(f"Job {job.id} is not suspended; it is {job.state}.")

@@ -5,15 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Awaitable, Callable, Sequence
 
-from cockpit.errors import RequestRefused
 from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
 from cockpit.headless.arguments import Verb, reference, seconds
-from cockpit.headless.exitcodes import ExitCode, exit_code_of
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
 from cockpit.model.asking import WantedPriority
 from cockpit.model.ids import JobRef
 from cockpit.present.references import job_text
-from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
 
@@ -103,17 +102,7 @@ async def run_set_priority(call: Call) -> int:
 
 
 async def each(call: Call, act: Callable[[JobRef], Awaitable[None]], done: str) -> int:
-    """Every job is tried; each refusal is told, and the first decides the exit code."""
-    code: int = ExitCode.OK
-    for ref in call.args.jobs:
-        try:
-            await act(ref)
-        except RequestRefused as refused:
-            call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))
-            code = code or exit_code_of(refused)
-        else:
-            call.streams.line(f"{done} {job_text(ref)}")
-    return code
+    return await try_each(call, call.args.jobs, act, done, job_text)
 
 
 def _question(refs: Sequence[JobRef], verb: str) -> str:

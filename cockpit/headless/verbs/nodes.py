@@ -8,8 +8,10 @@ from cockpit.headless.arguments import UsageError, Verb, count, mebibytes
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.view import NodeRow
 from cockpit.present.safe import safe
 from cockpit.present.tables.nodes import NODES as TABLE
 
@@ -20,16 +22,24 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--memory", type=mebibytes, metavar="M", help="… so much memory, such as 64G")
     parser.add_argument("--cards", metavar="K", help="… so many cards, or a part of one such as 0.5")
     parser.add_argument("--card-model", action="append", metavar="X", help="… cards of this model (again: or of that)")
+    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
     add_output_options(parser)
 
 
 async def run(call: Call) -> int:
     chosen = chosen_spec(call.args)
-    rows = await call.backend.nodes()
-    if not call.args.all:
-        rows = [row for row in rows if row.node.state is NodeState.UP]
-    write_rows(TABLE, rows, call.args, call.context(chosen=chosen), call.streams)
+    if call.args.watch:
+        from cockpit.headless.watch import watch_rows
+
+        await watch_rows(call, TABLE, lambda: _rows(call), lambda row: {"name": row.node.name}, chosen=chosen)
+    else:
+        write_rows(TABLE, await _rows(call), call.args, call.context(chosen=chosen), call.streams)
     return ExitCode.OK
+
+
+async def _rows(call: Call) -> list[NodeRow]:
+    rows = await call.backend.nodes()
+    return rows if call.args.all else [row for row in rows if row.node.state is NodeState.UP]
 
 
 def chosen_spec(args: Namespace) -> NodeSpec | None:
@@ -59,10 +69,8 @@ def drain_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_drain(call: Call) -> int:
-    for name in call.args.nodes:
-        await call.backend.drain_node(name, call.args.reason)
-        call.streams.line(f"drained {safe(name)}")
-    return ExitCode.OK
+    reason = call.args.reason
+    return await try_each(call, call.args.nodes, lambda name: call.backend.drain_node(name, reason), "drained", safe)
 
 
 def resume_arguments(parser: ArgumentParser) -> None:
@@ -70,10 +78,7 @@ def resume_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_resume(call: Call) -> int:
-    for name in call.args.nodes:
-        await call.backend.resume_node(name)
-        call.streams.line(f"resumed {safe(name)}")
-    return ExitCode.OK
+    return await try_each(call, call.args.nodes, call.backend.resume_node, "resumed", safe)
 
 
 DRAIN = Verb(drain_arguments, run_drain, ('cockpit nodes drain n07 --reason "new memory"',))
