@@ -126,8 +126,9 @@ class World:
         self.version += 1
 
     def end(self, job: JobId) -> None:
-        if self.jobs[job].ending is not None or self.jobs[job].suspension is not None:
-            self.jobs[job] = replace(self.jobs[job], state=JobState.STOPPED, ending=None, suspension=None)
+        known = self.jobs.get(job)
+        if known is not None and (known.ending is not None or known.suspension is not None):
+            self.jobs[job] = replace(known, state=JobState.STOPPED, ending=None, suspension=None)
         self.occupy(job, None)
 
     def keep_cards(self, job: JobId) -> None:
