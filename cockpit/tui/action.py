@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 JOBS, NODES, CARDS, PRIORITY, JOB = "jobs", "nodes", "cards", "priority", "job"
 ACCOUNTS, QOS = "accounts", "accounts-qos"
 """Two parts of one view."""
+QUEUES = "queues"
 ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
-ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB}) | ON_ACCOUNTS
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, JOB}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
 ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
 """Views with a job that may be queued."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY}) | ON_ACCOUNTS
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES}) | ON_ACCOUNTS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 

@@ -26,9 +26,10 @@ from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - lik
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - JOBS is the view's name here
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
+from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
 from cockpit.tui.account_rows import AccountRows, QosRows
-from cockpit.tui.action import ACCOUNTS, ON_ACCOUNTS, QOS
+from cockpit.tui.action import ACCOUNTS, ON_ACCOUNTS, QOS, QUEUES
 from cockpit.tui.actions import CARDS, JOB, JOBS, NODES, PRIORITY, Situation
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.card_rows import CardRows
@@ -41,6 +42,7 @@ from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.outside import Outside
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.priority_rows import PriorityRows
+from cockpit.tui.queue_rows import QueueRows
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
@@ -75,6 +77,7 @@ _TABLES = {
     PRIORITY: priority_table,
     ACCOUNTS: account_table,
     QOS: qos_table,
+    QUEUES: queue_table,
 }
 STILL = "paused"
 """Says that the screen stands still."""
@@ -106,6 +109,7 @@ class CockpitApp(Face, inherit_bindings=False):
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
         self.account_rows = AccountRows(self.context, outside.filters.of)
         self.qos_rows = QosRows(self.context, outside.filters.of)
+        self.queue_rows = QueueRows(self.context, outside.filters.of)
         self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
         self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)
@@ -406,6 +410,8 @@ class CockpitApp(Face, inherit_bindings=False):
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
             self._take_nodes(await self.backend.nodes())
+        if self.main_screen.view == QUEUES:
+            _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
         row = self.job_under_cursor()

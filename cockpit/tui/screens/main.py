@@ -11,6 +11,7 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.errors import CockpitError
 from cockpit.formats.weighttext import read_weights, weights_text
+from cockpit.model.view import QueueKind
 from cockpit.present.account_answer import first_account_lines, place_answer
 from cockpit.present.answer import answer
 from cockpit.present.card_answer import card_answer, legend, totals
@@ -18,10 +19,11 @@ from cockpit.present.filters import quoted
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.node_answer import node_answer
+from cockpit.present.queue_answer import legend_line, queue_answer
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
 from cockpit.tui.card_map import CardMap
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
@@ -38,15 +40,23 @@ if TYPE_CHECKING:
     from cockpit.model.view import NodeRow
     from cockpit.tui.face import Face
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"), ("5", "Priority"))
+VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"), ("5", "Priority"), ("6", "Queues"))
 DEEDS = {"priority": "priorities"}
 """What shows a view, where it is not called as that."""
 SMALL_HEIGHT = 30
-WIDE = 100
-"""Columns from which on a note may be a sentence."""
+WIDE, ROOMY = 100, 130
+"""Columns from which on a note may be a sentence, and a long one."""
 LEAST_PANEL, MOST_PANEL = 3, 9
 """Lines of the answer panel."""
-TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", ACCOUNTS: "Accounts", QOS: "Accounts"}
+TITLES = {
+    JOBS: "Jobs",
+    NODES: "Nodes",
+    CARDS: "Cards",
+    PRIORITY: "Priority",
+    QUEUES: "Queues",
+    ACCOUNTS: "Accounts",
+    QOS: "Accounts",
+}
 """In the row of views."""
 HINTS = {
     JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
@@ -54,6 +64,7 @@ HINTS = {
     CARDS: "model:A100 state:free,stranded user:me node~a0",
     ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
     QOS: "name~high priority>=100 settings~maxwall",
+    QUEUES: "depth>0 cards_borrowed>0 kind:quota name~nlp",
     PRIORITY: "user:me partition:gpu fairshare<1000 position<=20 note:held",
     WEIGHTS: "age=1000,fairshare=5000,tres/gres/gpu=200",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
@@ -84,6 +95,7 @@ class MainScreen(Screen[None]):
         self.cards = CardMap(self.app.card_rows, theme, id=CARDS)
         self.accounts = Table(self.app.account_rows, theme, id=ACCOUNTS)
         self.qos = Table(self.app.qos_rows, theme, id=QOS)
+        self.queues = Table(self.app.queue_rows, theme, id=QUEUES)
         self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
         self._ranks = PriorityPart(self.app, self.priority)
         yield Lines(theme, id="top")
@@ -97,6 +109,7 @@ class MainScreen(Screen[None]):
             yield self.accounts
             yield self.qos
             yield self.priority
+            yield self.queues
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
         yield Entry(id="entry")
@@ -116,6 +129,7 @@ class MainScreen(Screen[None]):
             NODES: self.nodes,
             CARDS: self.cards,
             PRIORITY: self.priority,
+            QUEUES: self.queues,
             ACCOUNTS: self.accounts,
             QOS: self.qos,
         }
@@ -178,6 +192,7 @@ class MainScreen(Screen[None]):
             ACCOUNTS: self._place_answer,
             QOS: self._place_answer,
             PRIORITY: self._rank_answer,
+            QUEUES: self._queue_answer,
         }
         panel.show(answers[self.view]())
 
@@ -208,6 +223,12 @@ class MainScreen(Screen[None]):
         columns = self.query_one("#answer").size.width
         return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
 
+    def _queue_answer(self) -> Iterator[Line]:
+        rows, size = self.app.queue_rows, self.query_one("#answer").size
+        row = rows.row(cast("Any", self.queues.cursor_id)) if self.queues.cursor_id is not None else None
+        if row is not None:
+            yield from queue_answer(row, rows.rows(), self.app.context(), self._keys(), size.width)
+
     def _keys(self) -> Mapping[str, str]:
         return self.app.around(self.size.width).keys
 
@@ -225,6 +246,7 @@ class MainScreen(Screen[None]):
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
+        notes |= {QUEUES: self._queues_note}
         yield from notes.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
@@ -242,6 +264,9 @@ class MainScreen(Screen[None]):
     def _cards_note(self) -> Iterator[Span]:
         yield Span("   ")
         yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
+
+    def _queues_note(self) -> Iterator[Span]:
+        yield from legend_line() if self.size.width >= ROOMY else ()
 
     def _accounts_note(self) -> Iterator[Span]:
         key = self._keys().get("next_tab", ":next-tab")
@@ -384,6 +409,7 @@ class MainScreen(Screen[None]):
             NODES: app.node_rows.filter_by,
             CARDS: app.card_rows.filter_by,
             PRIORITY: app.priority_rows.filter_by,
+            QUEUES: app.queue_rows.filter_by,
             ACCOUNTS: app.account_rows.tree.filter_by,
             QOS: app.qos_rows.filter_by,
         }
@@ -409,6 +435,24 @@ class MainScreen(Screen[None]):
         self.show_view(JOBS)
         self._came_from = self.jobs.cursor_id
         self.filter(f"user:{quoted(user)}")
+
+    def show_jobs_of_queue(self) -> None:
+        """Of a partition, or of every project of the queue under the cursor."""
+        here, rows = cast("Any", self.queues.cursor_id), self.app.queue_rows
+        if here is None:
+            return
+        below = rows.below(here)
+        names = [project for row in below for project in row.projects]
+        if below[0].kind is QueueKind.PARTITION:
+            text = f"partition:{quoted(below[0].path)}" if below[0].path else ""
+        elif names:
+            text = f"project:{','.join(map(quoted, names))}"
+        else:
+            self.app.notify("No project belongs to this queue, so it has no jobs.")
+            return
+        self.show_view(JOBS)
+        self._came_from = self.jobs.cursor_id
+        self.filter(text)
 
     def fold_all(self) -> None:
         """Accounts below the topmost ones, or everything again."""
@@ -528,7 +572,7 @@ class MainScreen(Screen[None]):
 
     @on(Table.Opened)
     def _opened(self) -> None:
-        opens = {NODES: "node_jobs", ACCOUNTS: "unfold", QOS: "modify"}
+        opens = {NODES: "node_jobs", QUEUES: "queue_jobs", ACCOUNTS: "unfold", QOS: "modify"}
         self.app.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")
