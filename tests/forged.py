@@ -36,7 +36,7 @@ READING = (
 )
 """Operations that change nothing; every other one must leave an event."""
 
-_OF_JOB = ("job", "explain", "hold", "release", "delete", "end_hold")
+_OF_JOB = ("job", "explain", "hold", "release", "suspend", "resume", "requeue", "delete", "end_hold")
 
 
 def arguments_for(operation: str, job: int) -> dict[str, Any]:

@@ -171,6 +171,18 @@ class Backend(Protocol):
 
     async def release(self, job: JobId, *, task: int | None = None) -> None: ...
 
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        """Have a running job stand still: its CPUs come free, its memory and cards do not."""
+        ...
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        """Let it go on; refused while others have its CPUs."""
+        ...
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        """Have a job that runs or has ended begin anew, under its id."""
+        ...
+
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         """Of a queued job; a number or an addition only by administrators."""
         ...

@@ -178,6 +178,15 @@ class InProcessBackend:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         await acting.release(self._engine, self._asked, messages.JobArgs(job, task))
 
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.suspend(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.resume(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.requeue(self._engine, self._asked, messages.JobArgs(job, task))
+
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await acting.set_priority(self._engine, self._asked, messages.SetPriorityArgs(job, priority, task))
 

@@ -60,11 +60,21 @@ def occupation(job: Job) -> Placement | None:
     """What of the nodes this job holds now: all it was given, a kept container's cards, or nothing."""
     if job.attempt is None:
         return None
+    if job.state is JobState.SUSPENDED:
+        return tuple([replace(each, cpus=0) for each in job.attempt.placement])
     if job.state in OCCUPYING:
         return job.attempt.placement
     if job.kept and job.spec.debug_hold.cards is HoldCards.KEEP:
         return tuple(replace(each, cpus=0, memory_mib=0) for each in job.attempt.placement if each.slices) or None
     return None
+
+
+def _gone_at(job: Job) -> Millis | None:
+    """When it lets go of what it holds, at the latest; None: nobody knows."""
+    end = job.held_until or latest_end(job)
+    if job.ending is None:
+        return end
+    return job.ending.kill_at if end is None else min(end, job.ending.kill_at)
 
 
 class Machine:
@@ -87,6 +97,8 @@ class Machine:
         self._timers, self._indices = Timers(), Indices()
         self._behind: dict[JobId, None] = {}
         """Jobs of which these do not know the last version."""
+        self._promised: dict[JobId, None] = {}
+        """Queued jobs for which others are made to go."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -168,6 +180,8 @@ class Machine:
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
+            promised=sorted(self._promised),
+            suspended=tuple(self.indices.states.of(JobState.SUSPENDED)),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -199,6 +213,10 @@ class Machine:
             self._line_up(job)
         else:
             self._queue.pop(job.id, None)
+        if job.clears:
+            self._promised[job.id] = None
+        else:
+            self._promised.pop(job.id, None)
         self._index_occupation(job)
 
     def _line_up(self, job: Job) -> None:
@@ -215,7 +233,7 @@ class Machine:
         before = self._occupied.get(job.id)
         if now_holds is before is None:
             return
-        end = (job.held_until or latest_end(job)) if now_holds is not None else None
+        end = _gone_at(job) if now_holds is not None else None
         if end == self._ends.get(job.id) and (now_holds is before or now_holds == before):
             return
         self._changes.append((job.id, now_holds))

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
@@ -81,6 +88,10 @@ class Executor(Protocol):
     async def start(self, effect: StartReplica) -> None: ...
 
     async def signal(self, effect: SignalReplica) -> None: ...
+
+    async def freeze(self, effect: FreezeReplica) -> None: ...
+
+    async def thaw(self, effect: ThawReplica) -> None: ...
 
     async def keep(self, effect: KeepContainer) -> None: ...
 

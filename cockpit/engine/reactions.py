@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from cockpit.engine.effects import (
     Effect,
     Force,
+    FreezeReplica,
     KeepContainer,
     RecordEnded,
     RemoveContainer,
     SignalReplica,
     StartReplica,
+    ThawReplica,
 )
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
@@ -44,6 +46,14 @@ def containers_after_end(job: Job) -> Iterator[Effect]:
         yield KeepContainer(replica, job.spec.debug_hold.cards) if job.kept else RemoveContainer(replica)
 
 
+def live_replicas(job: Job) -> Iterator[ReplicaId]:
+    """Those of the current attempt that have not ended."""
+    if job.attempt is not None:
+        for replica in job.attempt.replicas:
+            if replica.ended_at is None:
+                yield ReplicaId(job.id, job.attempt.number, replica.rank)
+
+
 def _ended(job: Job) -> Iterator[Effect]:
     yield from containers_after_end(job)
     yield RecordEnded(job.id)
@@ -51,13 +61,19 @@ def _ended(job: Job) -> Iterator[Effect]:
 
 def signals_of(job: Job) -> Iterator[SignalReplica]:
     """Ask or force the replicas that still run to end, for a job that is being ended."""
-    attempt, ending = job.attempt, job.ending
-    assert attempt is not None
+    ending = job.ending
     assert ending is not None
     force = Force.KILL if ending.killed else Force.TERM
-    for replica in attempt.replicas:
-        if replica.ended_at is None:
-            yield SignalReplica(ReplicaId(job.id, attempt.number, replica.rank), force)
+    for replica in live_replicas(job):
+        yield SignalReplica(replica, force)
+
+
+def _freezes(job: Job) -> Iterator[FreezeReplica]:
+    return map(FreezeReplica, live_replicas(job))
+
+
+def _thaws(job: Job) -> Iterator[ThawReplica]:
+    return map(ThawReplica, live_replicas(job))
 
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
@@ -65,6 +81,9 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.PrologFailed: containers_after_end,
     events.EndingBegan: signals_of,
     events.GraceEnded: signals_of,
+    events.JobSuspended: _freezes,
+    events.JobResumed: _thaws,
+    events.JobRequeued: containers_after_end,
     events.JobEnded: _ended,
     events.HoldEnded: _ended,
     events.HoldExtended: lambda job: (RecordEnded(job.id),),

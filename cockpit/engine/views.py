@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
+from cockpit.sched.partitions import for_login
 from cockpit.sched.reserved_nodes import kept_now
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ HIDDEN = "-"
 
 def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
     """One line of the job list. `reason` and `priority` count while it is queued."""
-    attempt = job.attempt if job.state is not JobState.QUEUED else None
+    attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
@@ -38,6 +41,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> Job
         state_since=job.state_since,
         submitted_at=job.submitted_at,
         started_at=min(starts, default=None),
+        suspended_ms=attempt.suspended_ms if attempt is not None else 0,
         ended_at=job.ended_at,
         held_until=job.held_until,
         ending=job.ending.cause if job.ending is not None else None,
@@ -93,7 +97,11 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> 
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
     kept = kept_now(machine.state.reservations, now)
     return [
-        _node_row(node, by_node[node.name], machine.state.jobs, may_see, tuple(kept.get(node.name, ())))
+        replace(
+            _node_row(node, by_node[node.name], machine.state.jobs, may_see),
+            reserved=tuple(kept.get(node.name, ())),
+            login=for_login(machine.state.cluster, node),
+        )
         for node in machine.state.nodes.values()
     ]
 
@@ -103,7 +111,6 @@ def _node_row(
     used: list[tuple[JobId, Placement]],
     jobs: Mapping[JobId, Job],
     may_see: Callable[[Job], bool],
-    reserved: tuple[str, ...],
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
     slices = sorted(
@@ -118,7 +125,6 @@ def _node_row(
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
         jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
-        reserved=reserved,
     )
 
 

@@ -12,8 +12,9 @@ import msgspec
 
 from cockpit.model.accounts import Association, AssocKey, Qos
 from cockpit.model.cluster import Cluster, Reservation
+from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter
+from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter, Suspension
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
@@ -196,6 +197,41 @@ class EndingBegan(msgspec.Struct, frozen=True, tag="ending_began"):
     job: JobId
     cause: EndCause
     kill_at: Millis
+    for_job: JobId | None = None
+    """Whose room it makes, where it gives way to another."""
+    grounds: Grounds | None = None
+    requeue: bool = False
+    """It waits again afterwards."""
+
+
+class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
+    """Running jobs give way for the sake of a queued one."""
+
+    job: JobId
+    others: tuple[JobId, ...]
+    mode: EvictionMode
+    grounds: Grounds
+
+
+class JobSuspended(msgspec.Struct, frozen=True, tag="job_suspended"):
+    """A running job stands still: its CPUs are free, its memory and cards are not."""
+
+    job: JobId
+    suspension: Suspension
+
+
+class JobResumed(msgspec.Struct, frozen=True, tag="job_resumed"):
+    """It goes on where it stood still."""
+
+    job: JobId
+
+
+class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
+    """Its attempt is over and everything it held is free; it waits again, under its id."""
+
+    job: JobId
+    cause: EndCause
+    exit: ExitStatus | None = None
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
@@ -295,6 +331,10 @@ EventBody = (
     | ReplicaStarted
     | ReplicaEnded
     | EndingBegan
+    | RoomMade
+    | JobSuspended
+    | JobResumed
+    | JobRequeued
     | GraceEnded
     | JobEnded
     | HoldExtended

@@ -197,6 +197,8 @@ class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_associ
 
     user: str
     account: str = ""
+    partition: str = ""
+    """Where that is, for a user with associations in other partitions; else empty."""
 
 
 class QosRefused(msgspec.Struct, frozen=True, cache_hash=True, tag="qos_refused"):

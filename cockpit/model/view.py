@@ -64,6 +64,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     priority: int | None = None
     """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
     array: ArrayTask | None = None
+    suspended_ms: int = 0
+    """How long it stood still since it started; not counting the present pause, which began with the state."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -103,6 +105,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Of the cards that somebody measures; of the others nothing is known."""
     reserved: tuple[str, ...] = ()
     """Names of the reservations that keep it now."""
+    login: bool = False
+    """People log in there, and no job runs."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from cockpit.model.job import EndCause, ExitStatus
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
+from cockpit.present.evictions import GivingWayEvent, gives_way, giving_way_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
@@ -92,6 +93,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.GraceEnded()
         ):
             return _while_running(body, at, zone)
+        case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
+            return giving_way_sentence(body)
         case (
             events.JobEnded()
             | events.HoldExtended()
@@ -132,6 +135,9 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
         case events.EndingBegan():
             patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+            if body.for_job is not None:
+                again = ", and waits again" if body.requeue else ""
+                return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
             return f"is asked to end ({_cause(body.cause)}){patience}"
         case events.GraceEnded():
             return "had its time to end and is killed"
@@ -198,4 +204,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | _WhileRunning | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | _WhileRunning | GivingWayEvent | _AfterRunning

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present import units
 from cockpit.present.columns import Context
+from cockpit.present.filters import quoted
 from cockpit.present.queue_cells import BORROWED, KEPT, OWN
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
@@ -37,6 +38,14 @@ def queue_answer(
     if row.since is not None:
         age = units.spoken(max(0, (context.now - row.since) // 1000))
         yield line(Span(f"{INDENT}name      ", MUTED), safe(row.name), Span(f", there for {age}", MUTED))
+
+
+def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
+    """What shows the jobs of a queue and of those below it in the list of jobs; None: none can belong to it."""
+    if row.kind is QueueKind.PARTITION:
+        return f"partition:{quoted(row.path)}" if row.path else ""
+    projects = [project for each in below for project in each.projects]
+    return f"project:{','.join(map(quoted, projects))}" if projects else None
 
 
 def legend_line() -> Line:

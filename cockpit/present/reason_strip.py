@@ -58,13 +58,12 @@ def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
 def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
     """Of its last wait: from when it was queued until it was placed, or ended without that, or now."""
     job, attempt = detail.job, detail.job.attempt
+    queued = [job.submitted_at, *(each.at for each in detail.events if isinstance(each.body, events.JobRequeued))]
     if job.state is JobState.QUEUED:
-        return (job.submitted_at if attempt is None else job.state_since), now
+        return queued[-1], now
     if attempt is None:
-        return job.submitted_at, job.ended_at or now
-    before = [each.at for each in detail.events if isinstance(each.body, events.ReplicaEnded)]
-    again = max((at for at in before if at < attempt.placed_at), default=job.submitted_at)
-    return (again if attempt.number > 1 else job.submitted_at), attempt.placed_at
+        return queued[-1], job.ended_at or now
+    return max(at for at in queued if at <= attempt.placed_at), attempt.placed_at
 
 
 def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[Stretch]:

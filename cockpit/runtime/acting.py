@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import decide, quotas, reservations, service
+from cockpit.engine import decide, evictions, quotas, reservations, service
 from cockpit.engine.access import refuse_unseen
 from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
@@ -77,6 +77,21 @@ async def hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
 async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
     """Let a held job start."""
     return await _act_on(engine, asked, args, lambda found, _: decide.release(found))
+
+
+async def suspend(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Have a running job stand still."""
+    return await _act_on(engine, asked, args, lambda found, _: evictions.suspend(found, asked.actor.name))
+
+
+async def resume(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Let it go on."""
+    return await _act_on(engine, asked, args, lambda found, _: evictions.resume(engine.host.machine, found))
+
+
+async def requeue(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Have a job begin anew under its id."""
+    return await _act_on(engine, asked, args, lambda found, now: evictions.requeue(engine.host.machine, found, now))
 
 
 async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:

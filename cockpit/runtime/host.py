@@ -46,7 +46,13 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 HOUR_MS = 3_600_000
-_MOVES_CONTAINERS = (events.JobPlaced, events.PrologFailed, events.JobEnded, events.HoldEnded)
+_MOVES_CONTAINERS = (
+    events.JobPlaced,
+    events.PrologFailed,
+    events.JobEnded,
+    events.JobRequeued,
+    events.HoldEnded,
+)
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 RECONSIDERED_AFTER = (
     events.JobSubmitted,
@@ -57,6 +63,9 @@ RECONSIDERED_AFTER = (
     events.AgeBegan,
     events.PrioritySet,
     events.JobEnded,
+    events.JobRequeued,
+    events.JobSuspended,
+    events.JobResumed,
     events.HoldExtended,
     events.HoldEnded,
     events.PrologFailed,

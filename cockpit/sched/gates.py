@@ -184,7 +184,7 @@ class Gates:
         for job_id, placement in snapshot.occupied.items():
             job = snapshot.jobs[job_id]
             if job.state in OCCUPYING and job.attempt is not None and job_id in snapshot.ends:
-                since = max(snapshot.usage_at, job.attempt.placed_at)
+                since = max(snapshot.usage_at, job.attempt.counts_from)
                 amounts = held(placement, snapshot.nodes) | {BILLING: thousandths(job.attempt.billing)}
                 seconds = max(0, snapshot.ends[job_id] - since) / 1000
                 self._commit(committed, job, job.attempt.partition, amounts, seconds)

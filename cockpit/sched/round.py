@@ -7,14 +7,14 @@ from copy import copy
 
 from msgspec.structs import replace
 
-from cockpit.model.cluster import BackfillKind
+from cockpit.model.cluster import BackfillKind, Cluster
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
 from cockpit.sched.amounts import ONE, Amounts
 from cockpit.sched.clearing import Clearing
 from cockpit.sched.conservative import Conservative
-from cockpit.sched.decisions import Start
+from cockpit.sched.decisions import Start, Turn
 from cockpit.sched.easy import Easy, InOrder
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import NO_USE, Gates, Use
@@ -29,6 +29,7 @@ from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
+from cockpit.sched.turns import take_turns
 
 LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
     BackfillKind.OFF: InOrder,
@@ -52,6 +53,8 @@ class Round:
     ) -> None:
         """`clearing`: None where no rule lets anybody take another's room."""
         self.starts: list[Start] = []
+        self.turns: tuple[Turn, ...] = ()
+        self._slice_ends: Millis | None = None
         self.clearing = clearing
         self._fit = fit
         book, backfill = index.book, policy.backfill
@@ -96,6 +99,13 @@ class Round:
         fresh.shapes = _extended(self.shapes, len(index.book.shapes))
         fresh.requests = _extended(self.requests, len(index.book.requests))
         return fresh
+
+    def take_turns(self, cluster: Cluster) -> None:
+        """Those who stand still go on where they can; where not yet, their CPUs are kept for them."""
+        taken = take_turns(self.snapshot, cluster, self.index)
+        self.turns, self._slice_ends = taken.turns, taken.next_at
+        if taken.after is not self.index:
+            self._take_over(taken.after)
 
     def keep_promises(self, asks: Iterable[Ask]) -> None:
         """Those for whom others were made to go come before everybody: they start, or what they wait for is kept."""
@@ -183,7 +193,7 @@ class Round:
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
         cleared = self.clearing.next_at() if self.clearing is not None else None
-        return min(filter(None, (self._begins, self._bars.next_at(), cleared)), default=None)
+        return min(filter(None, (self._begins, self._bars.next_at(), cleared, self._slice_ends)), default=None)
 
     def _made_room(self, ask: Ask, shape: Shape) -> bool:
         """5. preempt or reclaim: whether others give way for a job that has no room; then it starts, or is promised."""

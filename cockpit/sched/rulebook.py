@@ -99,7 +99,8 @@ class Rulebook:
             return None
         association = self.accounts.of(job.account, job.submitter.name, partition)
         if association is None:
-            return NoAssociation(job.submitter.name, job.account)
+            bound = self.accounts.is_bound(job.account, job.submitter.name)
+            return NoAssociation(job.submitter.name, job.account, partition if bound else "")
         allowed = allowed_qos(self.accounts, association)
         if Enforce.QOS in self.enforced and (job.qos or NORMAL) not in allowed:
             return QosRefused(job.qos, allowed)

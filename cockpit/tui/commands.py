@@ -20,7 +20,7 @@ from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES
 from cockpit.tui import account_deeds, node_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
-from cockpit.tui.deeds import prioritise
+from cockpit.tui.job_deeds import prioritise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -61,11 +61,10 @@ class QueueRows:
         """None when it has gone."""
         return self._rows.get(row_id)
 
-    def below(self, row_id: str) -> Sequence[QueueRow]:
+    def below(self, row: QueueRow) -> Sequence[QueueRow]:
         """The queue and all below it in the tree."""
-        path = self._rows[row_id].path
-        kind = self._rows[row_id].kind
-        return [row for row in self._rows.values() if row.kind is kind and f"{row.path}/".startswith(f"{path}/")]
+        mine = f"{row.path}/"
+        return [each for each in self._rows.values() if each.kind is row.kind and f"{each.path}/".startswith(mine)]
 
     def columns(self, width: int) -> Sequence[TableColumn]:
         return [TableColumn(column.title, size, column.right) for column, size in laid_out(width)]

@@ -150,6 +150,15 @@ class MemoryBackend:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._act("release", job, *_task(task))
 
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("suspend", job, *_task(task))
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("resume", job, *_task(task))
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("requeue", job, *_task(task))
+
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._act("set_priority", job, priority, *_task(task))
 

@@ -7,9 +7,10 @@ import pytest
 from cockpit.engine import decide, service
 from cockpit.engine.access import Actor
 from cockpit.engine.scripts import epilog_failed, prolog_failed
+from cockpit.engine.views import node_rows
 from cockpit.model import events
-from cockpit.model.cluster import Cluster
-from cockpit.model.ids import NodeName, ReplicaId
+from cockpit.model.cluster import Cluster, Reservation
+from cockpit.model.ids import Millis, NodeName, ReplicaId
 from cockpit.model.job import ExitStatus, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import NoEligibleNode
@@ -94,6 +95,20 @@ def test_after_a_failed_epilog_nothing_starts_there_until_the_node_is_given_back
     engine.act(service.resume(engine.machine, "n1", ROOT))
     engine.schedule()
     assert engine.job(job).state is JobState.STARTING
+
+
+@pytest.mark.req("SC-10", "SC-15")
+def test_a_row_of_a_node_says_what_keeps_it_now_and_that_people_log_in_there() -> None:
+    engine = EngineDriver(a_node("n1", pool="door"), a_node("n2"))
+    course = Reservation(name="course", nodes=(N2,), start_at=engine.now, end_at=engine.now + HOUR, users=("ann",))
+    engine.tell(events.ClusterConfigured(Cluster(login_pool="door")), events.ReservationMade(course))
+
+    def told(later: int) -> list[tuple[bool, tuple[str, ...]]]:
+        rows = node_rows(engine.machine, lambda _: True, Millis(engine.now + later))
+        return [(row.login, row.reserved) for row in rows]
+
+    assert told(0) == [(True, ()), (False, ("course",))]
+    assert told(HOUR) == [(True, ()), (False, ())]
 
 
 def test_who_may_drain_what(engine: EngineDriver) -> None:

@@ -28,7 +28,10 @@ WORDS: dict[str, tuple[str, ...]] = {
         ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
     ),
     **dict.fromkeys(("engine", "engine status", "engine start", "engine restart", "schema"), ()),
-    **dict.fromkeys(("job", "explain", "cancel", "hold", "release", "delete", "holds end", "logs"), (JOB,)),
+    **dict.fromkeys(
+        ("job", "explain", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete", "holds end", "logs"),
+        (JOB,),
+    ),
     **dict.fromkeys(("submit", "predict", "quota apply"), (FILE,)),
     **dict.fromkeys(("edit", "clone"), (JOB, FILE)),
     **dict.fromkeys(("accounts add", "accounts modify", "accounts remove"), ("nlp", "Fairshare=3")),

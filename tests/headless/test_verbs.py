@@ -257,6 +257,22 @@ def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
     assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
 
 
+@pytest.mark.req("UI-41")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cancel", "1", "2"),
+        ("holds", "end", "1", "2"),
+        ("reservations", "end", "1", "2"),
+        ("nodes", "resume", "1", "2"),
+    ],
+)
+def test_every_one_is_tried_whatever_becomes_of_the_others(desk: Desk, words: tuple[str, ...]) -> None:
+    desk.backend.refusal = Refusal(RefusalKind.CONFLICT, "not now")
+    refused = desk(*words)
+    assert (refused.code, refused.out, refused.err) == (ExitCode.CONFLICT, b"", "not now\nnot now\n")
+
+
 def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:
     desk.backend.log = b"loading\n"
     assert desk("logs", "4711", terminal=True).err == ""

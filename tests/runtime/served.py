@@ -46,6 +46,12 @@ class NoContainers:
     async def signal(self, effect: Any) -> None:
         self._observer.replica_ended(effect.replica, events.ExitStatus(signal=15))
 
+    async def freeze(self, effect: Any) -> None:
+        """Nothing runs."""
+
+    async def thaw(self, effect: Any) -> None:
+        """Nothing runs."""
+
     async def keep(self, effect: Any) -> None:
         """Nothing to keep."""
 

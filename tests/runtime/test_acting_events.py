@@ -31,6 +31,9 @@ LEAVES = {
     "cancel": "job_ended",
     "hold": "job_held",
     "release": "job_released",
+    "suspend": "job_suspended",
+    "resume": "job_resumed",
+    "requeue": "job_requeued",
     "delete": "job_deleted",
     "set_priority": "job_edited",
     "make_reservation": "reservation_made",
@@ -63,7 +66,9 @@ class Stage:
         self._until(self.first, "running")
 
     def job_for(self, operation: str) -> int:
-        if operation in {"shell", "stop", "submit"}:
+        if operation == "resume":
+            assert self._client.ask("suspend", {"job": self.first}).no is None
+        if operation in {"shell", "stop", "submit", "suspend", "resume"}:
             return self.first
         if operation in {"extend_hold", "end_hold"}:
             self._engine.call(lambda: self._engine.engine.host.replica_ended(self._replica(), ExitStatus(code=3)))
@@ -76,7 +81,7 @@ class Stage:
         if operation == "resume_node":
             assert self._client.ask("drain_node", {"name": "n1", "reason": "fan"}).no is None
         job = self._submit(operation, hold=operation == "release", specs=[{"cpus": 8}])
-        if operation == "delete":
+        if operation in {"delete", "requeue"}:
             assert self._client.ask("cancel", {"job": job}).no is None
         return job
 

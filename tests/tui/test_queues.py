@@ -41,7 +41,7 @@ async def test_the_tree_and_the_partitions_with_bars() -> None:
         assert "═" in alices
         assert "0/6/– ╌" in bobs
         assert "0/1" in bobs
-        assert "partition" in nodes
+        assert "part" in nodes
         assert "═" not in nodes + root
 
 

@@ -144,6 +144,15 @@ class BlockingDemo:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._run(self._backend.release(job, task=task))
 
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.suspend(job, task=task))
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.resume(job, task=task))
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.requeue(job, task=task))
+
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._run(self._backend.set_priority(job, priority, task=task))
 

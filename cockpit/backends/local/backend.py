@@ -146,6 +146,15 @@ class LocalBackend:
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._act("release", messages.JobArgs(job, task), _DONE)
 
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("suspend", messages.JobArgs(job, task), _DONE)
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("resume", messages.JobArgs(job, task), _DONE)
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("requeue", messages.JobArgs(job, task), _DONE)
+
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
 

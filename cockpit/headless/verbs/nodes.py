@@ -8,6 +8,7 @@ from cockpit.headless.arguments import UsageError, Verb, count, mebibytes
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.present.safe import safe
@@ -59,10 +60,8 @@ def drain_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_drain(call: Call) -> int:
-    for name in call.args.nodes:
-        await call.backend.drain_node(name, call.args.reason)
-        call.streams.line(f"drained {safe(name)}")
-    return ExitCode.OK
+    reason = call.args.reason
+    return await try_each(call, call.args.nodes, lambda name: call.backend.drain_node(name, reason), "drained", safe)
 
 
 def resume_arguments(parser: ArgumentParser) -> None:
@@ -70,10 +69,7 @@ def resume_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_resume(call: Call) -> int:
-    for name in call.args.nodes:
-        await call.backend.resume_node(name)
-        call.streams.line(f"resumed {safe(name)}")
-    return ExitCode.OK
+    return await try_each(call, call.args.nodes, call.backend.resume_node, "resumed", safe)
 
 
 DRAIN = Verb(drain_arguments, run_drain, ('cockpit nodes drain n07 --reason "new memory"',))

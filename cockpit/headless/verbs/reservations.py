@@ -8,6 +8,7 @@ from cockpit.headless.arguments import UsageError, Verb, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.quantity import parse_duration
@@ -71,10 +72,7 @@ def end_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_end(call: Call) -> int:
-    for name in call.args.names:
-        await call.backend.end_reservation(name)
-        call.streams.line(f"ended {safe(name)}")
-    return ExitCode.OK
+    return await try_each(call, call.args.names, call.backend.end_reservation, "ended", safe)
 
 
 def names(text: str) -> tuple[str, ...]:

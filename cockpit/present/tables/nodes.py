@@ -40,6 +40,7 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
     node = row.node
     marks = {
         **{f"kept for {name}": True for name in row.reserved},
+        "for logins": row.login,
         "virtual": node.virtual,
         "declared cards": any(card.declared for card in node.cards),
         "overcommit": node.overcommitted,
@@ -117,7 +118,9 @@ NODES: Final = Table(
             nullable=True,
         ),
         Column("usage", "USAGE", Kind.WORDS, "card(slice):job for each occupied slice, from 1", derive=usage),
-        Column("badges", "NOTE", Kind.WORDS, "kept for …, virtual, declared cards, overcommit", derive=badges),
+        Column(
+            "badges", "NOTE", Kind.WORDS, "kept for …, for logins, virtual, declared cards, overcommit", derive=badges
+        ),
         Column(
             "reserved",
             "RESERVED",

@@ -17,7 +17,7 @@ from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, measuring, removal, spawning
+from cockpit.runtime.containers import entering, freezing, measuring, removal, spawning
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name, log_file
 from cockpit.runtime.containers.shim import holder
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
     from cockpit.model.view import ReplicaUse
@@ -87,7 +94,20 @@ class ContainerExecutor:
         async with self._lock(effect.replica):
             watched = self._watched.get(effect.replica)
             if watched is not None:
+                await asyncio.to_thread(freezing.thaw, watched.attempt)  # a frozen process neither hears nor dies
                 watched.send(_SIGNALS[effect.force])
+
+    async def freeze(self, effect: FreezeReplica) -> None:
+        await self._move(effect.replica, freezing.freeze)
+
+    async def thaw(self, effect: ThawReplica) -> None:
+        await self._move(effect.replica, freezing.thaw)
+
+    async def _move(self, replica: ReplicaId, how: Callable[[Attempt], object]) -> None:
+        async with self._lock(replica):
+            watched = self._watched.get(replica)
+            if watched is not None and watched.alive and not watched.ended:
+                await asyncio.to_thread(how, watched.attempt)
 
     async def keep(self, effect: KeepContainer) -> None:
         await self._tidy_up(effect.replica)
@@ -193,6 +213,7 @@ class ContainerExecutor:
         async with self._lock(replica):
             watched = self._watched.pop(replica, None) or Watched(attempt, lambda: None)
             watched.ended = True
+            await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
             faults.point("removing", attempt.name)
