@@ -86,7 +86,7 @@ class MainScreen(Telling):
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
-        if name := view_at(VIEWS, event.column):
+        if name := view_at(VIEWS, event.column, self.size.width):
             self.app.perform(DEEDS.get(name.lower(), name.lower()))
 
     @on(Lines.Clicked, "#keys")
