@@ -15,6 +15,9 @@ from cockpit.present.states import GLYPHS
 
 BAR_COLUMNS = 10
 APART = Span("   ")
+LIVE = "live"
+"""What is shown is no older than a tick or two."""
+BEGINNING = (JobState.PRECHECKING, JobState.STAGING, JobState.STARTING, JobState.RESUMING)
 IN_TROUBLE = "engine in trouble"
 
 
@@ -31,6 +34,10 @@ class Standing(NamedTuple):
     """Why it is stale; empty while it is not."""
     badge: str = ""
     """`DEMO 60×`; empty on a real cluster."""
+    heard: str = ""
+    """When it was last heard of, where the data is old."""
+    fresh: bool = False
+    """It was heard of just now."""
 
 
 class Key(NamedTuple):
@@ -47,7 +54,9 @@ def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line
     """Who and where at the left; the figures at the right, in fewer words and then fewer of them where it is narrow."""
     left = _left(standing)
     amiss = _amiss(standing, overview)
-    for figures in _figures(overview):
+    alive = [line(Span(LIVE, MUTED))] if standing.fresh and not amiss else []
+    fullest = [*next(_figures(overview)), *alive]
+    for figures in (fullest, *_figures(overview)):
         right = _joined([*figures, *amiss])
         if line_width(left) + line_width(right) + 2 <= columns:
             return spread(left, right, columns)
@@ -63,7 +72,8 @@ def _left(standing: Standing) -> Line:
 
 def _amiss(standing: Standing, overview: Overview | None) -> list[Line]:
     """That the data is old, and why; else that the engine itself is in trouble."""
-    words = " · ".join(filter(None, (safe(standing.trouble), standing.age)))
+    heard = f"heard {standing.heard}" if standing.heard else ""
+    words = " · ".join(filter(None, (safe(standing.trouble), standing.age, heard)))
     if not words and overview is not None and overview.trouble:
         words = IN_TROUBLE
     return [line(Span(f"⚠ {words}", "warning"))] if words else []
@@ -85,9 +95,14 @@ def _figures(overview: Overview | None) -> Iterator[list[Line]]:
 
 
 def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
+    count = overview.jobs_by_state.get
     for state in (JobState.RUNNING, JobState.QUEUED):
-        number = overview.jobs_by_state.get(state, 0)
+        number = count(state, 0)
         yield _count(GLYPHS[state], number, str(state) if words else "", str(state) if number else MUTED)
+    starting, suspended = sum(count(state, 0) for state in BEGINNING), count(JobState.SUSPENDED, 0)
+    for state, number in ((JobState.STARTING, starting), (JobState.SUSPENDED, suspended)):
+        if number:
+            yield _count(GLYPHS[state], number, str(state) if words else "", str(state))
     if overview.held:
         yield _count(GLYPHS[JobState.ERROR], overview.held, "kept" if words else "", "held")
 

@@ -11,6 +11,7 @@ from cockpit.tui.action import (
     JOB,
     JOBS,
     LOOK,
+    NODE,
     NODES,
     ON_ACCOUNTS,
     ON_JOBS,
@@ -28,11 +29,11 @@ from cockpit.tui.action import (
     needs_job,
 )
 
-_JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
+_JOBS, _JOB, _NODES, _NODE = (frozenset({view}) for view in (JOBS, JOB, NODES, NODE))
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
 _TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
-_NODES = frozenset({NODES})
+
 
 LOOKING: Final = (
     Action(
@@ -57,8 +58,9 @@ LOOKING: Final = (
         in_row=True,
     ),
     Action(
-        "node_jobs", "its jobs", ("enter",), "The jobs on this node", list_deeds.node_jobs, LOOK, frozenset({NODES})
+        "open_node", "open", ("enter",), "The node's cards and jobs", list_deeds.open_node, LOOK, _NODES, in_row=True
     ),
+    Action("node_jobs", "its jobs", ("enter",), "List its jobs", list_deeds.node_jobs, LOOK, _NODE, in_row=True),
     Action(
         "logs", "logs", ("l",), "What the job printed", page_deeds.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True
     ),

@@ -15,6 +15,7 @@ from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
+from cockpit.tui.screens.node import NodePage
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
@@ -62,7 +63,7 @@ class Upkeep(Knowing):
             await self._priority_feed.ask()
         self._is_fresh()
         self._tick()
-        if isinstance(self.screen, JobPage):
+        if isinstance(self.screen, JobPage | NodePage):
             await self.screen.catch_up()
 
     def _tick(self) -> None:
@@ -190,7 +191,7 @@ class Upkeep(Knowing):
             _show_changes(screen.cards, *self.card_rows.take(nodes, self.job_rows.list.rows()))
 
     def _is_fresh(self) -> None:
-        self._heard, self._trouble = asyncio.get_running_loop().time(), ""
+        self._heard, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.outside.now(), ""
 
     def _is_stale(self, error: CockpitError) -> None:
         if isinstance(error, Unreachable):

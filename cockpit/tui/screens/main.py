@@ -79,9 +79,13 @@ class MainScreen(Telling):
         self.app.wake()
         self.draw()
 
+    @on(Table.CopyAsked)
+    def _copy_asked(self) -> None:
+        self.app.perform("copy")
+
     @on(Table.Opened)
     def _opened(self) -> None:
-        opens = {NODES: "node_jobs", QUEUES: "queue_jobs", ACCOUNTS: "unfold", QOS: "modify"}
+        opens = {NODES: "open_node", QUEUES: "queue_jobs", ACCOUNTS: "unfold", QOS: "modify"}
         self.app.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")
