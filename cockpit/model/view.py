@@ -47,7 +47,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     placed_on: tuple[NodeName, ...]
     time_limit_seconds: int
     reason: Reason | None
-    """Why it waits; None when it does not."""
+    """Why it waits, or stands still; None when it does neither."""
     command: str
     project: str
     pool: str = ""
