@@ -120,3 +120,15 @@ async def test_the_first_page_is_as_small_as_a_screen_and_counts_all(host: Plann
     assert [row.id for row in rows_of(first)] == [1, 2, 3, 4, 5]
     assert sum(first.counts.values()) == 40
     assert [row.id for page in rest for row in rows_of(page)] == list(range(6, 41))
+
+
+@pytest.mark.req("UI-01")
+async def test_a_row_tells_the_start_that_the_plan_promises_as_long_as_it_does(host: PlanningHost) -> None:
+    await host.happens(submitted(1), placed(1, 8), events.ReplicaStarted(JobId(1), 1, 0), submitted(2), submitted(3))
+    feed = JobFeed(host)
+    first, second, third = feed.rows(ADMIN)
+    promised = {each.job: each.reserved_at for each in host.plan.reservations}
+    assert promised.keys() == {2}
+    assert (first.starts_by, second.starts_by, third.starts_by) == (None, promised[2], None)
+    await host.happens(events.JobHeld(JobId(2), "ann"))
+    assert [row.starts_by is not None for row in feed.rows(ADMIN)] == [False, False, True]
