@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from copy import copy
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation
@@ -27,7 +26,7 @@ class Course:
 
     def __init__(self, now: Millis, room: Room, ends: Mapping[JobId, Millis]) -> None:
         """`ends`: when each tenant is gone; one that is not in it stays. Who is over its limit goes any moment."""
-        self.now = room
+        self.now, self._empty = room, room.emptied()
         self._at = [now]
         self._cpus = [room.cpus]
         self._memory_mib = [room.memory_mib]
@@ -39,14 +38,16 @@ class Course:
 
     def copy(self) -> Course:
         """One that may be changed while this one stays."""
-        fresh = copy(self)
-        for each in ("_at", "_cpus", "_memory_mib", "_tenants", "_rooms"):
-            setattr(fresh, each, getattr(self, each).copy())
+        fresh = Course.__new__(Course)
+        fresh.now, fresh._empty = self.now, self._empty  # noqa: SLF001 - of its own kind
+        fresh._at, fresh._rooms = self._at.copy(), self._rooms.copy()  # noqa: SLF001 - of its own kind
+        fresh._cpus, fresh._memory_mib = self._cpus.copy(), self._memory_mib.copy()  # noqa: SLF001 - of its own kind
+        fresh._tenants = self._tenants.copy()  # noqa: SLF001 - of its own kind
         return fresh
 
     def windows(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Iterator[Window]:
         """Where a replica that stays for `span` may start, soonest first, none before `after`. Windows may touch."""
-        if shortfall(self.now.emptied(), spec, exclusive=exclusive) is not None:
+        if shortfall(self._empty, spec, exclusive=exclusive) is not None:
             return iter(())
         if spec.card_milli:
             return self._windows_by_room(spec, span, after, exclusive=exclusive)
@@ -67,23 +68,27 @@ class Course:
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
         """The job has its part from `start` to `end`."""
         first, last = self._begin(start), self._begin(end)
+        cpus, memory_mib, tenants = self._cpus, self._memory_mib, self._tenants
         for step in range(first, last):
-            self._cpus[step] -= part.cpus
-            self._memory_mib[step] -= part.memory_mib
-            self._tenants[step] += 1
-        self._rooms[first:last] = [room.having(job, part) for room in self._rooms[first:last]]
+            cpus[step] -= part.cpus
+            memory_mib[step] -= part.memory_mib
+            tenants[step] += 1
+        if self._rooms:
+            self._rooms[first:last] = [room.having(job, part) for room in self._rooms[first:last]]
 
     def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
-        at, cpus, memory_mib = self._at, spec.cpus, spec.memory_mib
+        cpus, memory_mib = spec.cpus, spec.memory_mib
         most = 0 if exclusive else NEVER
         since: Millis | None = None
-        for step in range(self._step(after), len(at)):
-            if self._cpus[step] >= cpus and self._memory_mib[step] >= memory_mib and self._tenants[step] <= most:
+        first = self._step(after)
+        steps = zip(self._at[first:], self._cpus[first:], self._memory_mib[first:], self._tenants[first:], strict=True)
+        for at, free_cpus, free_mib, tenants in steps:
+            if free_cpus >= cpus and free_mib >= memory_mib and tenants <= most:
                 if since is None:
-                    since = max(at[step], after)
+                    since = max(at, after)
             elif since is not None:
-                if at[step] - since >= span:
-                    yield since, Millis(at[step] - span)
+                if at - since >= span:
+                    yield since, Millis(at - span)
                 since = None
         if since is not None:
             yield since, NEVER

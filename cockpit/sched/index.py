@@ -217,6 +217,11 @@ class Index:
             self._move(old, self.rooms[order])
         self.widest = self._most_free()
 
+    def too_narrow_for(self, shape: Shape) -> bool:
+        """Whether no node has CPUs enough for any of the alternatives."""
+        widest = self.widest
+        return all([spec.cpus > widest for spec in shape.specs])
+
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)
 
