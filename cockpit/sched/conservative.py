@@ -7,7 +7,6 @@ SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from heapq import heapify, heappop, heappush
 from typing import Self
 
@@ -106,7 +105,8 @@ class Conservative:
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
-        fresh = copy(self)
+        fresh = Conservative.__new__(Conservative)
+        fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
         fresh._put_off = self._put_off.copy()  # noqa: SLF001 - of its own kind

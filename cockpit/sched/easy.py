@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Self
 
 from msgspec.structs import replace
@@ -101,7 +100,8 @@ class InOrder:
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
-        fresh = copy(self)
+        fresh = type(self).__new__(type(self))
+        fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         return fresh
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 
 from msgspec.structs import replace
 
@@ -81,7 +80,8 @@ class Round:
     def resumed(self, snapshot: Snapshot, index: Index) -> Round:
         """The same pass, later, to be gone on with: `index` is as this one left things. What was decided stays decided;
         this one is left as it is."""
-        fresh = copy(self)
+        fresh = Round.__new__(Round)
+        fresh.__dict__ |= self.__dict__
         fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
@@ -103,25 +103,19 @@ class Round:
         """Best first."""
         for ask in queue.open(self.shapes, self.requests):
             # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-            if self.may_have_room(ask) and self.passes(ask):
+            if ask.cpus > self.index.widest and self.line.guarded and not self._unhurried:
+                self._failed[ask.request.shape] = None  # a cheap no, for which no rule need be asked
+                self.shapes[ask.shape] = 0
+            elif self.passes(ask):
                 # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
                 self.consider(ask)
-
-    def may_have_room(self, ask: Ask) -> bool:
-        """A cheap no where the head has its reservation and no node has CPUs enough: no rule need be asked then."""
-        shape = ask.request.shape
-        if shape.specs[0].cpus <= self.index.widest or len(shape.specs) > 1 or ask.request.claim:
-            return True
-        if not self.line.guarded or self._unhurried:
-            return True
-        self._failed[shape] = None
-        self.shapes[ask.shape] = 0
-        return False
 
     def passes(self, ask: Ask) -> bool:
         """Whether no rule stops the job; closes its request where one stops all of it."""
         if ask.job.id in self._started:  # in another partition
             return False
+        if ask.free:
+            return True
         if self._gates.shared(ask.request) is not None:
             self._stop(ask)
             return False
