@@ -63,29 +63,34 @@ class Conservative:
             self.head = self.head or job.id
             return None
         self._catch_up()
-        return self._place(index, job, shape)
-
-    def _catch_up(self) -> None:
-        put_off, self._put_off = self._put_off, []
-        for waiting in put_off:
-            self._place(*waiting)
-
-    def _place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
-        span = 1000 * job.spec.time_limit_seconds
-        hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
+        head = self.head
+        hole = self._find(index, job, shape)
         if hole is None:
             return self._no_hole(index, shape)
         moment, found = hole
         if moment == self._now:
             return found
-        head = self.head
-        self.head = head or job.id
+        return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
+
+    def _catch_up(self) -> None:
+        put_off, self._put_off = self._put_off, []
+        for index, job, shape in put_off:
+            self._find(index, job, shape)
+
+    def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
+        """The job's hole; where that is not now, it is reserved."""
+        span = 1000 * job.spec.time_limit_seconds
+        hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
+        if hole is None or hole[0] == self._now:
+            return hole
+        moment, found = hole
+        self.head = self.head or job.id
         if job.id not in self._holes:  # else it has one in another partition
             self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
             self._holes[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
-        return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
+        return hole
 
     def place_cleared(self, cleared: Index, job: Job, shape: Shape) -> Found | None:
         """Room where others have given way; only for the first job that waits, who delays nobody ahead."""

@@ -128,9 +128,10 @@ class Course:
 
     def _begin(self, moment: Millis) -> int:
         """The step that begins at the moment, made where there is none."""
-        step = bisect_left(self._at, moment)
-        if step == len(self._at) or self._at[step] != moment:
-            self._at.insert(step, moment)
+        at = self._at
+        step = bisect_left(at, moment)
+        if step == len(at) or at[step] != moment:
+            at.insert(step, moment)
             self._cpus.insert(step, self._cpus[step - 1])
             self._memory_mib.insert(step, self._memory_mib[step - 1])
             self._tenants.insert(step, self._tenants[step - 1])

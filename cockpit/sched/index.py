@@ -219,8 +219,7 @@ class Index:
 
     def too_narrow_for(self, shape: Shape) -> bool:
         """Whether no node has CPUs enough for any of the alternatives."""
-        widest = self.widest
-        return all([spec.cpus > widest for spec in shape.specs])
+        return all([spec.cpus > self.widest for spec in shape.specs])
 
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)
@@ -228,6 +227,9 @@ class Index:
     def located(self, placement: Placement) -> Located:
         """With the node's order; a node may have left the cluster under a running job."""
         position = self.floor.position
+        if len(placement) == 1:
+            (part,) = placement
+            return ((position[part.node], part),) if part.node in position else ()
         return tuple([(position[part.node], part) for part in placement if part.node in position])
 
     def running(self) -> Mapping[NodeSpec, int]:
