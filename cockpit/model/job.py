@@ -102,7 +102,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Of its resources, as the partition weighs them."""
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
-        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.replicas)
+        return tuple([ReplicaId(job, self.number, replica.rank) for replica in self.replicas])
 
 
 class EndCause(StrEnum):

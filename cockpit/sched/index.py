@@ -280,23 +280,22 @@ class Index:
             self._own.add(kind)
             self.by_whole[kind] = self.by_whole[kind].copy()
             self.by_hole[kind] = self.by_hole[kind].copy()
-        self.by_whole[kind].take(len(old.idle), old)
-        self.by_whole[kind].put(len(new.idle), new)
-        for hole in _shared_holes(old):
-            self.by_hole[kind].take(hole, old)
-        for hole in _shared_holes(new):
-            self.by_hole[kind].put(hole, new)
+        whole = self.by_whole[kind]
+        whole.take(len(old.idle), old)
+        whole.put(len(new.idle), new)
+        if new.holes:
+            for hole in _shared_holes(old):
+                self.by_hole[kind].take(hole, old)
+            for hole in _shared_holes(new):
+                self.by_hole[kind].put(hole, new)
 
     def _most_free(self) -> int:
-        return max([shelves.most_free() for shelves in self.by_whole], default=0)
-
-
-_NONE: frozenset[int] = frozenset()
+        return max(map(Shelves.most_free, self.by_whole), default=0)
 
 
 def _shared_holes(room: Room) -> frozenset[int]:
     if len(room.idle) == len(room.holes):
-        return _NONE
+        return frozenset()
     return frozenset(hole for card, hole in enumerate(room.holes) if hole and card not in room.idle)
 
 

@@ -53,7 +53,9 @@ class Rules(msgspec.Struct, frozen=True):
 
     def charge(self, job: Job) -> bool:
         """Whether what the job uses is written down: it runs, on somebody's account."""
-        return job.attempt is not None and job.state in OCCUPYING and bool(self.line(job) or self.qos(job))
+        if job.attempt is None or not (self.accounts.associations or self.accounts.qos):
+            return False
+        return job.state in OCCUPYING and bool(self.line(job) or self.qos(job))
 
 
 def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
