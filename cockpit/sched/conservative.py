@@ -39,6 +39,9 @@ class Conservative:
         self._put_off: list[tuple[Index, Job, Shape]] = []
         """Who cannot start now, in order: their holes are looked for when somebody comes who might, or asks for them;
         with the index that they were found to have no room in."""
+        self._asked: Index | None = None
+        """What `_certain` is about: who starts in a pass is known to end."""
+        self._certain = False
         self._now = now
         self._fit = fit
         self._backfill = backfill
@@ -58,7 +61,7 @@ class Conservative:
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
-        if index.too_narrow_for(shape) and is_certain(index, self._backfill):
+        if index.too_narrow_for(shape) and self._is_certain(index):
             self._put_off.append((index, job, shape))
             self.head = self.head or job.id
             return None
@@ -79,14 +82,15 @@ class Conservative:
 
     def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
         """The job's hole; where that is not now, it is reserved."""
-        span = 1000 * job.spec.time_limit_seconds
-        hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
+        limit = 1000 * job.spec.time_limit_seconds
+        grain = self._grain
+        hole = self._hole(index, shape, limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain))
         if hole is None or hole[0] == self._now:
             return hole
         moment, found = hole
         self.head = self.head or job.id
         if job.id not in self._holes:  # else it has one in another partition
-            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
+            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + limit))
             self._holes[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
@@ -110,7 +114,7 @@ class Conservative:
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
-        fresh = Conservative.__new__(Conservative)
+        fresh = type(self).__new__(type(self))
         fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
@@ -164,14 +168,17 @@ class Conservative:
         waiting = []
         later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
         places = eligible(index, later, spec)
-        for order in sorted(places) if len(places) > 1 else places:
+        if len(places) == 1 and not index.floor.reservations:  # nothing to choose between
+            (order,) = places
+            course = self._course(index, order)
+            moment = course.earliest(spec, span, exclusive=shape.exclusive, after=after) if shape.nodes == 1 else None
+            return None if moment is None else (moment, [order])
+        for order in sorted(places):
             windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.floor.reservations:
                 windows = _outside(_kept(index, order, shape), windows, span)
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
-        if len(waiting) == 1 == shape.nodes:
-            return waiting[0][0], [waiting[0][2]]
         heapify(waiting)
         open_until: dict[int, Millis] = {}
         while waiting:
@@ -195,6 +202,12 @@ class Conservative:
             self._courses[order] = Course(self._now, room, ends)
             self._own.add(order)
         return self._courses[order]
+
+    def _is_certain(self, index: Index) -> bool:
+        """Whether there is a hole for everybody."""
+        if index is not self._asked:
+            self._asked, self._certain = index, is_certain(index, self._backfill)
+        return self._certain
 
     def _rounded(self, moment: int) -> Millis:
         return Millis(moment if self._grain == 1 else -(-moment // self._grain) * self._grain)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import and_
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation
@@ -29,7 +30,8 @@ class Course:
         self.now, self._empty = room, room.emptied()
         self._at = [now]
         self._cpus = [room.cpus]
-        self._memory_mib = [room.memory_mib]
+        self._memory_mib = [room.memory_mib] if room.node.memory_mib else []
+        """Of each step, where it is known what memory the node has."""
         self._tenants = [len(room.tenants)]
         self._rooms = [room] if room.node.cards else []
         """Of each step, where the node has cards."""
@@ -53,11 +55,27 @@ class Course:
             return self._windows_by_room(spec, span, after, exclusive=exclusive)
         return self._windows_by_number(spec, span, after, exclusive=exclusive)
 
+    def earliest(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Millis | None:
+        """The beginning of the first of these windows; None: there is none."""
+        if spec.card_milli or spec.cpus > self._empty.cpus or spec.memory_mib > self._empty.memory_mib:
+            window = next(self.windows(spec, span, exclusive=exclusive, after=after), None)
+            return window[0] if window is not None else None
+        first = self._step(after)
+        at = [*self._at[first:], NEVER, NEVER + span]  # behind everything there is room that is never reached
+        fits = [*self._fitting(first, spec, exclusive=exclusive), True, False]
+        begin = end = 0
+        while True:
+            begin = fits.index(True, end)
+            end = fits.index(False, begin)
+            since = max(at[begin], after)
+            if at[end] - since >= span:
+                return Millis(since) if since < NEVER else None
+
     def narrowest(self, start: Millis, end: Millis) -> Room:
         """What is free of the node all the time from `start` to `end`."""
         first, last = self._step(start), bisect_left(self._at, end)
         if not self._rooms:
-            cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last])
+            cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last], default=0)
             now = self.now
             return Room(now.node, now.order, now.kind, now.tenants, cpus, memory_mib, (), ())
         room = self._rooms[first]
@@ -68,22 +86,18 @@ class Course:
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
         """The job has its part from `start` to `end`."""
         first, last = self._begin(start), self._begin(end)
-        cpus, memory_mib, tenants = self._cpus, self._memory_mib, self._tenants
-        for step in range(first, last):
-            cpus[step] -= part.cpus
-            memory_mib[step] -= part.memory_mib
-            tenants[step] += 1
+        self._cpus[first:last] = [free - part.cpus for free in self._cpus[first:last]]
+        self._tenants[first:last] = [count + 1 for count in self._tenants[first:last]]
+        if self._memory_mib:
+            self._memory_mib[first:last] = [free - part.memory_mib for free in self._memory_mib[first:last]]
         if self._rooms:
             self._rooms[first:last] = [room.having(job, part) for room in self._rooms[first:last]]
 
     def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
-        cpus, memory_mib = spec.cpus, spec.memory_mib
-        most = 0 if exclusive else NEVER
         since: Millis | None = None
         first = self._step(after)
-        steps = zip(self._at[first:], self._cpus[first:], self._memory_mib[first:], self._tenants[first:], strict=True)
-        for at, free_cpus, free_mib, tenants in steps:
-            if free_cpus >= cpus and free_mib >= memory_mib and tenants <= most:
+        for at, fits in zip(self._at[first:], self._fitting(first, spec, exclusive=exclusive), strict=True):
+            if fits:
                 if since is None:
                     since = max(at, after)
             elif since is not None:
@@ -92,6 +106,16 @@ class Course:
                 since = None
         if since is not None:
             yield since, NEVER
+
+    def _fitting(self, first: int, spec: NodeSpec, *, exclusive: bool) -> Iterable[bool]:
+        """Of each step from that one on, whether a replica without cards has room."""
+        cpus, memory_mib = spec.cpus, spec.memory_mib
+        fitting: Iterable[bool] = [free >= cpus for free in self._cpus[first:]]
+        if memory_mib:
+            fitting = map(and_, fitting, [free >= memory_mib for free in self._memory_mib[first:]])
+        if exclusive:
+            fitting = map(and_, fitting, [not count for count in self._tenants[first:]])
+        return fitting
 
     def _windows_by_room(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
         at = [*self._at, NEVER]
@@ -121,8 +145,9 @@ class Course:
         step = self._begin(end)
         part = self.now.tenants[job]
         self._cpus[step] += part.cpus
-        self._memory_mib[step] += part.memory_mib
         self._tenants[step] -= 1
+        if self._memory_mib:
+            self._memory_mib[step] += part.memory_mib
         if self._rooms:
             self._rooms[step] = self._rooms[step].left_by(job)
 
@@ -133,8 +158,9 @@ class Course:
         if step == len(at) or at[step] != moment:
             at.insert(step, moment)
             self._cpus.insert(step, self._cpus[step - 1])
-            self._memory_mib.insert(step, self._memory_mib[step - 1])
             self._tenants.insert(step, self._tenants[step - 1])
+            if self._memory_mib:
+                self._memory_mib.insert(step, self._memory_mib[step - 1])
             if self._rooms:
                 self._rooms.insert(step, self._rooms[step - 1])
         return step

@@ -219,7 +219,8 @@ class Index:
 
     def too_narrow_for(self, shape: Shape) -> bool:
         """Whether no node has CPUs enough for any of the alternatives."""
-        return all([spec.cpus > self.widest for spec in shape.specs])
+        widest = self.widest
+        return shape.specs[0].cpus > widest and all(spec.cpus > widest for spec in shape.specs[1:])
 
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)

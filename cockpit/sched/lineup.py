@@ -36,8 +36,8 @@ class Listed(list[Ask]):
 
     def open(self, shapes: Bounds, requests: Bounds) -> Iterator[Ask]:
         for ask in self:
-            shape, number, seconds = ask[:3]
-            if seconds < shapes[shape] and seconds < requests[number]:
+            seconds = ask.seconds
+            if seconds < shapes[ask.shape] and seconds < requests[ask.number]:
                 yield ask
 
 

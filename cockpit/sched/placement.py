@@ -65,12 +65,9 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
-    return any(
-        [
-            spec.cpus <= index.widest and len(_choose(index, shape, spec, None, ())) == shape.nodes
-            for spec in shape.specs
-        ]
-    )
+    if index.too_narrow_for(shape):
+        return False
+    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
 
 
 def eligible(index: Index, shape: Shape, spec: NodeSpec) -> frozenset[int]:

@@ -43,7 +43,7 @@ class PriorityTable:
         """The queue, where that is the order; None: see `order`."""
         if order is not None:
             self.order = order
-        elif all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
+        elif not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
             self.queue = snapshot.queue
         self._snapshot = snapshot
         self.highest: Highest = snapshot.highest if measure is not None and _only_increments(measure.scale) else {}

@@ -122,9 +122,7 @@ class RequestBook:
         spec = job.spec
         cpus = spec.specs[0].cpus if len(spec.specs) == 1 and not made.claim else 0
         free = not (made.bound or is_conditional(job))
-        return Ask(
-            self._shape_number(made), number, spec.time_limit_seconds, job, self.requests[number], cpus, free
-        )
+        return Ask(self._shape_number(made), number, spec.time_limit_seconds, job, self.requests[number], cpus, free)
 
     def tidied(self, entries: int) -> bool:
         """Whether all numbers are new, since most of the old ones were of jobs that are gone."""

@@ -156,6 +156,8 @@ class Round:
 
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
+        if self.clearing is None and not self._bars.lasting:
+            return self._begins
         cleared = self.clearing.next_at() if self.clearing is not None else None
         return min(filter(None, (self._begins, self._bars.next_at(), cleared)), default=None)
 
@@ -204,6 +206,8 @@ class Round:
     def _shape(self, ask: Ask) -> Shape:
         """As it may be placed now: within the limits, and off what is reserved."""
         request = ask.request
+        if ask.free and not self._bars.lasting:
+            return request.shape
         shape = self._gates.open_shape(request)
         if shape is not request.shape:
             self._narrowed[request] = shape
