@@ -36,7 +36,7 @@ READING = (
 )
 """Operations that change nothing; every other one must leave an event."""
 
-_OF_JOB = ("job", "explain", "hold", "release", "delete", "end_hold")
+_OF_JOB = ("job", "explain", "hold", "release", "suspend", "resume", "requeue", "delete", "end_hold")
 
 
 def arguments_for(operation: str, job: int) -> dict[str, Any]:
@@ -71,6 +71,8 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "reservations": {},
         "make_reservation": {"reservation": {**UPKEEP, "name": "forged"}},
         "end_reservation": {"name": UPKEEP["name"]},
+        "drain_node": {"name": "n1", "reason": "fan"},
+        "resume_node": {"name": "n1"},
         "stop": {},
     }[operation]
 

@@ -137,6 +137,11 @@ class Backend(Protocol):
 
     async def end_reservation(self, name: str) -> None: ...
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        """Nothing more starts there; what runs goes on. Administrators only, as is `resume_node`."""
+
+    async def resume_node(self, name: str) -> None: ...
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         """Why a queued job waits, when it starts, and what it could ask for instead."""
         ...
@@ -165,6 +170,18 @@ class Backend(Protocol):
     async def hold(self, job: JobId, *, task: int | None = None) -> None: ...
 
     async def release(self, job: JobId, *, task: int | None = None) -> None: ...
+
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        """Have a running job stand still: its CPUs come free, its memory and cards do not."""
+        ...
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        """Let it go on; refused while others have its CPUs."""
+        ...
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        """Have a job that runs or has ended begin anew, under its id."""
+        ...
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         """Of a queued job; a number or an addition only by administrators."""

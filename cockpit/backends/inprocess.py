@@ -115,6 +115,12 @@ class InProcessBackend:
     async def end_reservation(self, name: str) -> None:
         await acting.end_reservation(self._engine, self._asked, messages.NameArgs(name))
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        await acting.drain_node(self._engine, self._asked, messages.DrainArgs(name, reason))
+
+    async def resume_node(self, name: str) -> None:
+        await acting.resume_node(self._engine, self._asked, messages.NameArgs(name))
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         return await predicting.explain(self._engine, self._asked, messages.JobArgs(job, task))
 
@@ -171,6 +177,15 @@ class InProcessBackend:
 
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         await acting.release(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.suspend(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.resume(self._engine, self._asked, messages.JobArgs(job, task))
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        await acting.requeue(self._engine, self._asked, messages.JobArgs(job, task))
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await acting.set_priority(self._engine, self._asked, messages.SetPriorityArgs(job, priority, task))

@@ -14,13 +14,14 @@ from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import UsageReset
 from cockpit.model.ids import Millis
-from cockpit.model.job import Attempt, Ending, Job, JobState, Replica
+from cockpit.model.job import Attempt, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.node import NodeState
 from cockpit.model.quota import places
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
-    from cockpit.model.ids import JobId
+    from cockpit.model.ids import JobId, NodeName
 
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
@@ -112,6 +113,7 @@ def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -
         partitions=body.partitions,
         waits_for=before.waits_for if same else conditions,
         never=before.never if same else None,
+        clears=(),
     )
 
 
@@ -192,6 +194,34 @@ def _(body: events.ReservationEnded, state: ClusterState, _record: events.EventR
     state.reservations = {name: each for name, each in state.reservations.items() if name != body.name}
 
 
+@_applies(events.NodeDrained)
+def _(body: events.NodeDrained, state: ClusterState, _record: events.EventRecord) -> None:
+    _change_node(state, body.node, state=NodeState.DRAINED, state_reason=body.reason, drained_by=body.by)
+
+
+@_applies(events.NodeResumed)
+def _(body: events.NodeResumed, state: ClusterState, _record: events.EventRecord) -> None:
+    _change_node(state, body.node, state=NodeState.UP, state_reason="", drained_by="")
+
+
+def _change_node(state: ClusterState, name: NodeName, /, **fields: Any) -> None:  # noqa: ANN401 - of Node
+    state.nodes = {**state.nodes, name: replace(state.nodes[name], **fields)}
+
+
+@_applies(events.PrologFailed)
+def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    gone = ExitStatus(lost=f"a prolog failed on {body.node}")
+    replicas = [
+        each if each.ended_at is not None else replace(each, ended_at=record.at, exit=gone)
+        for each in job.attempt.replicas
+    ]
+    entered = _enter(job, JobState.QUEUED, record.at)
+    _change(state, record, body.job, attempt=replace(job.attempt, replicas=tuple(replicas)), **entered)
+
+
 @_applies(events.QuotaApplied)
 def _(body: events.QuotaApplied, state: ClusterState, record: events.EventRecord) -> None:
     known = state.queues_since
@@ -220,15 +250,18 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         partition=body.partition,
         billing=body.billing,
     )
-    entered = _enter(state.jobs[body.job], JobState.STARTING, record.at)
-    _change(state, record, body.job, attempt=attempt, ending=None, exit=None, **entered)
+    job = state.jobs[body.job]
+    earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
+    entered = _enter(job, JobState.STARTING, record.at)
+    _change(state, record, body.job, attempt=attempt, earlier=earlier, clears=(), ending=None, exit=None, **entered)
 
 
 @_applies(events.ReplicaStarted)
 def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _change_replica(job, body.rank, lambda each: replace(each, started_at=record.at, limits=body.limits))
-    _change(state, record, body.job, attempt=attempt, **_enter(job, JobState.RUNNING, record.at))
+    after = job.state if job.state is JobState.SUSPENDED else JobState.RUNNING  # a late one of a gang that stands still
+    _change(state, record, body.job, attempt=attempt, **_enter(job, after, record.at))
 
 
 @_applies(events.ReplicaEnded)
@@ -241,8 +274,75 @@ def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord
 @_applies(events.EndingBegan)
 def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
     killed = body.kill_at <= record.at
-    ending = Ending(cause=body.cause, at=record.at, kill_at=body.kill_at, killed=killed)
+    ending = Ending(
+        cause=body.cause,
+        at=record.at,
+        kill_at=body.kill_at,
+        killed=killed,
+        for_job=body.for_job,
+        grounds=body.grounds,
+        requeue=body.requeue,
+    )
     _change(state, record, body.job, ending=ending)
+
+
+@_applies(events.RoomMade)
+def _(body: events.RoomMade, state: ClusterState, record: events.EventRecord) -> None:
+    _change(state, record, body.job, clears=(*state.jobs[body.job].clears, *body.others))
+
+
+@_applies(events.JobSuspended)
+def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    _change(state, record, body.job, suspension=body.suspension, **_enter(job, JobState.SUSPENDED, record.at))
+
+
+@_applies(events.JobResumed)
+def _(body: events.JobResumed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    _change(
+        state,
+        record,
+        body.job,
+        attempt=_gone_on(job, record.at),
+        suspension=None,
+        **_enter(job, JobState.RUNNING, record.at),
+    )
+
+
+def _gone_on(job: Job, at: Millis) -> Attempt | None:
+    """The attempt of a job that stops standing still, or never did."""
+    if job.attempt is None or job.state is not JobState.SUSPENDED:
+        return job.attempt
+    stood_still = job.attempt.suspended_ms + at - job.state_since
+    return replace(job.attempt, resumed_at=at, suspended_ms=stood_still)
+
+
+@_applies(events.JobRequeued)
+def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    attempt = _gone_on(job, record.at)
+    if attempt is not None and not job.ended:
+        attempt = replace(attempt, ended_at=record.at, cause=body.cause)
+    elif attempt is not None:
+        attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
+    _change_waiting(
+        state,
+        record,
+        body.job,
+        attempt=attempt,
+        ending=None,
+        suspension=None,
+        exit=None,
+        end_cause=None,
+        ended_at=None,
+        held_until=None,
+        deleted=False,
+        accrues_from=None,
+        **_enter(job, JobState.QUEUED, record.at),
+    )
 
 
 @_applies(events.GraceEnded)
@@ -263,7 +363,10 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         state,
         record,
         body.job,
+        attempt=_gone_on(job, record.at),
         ending=None,
+        suspension=None,
+        clears=(),
         exit=body.exit,
         end_cause=body.cause,
         ended_at=record.at,

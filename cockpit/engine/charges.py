@@ -47,7 +47,9 @@ def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
     parts = enforced(state.cluster.enforce)
     association = _association(state.accounts, account, who.name, partitions)
     if association is None and Enforce.ASSOCIATIONS in parts:
-        reason = NoAssociation(who.name, spec.account or "")
+        bound = state.accounts.is_bound(spec.account or "", who.name)
+        where = next((each.name for each in partitions), "") if bound else ""
+        reason = NoAssociation(who.name, spec.account or "", where)
         return Charge(spec, errors=tuple(unknown), reasons=(("account", reason),))
     qos = spec.qos or _usual_qos(state.accounts, association, spec.priority)
     errors = [*unknown, *_qos_errors(state.accounts, spec)]

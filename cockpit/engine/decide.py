@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine import evictions
+from cockpit.engine.service import still_drained
 from cockpit.engine.timers import latest_start, next_decay, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS, text_error
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
 
-_END_STATES = {EndCause.STOP: JobState.STOPPED, EndCause.TIME_LIMIT: JobState.EXPIRED}
+_END_STATES = {
+    EndCause.STOP: JobState.STOPPED,
+    EndCause.PREEMPTED: JobState.STOPPED,
+    EndCause.TIME_LIMIT: JobState.EXPIRED,
+}
 
 Decision = list[EventBody] | Refusal
 
@@ -119,6 +125,8 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
             RefusalKind.NOT_FOUND, f"Job {job.id} has replicas 0 to {len(attempt.replicas) - 1}; there is no {rank}."
         )
     replica = attempt.replicas[rank]
+    if job.suspension is not None:
+        return _conflict(f"Job {job.id} is suspended; nothing in its containers runs until it goes on.")
     if not job.ended and (replica.started_at is None or replica.ended_at is not None):
         word = "not started yet" if replica.started_at is None else "ended, and its job is still running"
         return _conflict(f"Replica {rank} of job {job.id} has {word}; try again later.")
@@ -126,8 +134,9 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
 
 
 def placed(machine: Machine, plan: Plan) -> list[EventBody]:
-    """The plan's starts. What changed since the plan's snapshot wins: such a job is left to the next cycle."""
-    decided: list[EventBody] = []
+    """What the plan says: who gives way, and who starts. What changed since its snapshot wins: such a job is left to
+    the next cycle."""
+    decided: list[EventBody] = evictions.decided(machine, plan) if plan.evictions or plan.turns else []
     for start in plan.starts:
         job = machine.queue.get(start.job)
         if job is None or job.held_by or _too_late(job, plan.now):
@@ -165,15 +174,18 @@ def replica_ended(
     elif all(each.exit is not None for each in others):
         earlier = sorted(others, key=lambda each: (each.ended_at or now, each.rank))
         exits = [(each.rank, each.exit) for each in earlier if each.exit is not None]
-        decided.append(_job_ended(job, [*exits, (replica.rank, status)], now, hold_seconds))
+        exits.append((replica.rank, status))
+        requeued = job.ending is not None and job.ending.requeue
+        decided.append(_job_requeued(job, exits) if requeued else _job_ended(job, exits, now, hold_seconds))
     elif not status.ok and job.ending is None:
         decided.append(events.EndingBegan(job.id, EndCause.EXIT, now))
     return decided
 
 
 def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
-    """The nodes as found and configured now. One that is gone but still occupied stays, drained, until it is free."""
-    found = {node.name: node for node in nodes}
+    """The nodes as found and configured now. One that is gone but still occupied stays, drained, until it is free; one
+    that was taken out of service stays so."""
+    found = {node.name: still_drained(node, machine.state.nodes.get(node.name)) for node in nodes}
     occupied = {each.node for placement in machine.occupied.values() for each in placement}
     gone = [
         replace(node, state=NodeState.DRAINED, state_reason="no longer configured")
@@ -229,15 +241,26 @@ def _too_late(job: Job, now: Millis) -> bool:
 
 def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, hold_seconds: int) -> events.JobEnded:
     """`exits`: rank and status of every replica, in the order in which they ended."""
-    failures = [status for _, status in exits if not status.ok]
-    decisive = failures[0] if failures else min(exits, key=lambda each: each[0])[1]
+    failed, decisive = any(not status.ok for _, status in exits), _decisive(exits)
     cause = job.ending.cause if job.ending is not None else _cause_of(job, decisive)
-    state = _END_STATES.get(cause) or (JobState.ERROR if failures else JobState.SUCCEEDED)
+    state = _END_STATES.get(cause) or (JobState.ERROR if failed else JobState.SUCCEEDED)
     if state is JobState.EXPIRED and not _ever_started(job):
         state = JobState.ERROR
     kept = job.spec.terminal and state in {JobState.ERROR, JobState.EXPIRED} and cause is not EndCause.START_FAILED
     window = job.spec.debug_hold.window_seconds or hold_seconds
     return events.JobEnded(job.id, state, cause, decisive, Millis(now + window * 1000) if kept else None)
+
+
+def _job_requeued(job: Job, exits: Sequence[tuple[int, ExitStatus]]) -> events.JobRequeued:
+    """However its replicas ended: it was told to, and may have saved what it needs to go on from."""
+    assert job.ending is not None
+    return events.JobRequeued(job.id, job.ending.cause, _decisive(exits))
+
+
+def _decisive(exits: Sequence[tuple[int, ExitStatus]]) -> ExitStatus:
+    """That of the first replica that failed, else of rank 0."""
+    failures = (status for _, status in exits if not status.ok)
+    return next(failures, None) or min(exits, key=lambda each: each[0])[1]
 
 
 def _cause_of(job: Job, status: ExitStatus) -> EndCause:
@@ -253,7 +276,7 @@ def _ever_started(job: Job) -> bool:
 def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:
     """The replica as it stands, while its attempt is the current one and it has not ended."""
     job = machine.state.jobs.get(JobId(replica.job))
-    if job is None or job.ended or job.attempt is None or job.attempt.number != replica.attempt:
+    if job is None or job.state not in OCCUPYING or job.attempt is None or job.attempt.number != replica.attempt:
         return None
     if replica.rank >= len(job.attempt.replicas):
         return None

@@ -33,6 +33,16 @@ class SignalReplica(msgspec.Struct, frozen=True):
     force: Force
 
 
+class FreezeReplica(msgspec.Struct, frozen=True):
+    """Nothing in the container runs until it is thawed."""
+
+    replica: ReplicaId
+
+
+class ThawReplica(msgspec.Struct, frozen=True):
+    replica: ReplicaId
+
+
 class KeepContainer(msgspec.Struct, frozen=True):
     """The command has ended and the container is kept: entered shells see cards only with `keep`."""
 
@@ -52,4 +62,4 @@ class RecordEnded(msgspec.Struct, frozen=True):
     job: JobId
 
 
-Effect = StartReplica | SignalReplica | KeepContainer | RemoveContainer | RecordEnded
+Effect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer | RecordEnded

@@ -17,14 +17,24 @@ from cockpit.sched.snapshot import Snapshot
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
 
-_OF_ALL = (events.UsageDecayed, events.ClusterConfigured, events.AccountsChanged, events.NodesChanged)
+_OF_ALL = (
+    events.UsageDecayed,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.NodesChanged,
+    events.NodeDrained,
+    events.NodeResumed,
+)
 _OF_ONE = (events.JobEdited, events.SiteFactorSet)
 
 
 def keep_highest(state: ClusterState, body: events.EventBody) -> None:
     """Before the event is applied."""
-    if PriorityFlag.INCREMENT_ONLY not in state.cluster.priority.flags:
-        state.highest = {} if state.highest else state.highest
+    flags = state.cluster.priority.flags
+    if not flags and not state.highest:
+        return
+    if PriorityFlag.INCREMENT_ONLY not in flags:
+        state.highest = {}
     elif isinstance(body, _OF_ALL):
         state.highest = highest(_view(state))
     elif isinstance(body, _OF_ONE) and body.job in state.highest:

@@ -9,7 +9,7 @@ from cockpit.model.job import OCCUPYING, JobState
 from cockpit.sched.invariants import resource_violations
 
 if TYPE_CHECKING:
-    from cockpit.model.job import Job
+    from cockpit.model.job import Attempt, Job
 
 
 def violations(machine: Machine) -> list[str]:
@@ -27,12 +27,21 @@ def _job_violations(job: Job) -> list[str]:
         "is kept but has not failed": job.kept and job.state not in {JobState.ERROR, JobState.EXPIRED},
         "has ended while a replica runs": job.ended and _runs(job),
         "is being ended but does not run": job.ending is not None and job.state not in OCCUPYING,
+        "stands still without a reason, or does not and has one": (job.state is JobState.SUSPENDED)
+        != (job.suspension is not None),
+        "is promised room but does not wait": bool(job.clears) and job.state is not JobState.QUEUED,
+        "has attempts out of order": [each.number for each in _attempts(job)]
+        != list(range(1, len(_attempts(job)) + 1)),
         "is queued with a running replica": job.state is JobState.QUEUED and _runs(job),
         "is ready but still said to wait for another job": job.never is not None and not job.waits_for,
         "has a gang that is neither whole nor absent": job.attempt is not None
         and len(job.attempt.placement) != job.spec.nodes,
     }
     return [f"job {job.id} {sentence}" for sentence, broken in rules.items() if broken]
+
+
+def _attempts(job: Job) -> tuple[Attempt, ...]:
+    return job.earlier if job.attempt is None else (*job.earlier, job.attempt)
 
 
 def _runs(job: Job) -> bool:

@@ -16,7 +16,8 @@ LEGAL: dict[JobState, frozenset[JobState]] = {
     _S.STARTING: frozenset({_S.RUNNING, _S.QUEUED}) | _STOPS,
     _S.RUNNING: frozenset({_S.RESUMING, _S.SUSPENDED, _S.QUEUED}) | _ENDS,
     _S.RESUMING: frozenset({_S.RUNNING, _S.QUEUED}) | _STOPS | {_S.EXPIRED},
-    _S.SUSPENDED: frozenset({_S.RUNNING, _S.RESUMING, _S.QUEUED}) | _STOPS | {_S.EXPIRED},
+    # It may have ended just before it stood still, so any end is possible.
+    _S.SUSPENDED: frozenset({_S.RUNNING, _S.RESUMING, _S.QUEUED}) | _ENDS,
     # A requeue keeps the id: the only way out of an end.
     _S.SUCCEEDED: frozenset({_S.QUEUED}),
     _S.ERROR: frozenset({_S.QUEUED}),

@@ -41,10 +41,11 @@ _OF_RULES = (
     events.QuotaApplied,
     events.QuotaRemoved,
 )
+_OF_NODES = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
 _OF_NO_JOB = frozenset(
     {
         *_OF_RULES,
-        events.NodesChanged,
+        *_OF_NODES,
         events.UsageDecayed,
         events.ShellOpened,
         events.EngineStarted,
@@ -59,11 +60,21 @@ def occupation(job: Job) -> Placement | None:
     """What of the nodes this job holds now: all it was given, a kept container's cards, or nothing."""
     if job.attempt is None:
         return None
+    if job.state is JobState.SUSPENDED:
+        return tuple([replace(each, cpus=0) for each in job.attempt.placement])
     if job.state in OCCUPYING:
         return job.attempt.placement
     if job.kept and job.spec.debug_hold.cards is HoldCards.KEEP:
         return tuple(replace(each, cpus=0, memory_mib=0) for each in job.attempt.placement if each.slices) or None
     return None
+
+
+def _gone_at(job: Job) -> Millis | None:
+    """When it lets go of what it holds, at the latest; None: nobody knows."""
+    end = job.held_until or latest_end(job)
+    if job.ending is None:
+        return end
+    return job.ending.kill_at if end is None else min(end, job.ending.kill_at)
 
 
 class Machine:
@@ -86,6 +97,8 @@ class Machine:
         self._timers, self._indices = Timers(), Indices()
         self._behind: dict[JobId, None] = {}
         """Jobs of which these do not know the last version."""
+        self._promised: dict[JobId, None] = {}
+        """Queued jobs for which others are made to go."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -128,7 +141,7 @@ class Machine:
 
     def _note(self, record: events.EventRecord) -> None:
         """What the indices of nodes and rules must know of an event that is no job's."""
-        if isinstance(record.body, events.NodesChanged):
+        if isinstance(record.body, _OF_NODES):
             self._nodes_version = record.seq
         elif isinstance(record.body, _OF_RULES):
             self._rules_version = record.seq
@@ -168,6 +181,8 @@ class Machine:
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
+            promised=sorted(self._promised),
+            suspended=tuple(self.indices.states.of(JobState.SUSPENDED)),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -197,18 +212,30 @@ class Machine:
     def _index(self, job: Job) -> None:
         before = self._occupied.get(job.id)
         if job.state is JobState.QUEUED:
-            self._queue[job.id] = job
-            if before is None:
-                return
+            self._line_up(job)
         else:
             self._queue.pop(job.id, None)
-        self._index_occupation(job, before)
+        if job.clears:
+            self._promised[job.id] = None
+        else:
+            self._promised.pop(job.id, None)
+        if before is not None or job.attempt is not None:
+            self._index_occupation(job, before)
+
+    def _line_up(self, job: Job) -> None:
+        """In its place by submission, also when it comes back."""
+        comes_back = job.attempt is not None and job.id not in self._queue
+        self._queue[job.id] = job
+        if comes_back:
+            behind = [each for each in self._queue.values() if each.id > job.id]
+            for each in behind:
+                self._queue[each.id] = self._queue.pop(each.id)
 
     def _index_occupation(self, job: Job, before: Placement | None) -> None:
         now_holds = occupation(job)
         if now_holds is before is None:
             return
-        end = (job.held_until or latest_end(job)) if now_holds is not None else None
+        end = _gone_at(job) if now_holds is not None else None
         if end == self._ends.get(job.id) and (now_holds is before or now_holds == before):
             return
         self._changes.append((job.id, now_holds))

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId, Millis, ReplicaId
+    from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
 
 
@@ -69,6 +76,11 @@ class Observer(Protocol):
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None: ...
 
+    def prolog_failed(self, replica: ReplicaId, because: str) -> None:
+        """Its command has not run, and will not in this attempt."""
+
+    def epilog_failed(self, node: NodeName, because: str) -> None: ...
+
 
 class Executor(Protocol):
     """Makes containers and runs commands in them. Failures are observations (`lost`, a sentence), never exceptions."""
@@ -76,6 +88,10 @@ class Executor(Protocol):
     async def start(self, effect: StartReplica) -> None: ...
 
     async def signal(self, effect: SignalReplica) -> None: ...
+
+    async def freeze(self, effect: FreezeReplica) -> None: ...
+
+    async def thaw(self, effect: ThawReplica) -> None: ...
 
     async def keep(self, effect: KeepContainer) -> None: ...
 

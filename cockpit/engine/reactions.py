@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from cockpit.engine.effects import (
     Effect,
     Force,
+    FreezeReplica,
     KeepContainer,
     RecordEnded,
     RemoveContainer,
     SignalReplica,
     StartReplica,
+    ThawReplica,
 )
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
@@ -47,25 +49,43 @@ def containers_after_end(job: Job) -> list[Effect]:
     return [RemoveContainer(each) for each in replicas]
 
 
+def live_replicas(job: Job) -> Iterator[ReplicaId]:
+    """Those of the current attempt that have not ended."""
+    if job.attempt is not None:
+        for replica in job.attempt.replicas:
+            if replica.ended_at is None:
+                yield ReplicaId(job.id, job.attempt.number, replica.rank)
+
+
 def _ended(job: Job) -> list[Effect]:
     return [*containers_after_end(job), RecordEnded(job.id)]
 
 
 def signals_of(job: Job) -> Iterator[SignalReplica]:
     """Ask or force the replicas that still run to end, for a job that is being ended."""
-    attempt, ending = job.attempt, job.ending
-    assert attempt is not None
+    ending = job.ending
     assert ending is not None
     force = Force.KILL if ending.killed else Force.TERM
-    for replica in attempt.replicas:
-        if replica.ended_at is None:
-            yield SignalReplica(ReplicaId(job.id, attempt.number, replica.rank), force)
+    for replica in live_replicas(job):
+        yield SignalReplica(replica, force)
+
+
+def _freezes(job: Job) -> Iterator[FreezeReplica]:
+    return map(FreezeReplica, live_replicas(job))
+
+
+def _thaws(job: Job) -> Iterator[ThawReplica]:
+    return map(ThawReplica, live_replicas(job))
 
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.JobPlaced: starts_of,
+    events.PrologFailed: containers_after_end,
     events.EndingBegan: signals_of,
     events.GraceEnded: signals_of,
+    events.JobSuspended: _freezes,
+    events.JobResumed: _thaws,
+    events.JobRequeued: containers_after_end,
     events.JobEnded: _ended,
     events.HoldEnded: _ended,
     events.HoldExtended: lambda job: (RecordEnded(job.id),),

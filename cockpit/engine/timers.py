@@ -20,15 +20,17 @@ KEEP_ENDED_MS = 3_600_000
 
 
 def latest_end(job: Job) -> Millis | None:
-    """When its time limit ends it, if it occupies resources: from its first replica's start, else placement."""
+    """When its time limit ends it, if it runs: from its first replica's start, else placement. Standing still does not
+    count; while it does, nobody knows."""
     attempt = job.attempt
-    if attempt is None or job.state in ENDED:
+    if attempt is None or job.state in ENDED or job.state is JobState.SUSPENDED:
         return None
     begin: int = NEVER
     for each in attempt.replicas:
         if each.started_at is not None and each.started_at < begin:
             begin = each.started_at
-    return Millis((attempt.placed_at if begin == NEVER else begin) + job.spec.time_limit_seconds * 1000)
+    begin = attempt.placed_at if begin == NEVER else begin
+    return Millis(begin + attempt.suspended_ms + job.spec.time_limit_seconds * 1000)
 
 
 def next_due(job: Job) -> Millis | None:

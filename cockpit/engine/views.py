@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cockpit.model.ids import JobId, NodeName
+from msgspec.structs import replace
+
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
+from cockpit.sched.partitions import for_login
+from cockpit.sched.reserved_nodes import kept_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +28,7 @@ HIDDEN = "-"
 
 def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
     """One line of the job list. `reason` and `priority` count while it is queued."""
-    attempt = job.attempt
+    attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
@@ -37,6 +41,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> Job
         state_since=job.state_since,
         submitted_at=job.submitted_at,
         started_at=min(starts, default=None),
+        suspended_ms=attempt.suspended_ms if attempt is not None else 0,
         ended_at=job.ended_at,
         held_until=job.held_until,
         ending=job.ending.cause if job.ending is not None else None,
@@ -84,17 +89,28 @@ def hold_row(job: Job) -> HoldRow:
     )
 
 
-def node_rows(machine: Machine, may_see: Callable[[Job], bool]) -> list[NodeRow]:
+def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> list[NodeRow]:
     """Every node with what is used of it; jobs that the asker may not see are `-`."""
     by_node: dict[NodeName, list[tuple[JobId, Placement]]] = {name: [] for name in machine.state.nodes}
     for job, placement in machine.occupied.items():
         for allocation in placement:
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
-    return [_node_row(node, by_node[node.name], machine.state.jobs, may_see) for node in machine.state.nodes.values()]
+    kept = kept_now(machine.state.reservations, now)
+    return [
+        replace(
+            _node_row(node, by_node[node.name], machine.state.jobs, may_see),
+            reserved=tuple(kept.get(node.name, ())),
+            login=for_login(machine.state.cluster, node),
+        )
+        for node in machine.state.nodes.values()
+    ]
 
 
 def _node_row(
-    node: Node, used: list[tuple[JobId, Placement]], jobs: Mapping[JobId, Job], may_see: Callable[[Job], bool]
+    node: Node,
+    used: list[tuple[JobId, Placement]],
+    jobs: Mapping[JobId, Job],
+    may_see: Callable[[Job], bool],
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
     slices = sorted(

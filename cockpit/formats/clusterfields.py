@@ -104,13 +104,13 @@ FILE = Table(
             name="prolog_bash_scripts",
             attribute="prolog_bash_scripts",
             kind=_SCRIPTS,
-            about="Whole scripts for the beginning of each job. They are kept, and not run yet.",
+            about="Whole Bash scripts, run on every node of each job before it starts.",
         ),
         Field(
             name="epilog_bash_scripts",
             attribute="epilog_bash_scripts",
             kind=_SCRIPTS,
-            about="Whole scripts for the end of each job. They are kept, and not run yet.",
+            about="Whole Bash scripts, run on every node of each job after its end.",
         ),
         Field(
             name="node_pools",

@@ -11,7 +11,7 @@ from typing import Any
 from cockpit.errors import SpecErrors
 from cockpit.formats.kinds import Reading
 from cockpit.formats.slurmfields import SlurmTime, slurm_time
-from cockpit.formats.trestext import parse_tres, tres_text
+from cockpit.formats.trestext import amounts_text, parse_tres, tres_text
 from cockpit.model.accountchange import CLEAR, PARENT, AssociationChange, LimitsChange, QosChange
 from cockpit.model.accounts import Association, Limits, Qos
 from cockpit.model.text import visible
@@ -207,7 +207,7 @@ _READERS: dict[str, Read] = {
 
 def _text(name: str, value: object) -> str:
     if isinstance(value, dict):
-        return tres_text(value)
+        return tres_text(value) if name.endswith("Mins") else amounts_text(value)
     if isinstance(value, tuple):
         return ",".join(value)
     return slurm_time(value) if isinstance(value, int) and "Wall" in name else str(value)

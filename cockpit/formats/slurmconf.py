@@ -9,7 +9,18 @@ import msgspec
 
 from cockpit.formats.slurmfields import slurm_time
 from cockpit.formats.trestext import plain_number, tres_text
-from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Partition, Preemption, Priority, Tres, Weights
+from cockpit.model.accounts import NORMAL
+from cockpit.model.cluster import (
+    Backfill,
+    BackfillKind,
+    Cluster,
+    Partition,
+    Preemption,
+    Priority,
+    PriorityKind,
+    Tres,
+    Weights,
+)
 from cockpit.model.node import Node
 
 MINUTE = 60
@@ -70,9 +81,22 @@ def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
     if models:
         yield "GresTypes=gpu"
         yield f"AccountingStorageTRES={','.join(['gres/gpu', *(f'gres/gpu:{model}' for model in models)])}"
-    if cluster.enforce:
+    if needs_database(cluster):
         yield "AccountingStorageType=accounting_storage/slurmdbd"
+    if cluster.enforce:
         yield f"AccountingStorageEnforce={','.join(cluster.enforce)}"
+
+
+def needs_database(cluster: Cluster) -> bool:
+    """Whether slurmctld does not start without slurmdbd: it has the associations, their usage, and the QOS."""
+    shared = cluster.priority.kind is PriorityKind.MULTIFACTOR and cluster.priority.weights.fairshare
+    return bool(cluster.enforce or shared or named_qos(cluster))
+
+
+def named_qos(cluster: Cluster) -> list[str]:
+    """QOS that partitions name; slurmctld ends where slurmdbd does not have the one that is a partition's own."""
+    names = (name for each in cluster.partitions for name in (each.qos, *each.allow_qos, *each.deny_qos))
+    return list(dict.fromkeys(name for name in names if name not in {"", NORMAL}))
 
 
 def _scheduling(backfill: Backfill) -> Iterator[str]:
@@ -204,11 +228,17 @@ def _yes(value: bool) -> str:
     return "YES" if value else "NO"
 
 
+def _adding(names: Sequence[str]) -> str:
+    return "; ".join(f"sacctmgr -i add qos {name}" for name in names)
+
+
 def _to_do(cluster: Cluster, nodes: Sequence[Node], scripts: Mapping[str, str] | None) -> Iterator[str]:
     yield "ClusterName, SlurmctldHost, StateSaveLocation: give your site's; the rest of its kind has Slurm's defaults"
     yield "NodeName: each node is its own host; add NodeAddr or NodeHostname where its name is not one"
-    if cluster.enforce:
-        yield "AccountingStorageHost: give the host of slurmdbd, unless it is slurmctld's; enforcing needs it"
+    if needs_database(cluster):
+        yield "AccountingStorageHost: give the host of slurmdbd, unless it is slurmctld's"
+    if names := named_qos(cluster):
+        yield f"QOS of partitions: slurmdbd has to have them before slurmctld starts: {_adding(names)}"
     if any(node.cards for node in nodes):
         yield "gres.conf: on each node, say which devices its cards are (AutoDetect=nvml finds NVIDIA's)"
     if (cluster.prolog_scripts or cluster.epilog_scripts) and scripts is None:

@@ -88,3 +88,14 @@ def plain_number(number: float) -> int | float:
 def tres_text(tres: Tres) -> str:
     """Text that `parse_tres` reads back as equal."""
     return ",".join(f"{name}={plain_number(number)!r}" for name, number in tres.items())
+
+
+def amounts_text(tres: Tres) -> str:
+    """The same of amounts, memory with its unit: `mem=64G`."""
+    return ",".join(f"{name}={_amount(name, number)}" for name, number in tres.items())
+
+
+def _amount(name: str, number: float) -> str:
+    if name != "mem" or number != int(number) or number < 0:
+        return f"{plain_number(number)!r}"
+    return f"{int(number) // 1024}G" if number and number % 1024 == 0 else f"{int(number)}M"

@@ -66,6 +66,16 @@ def card_devices(node: Node, slices: Iterable[CardSlice]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(device for card, _ in _held_cards(node, slices) for device in card.devices))
 
 
+def share_limits(node: Node, slices: Iterable[CardSlice]) -> str:
+    """How its shares of cards are enforced, for people; empty where it has none but those that the hardware made."""
+    shared = [card for card, part in _held_cards(node, slices) if _is_soft(card, part)]
+    if not shared:
+        return ""
+    if all(card.vendor is CardVendor.NVIDIA and not card.declared for card in shared):
+        return "card share: by CUDA MPS where its server is reached, else not enforced"
+    return "card share: not enforced"
+
+
 def slots(slices: Iterable[CardSlice]) -> int:
     """Processes per node that a launcher starts: the cards of the replica, 1 without any."""
     return max(1, len({part.card for part in slices}))
@@ -97,9 +107,14 @@ def _hardware_slice(card: Card, part: CardSlice) -> str:
     return card.slice_uuids[part.slot]
 
 
+def _is_soft(card: Card, part: CardSlice) -> bool:
+    """Whether it is a share that the hardware does not enforce."""
+    return part.milli < WHOLE_CARD and not _hardware_slice(card, part)
+
+
 def _nvidia_extras(held: list[tuple[Card, CardSlice]]) -> dict[str, str]:
     """A share that the hardware does not enforce gets MPS's limit, which holds where an MPS server runs."""
     if not held:
         return {}
-    soft = [part.milli for card, part in held if part.milli < WHOLE_CARD and not _hardware_slice(card, part)]
+    soft = [part.milli for card, part in held if _is_soft(card, part)]
     return _CUDA_ORDER | ({_MPS_SHARE: str(max(1, sum(soft) // 10))} if soft else {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, slots
+from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots
 from cockpit.launch.command import expand
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import ArrayTask, Submitter
@@ -31,6 +31,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Laid over `env` for shells in the kept container when its cards are free: the card variables, empty."""
     devices: tuple[str, ...]
     """Device nodes of its cards."""
+    card_limits: str = ""
+    """How its shares of cards are enforced, for people; empty where there is nothing to say."""
     workdir: str
     hostname: str
 
@@ -58,6 +60,7 @@ def launch_plan(
         env=env,
         kept_env=no_cards_environment() if allocation.slices else {},
         devices=card_devices(node, allocation.slices),
+        card_limits=share_limits(node, allocation.slices),
         workdir=ALGORITHM if spec.algorithm else WORKSPACE,
         hostname=host_name(spec.name, replica.rank),
     )

@@ -146,6 +146,11 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         bound = self.associations.get(assoc_key(account, user, partition)) if partition else None
         return bound or self.associations.get(assoc_key(account, user))
 
+    def is_bound(self, account: str, user: str) -> bool:
+        """Whether the user may be served in some partitions (of an account; empty: any) and not in all."""
+        own = (each for each in self.associations.values() if each.user == user and account in {"", each.account})
+        return any(each.partition for each in own)
+
     def priority_of(self, each: Association) -> int:
         """Its own, else that of the nearest account above that has one; as slurmdbd fills in what is unset."""
         chain = (each, *self.above(each))

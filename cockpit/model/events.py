@@ -12,8 +12,9 @@ import msgspec
 
 from cockpit.model.accounts import Association, AssocKey, Qos
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter
+from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter, Suspension
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
@@ -113,6 +114,31 @@ class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
     name: str
 
 
+class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
+    """Nothing more starts there until it is given back; what runs goes on."""
+
+    node: NodeName
+    by: str
+    reason: str
+
+
+class NodeResumed(msgspec.Struct, frozen=True, tag="node_resumed"):
+    """Jobs start there again."""
+
+    node: NodeName
+    by: str
+
+
+class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
+    """The attempt never began: one of the cluster's prologs failed on a node. The job is queued again."""
+
+    job: JobId
+    attempt: int
+    rank: int
+    node: NodeName
+    because: str
+
+
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
     """The tree of quotas, also in place of an earlier one."""
 
@@ -171,6 +197,41 @@ class EndingBegan(msgspec.Struct, frozen=True, tag="ending_began"):
     job: JobId
     cause: EndCause
     kill_at: Millis
+    for_job: JobId | None = None
+    """Whose room it makes, where it gives way to another."""
+    grounds: Grounds | None = None
+    requeue: bool = False
+    """It waits again afterwards."""
+
+
+class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
+    """Running jobs give way for the sake of a queued one."""
+
+    job: JobId
+    others: tuple[JobId, ...]
+    mode: EvictionMode
+    grounds: Grounds
+
+
+class JobSuspended(msgspec.Struct, frozen=True, tag="job_suspended"):
+    """A running job stands still: its CPUs are free, its memory and cards are not."""
+
+    job: JobId
+    suspension: Suspension
+
+
+class JobResumed(msgspec.Struct, frozen=True, tag="job_resumed"):
+    """It goes on where it stood still."""
+
+    job: JobId
+
+
+class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
+    """Its attempt is over and everything it held is free; it waits again, under its id."""
+
+    job: JobId
+    cause: EndCause
+    exit: ExitStatus | None = None
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
@@ -259,14 +320,21 @@ EventBody = (
     | AccountsChanged
     | ReservationMade
     | ReservationEnded
+    | NodeDrained
+    | NodeResumed
     | QuotaApplied
     | QuotaRemoved
     | UsageDecayed
     | JobDeleted
     | JobPlaced
+    | PrologFailed
     | ReplicaStarted
     | ReplicaEnded
     | EndingBegan
+    | RoomMade
+    | JobSuspended
+    | JobResumed
+    | JobRequeued
     | GraceEnded
     | JobEnded
     | HoldExtended

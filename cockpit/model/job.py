@@ -87,24 +87,6 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     """How its limits are enforced, as the runtime said: `cgroup v1`, `cgroup v2`, `soft: …`."""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One start of the job: the scheduler's decision and what became of it."""
-
-    number: int
-    """From 1."""
-    spec_index: int
-    """Which of the spec's alternatives was placed."""
-    placement: Placement
-    placed_at: Millis
-    replicas: tuple[Replica, ...]
-    partition: str = ""
-    billing: float = 0.0
-    """Of its resources, as the partition weighs them."""
-
-    def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
-        return tuple([ReplicaId(job, self.number, replica.rank) for replica in self.replicas])
-
-
 class EndCause(StrEnum):
     """Why a job ends, or is being ended."""
 
@@ -125,6 +107,37 @@ class EndCause(StrEnum):
     """A person has it begin anew."""
 
 
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One start of the job: the scheduler's decision and what became of it."""
+
+    number: int
+    """From 1."""
+    spec_index: int
+    """Which of the spec's alternatives was placed."""
+    placement: Placement
+    placed_at: Millis
+    replicas: tuple[Replica, ...]
+    partition: str = ""
+    billing: float = 0.0
+    """Of its resources, as the partition weighs them."""
+    resumed_at: Millis | None = None
+    """When it last went on after standing still; None: it never stood still."""
+    suspended_ms: int = 0
+    """How long it stood still before that, in all: this is no part of its time limit nor of what is accounted."""
+    ended_at: Millis | None = None
+    """When it was over, if the job began anew."""
+    cause: EndCause | None = None
+    """Why it was over, if the job began anew."""
+
+    @property
+    def counts_from(self) -> Millis:
+        """Since when it runs without a pause, if it does."""
+        return self.placed_at if self.resumed_at is None else self.resumed_at
+
+    def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
+        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.replicas)
+
+
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """Set while a job is being ended but some replica still runs."""
 
@@ -139,6 +152,16 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """By what right that one takes it."""
     requeue: bool = False
     """It waits again afterwards."""
+
+
+class Suspension(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job stands still."""
+
+    by: str = ""
+    """The person who wants it; empty: other jobs have its CPUs."""
+    for_jobs: tuple[JobId, ...] = ()
+    """Those others. It goes on once none of them needs the CPUs any more."""
+    grounds: Grounds | None = None
 
 
 class ArrayTask(msgspec.Struct, frozen=True):
@@ -198,6 +221,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Set by an administrator, in place of the computed one."""
     site_factor: int = 0
     """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
+    earlier: tuple[Attempt, ...] = ()
+    """The attempts before the current or last one, oldest first."""
+    suspension: Suspension | None = None
+    """While it stands still."""
     clears: tuple[JobId, ...] = ()
     """While it is queued: those who were made to go for its sake. The room that they leave is its own."""
 

@@ -58,6 +58,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     driver_version: str = ""
     state: NodeState = NodeState.UP
     state_reason: str = ""
+    drained_by: str = ""
+    """Who took it out of service until somebody gives it back, whatever the configuration says; else empty."""
     virtual: bool = False
     """Declared in cluster.toml as a part of this machine."""
     overcommitted: bool = False

@@ -197,6 +197,8 @@ class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_associ
 
     user: str
     account: str = ""
+    partition: str = ""
+    """Where that is, for a user with associations in other partitions; else empty."""
 
 
 class QosRefused(msgspec.Struct, frozen=True, cache_hash=True, tag="qos_refused"):
@@ -270,6 +272,13 @@ Reason = (
     | BehindHead
     | MakingRoom
 )
+
+
+class Waited(msgspec.Struct, frozen=True):
+    """What a job waited for, from a moment on until the next such moment or its start."""
+
+    since: Millis
+    reason: Reason
 
 
 class Explanation(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from cockpit.model.job import ArrayTask, EndCause, Job, JobState
 from cockpit.model.node import Node
 from cockpit.model.priority import Breakdown
 from cockpit.model.quota import Amounts
-from cockpit.model.reasons import Explanation, Reason
+from cockpit.model.reasons import Explanation, Reason, Waited
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -64,6 +64,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     priority: int | None = None
     """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
     array: ArrayTask | None = None
+    suspended_ms: int = 0
+    """How long it stood still since it started; not counting the present pause, which began with the state."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -101,6 +103,10 @@ class NodeRow(msgspec.Struct, frozen=True):
     jobs: tuple[JobId, ...]
     loads: tuple[CardLoad, ...] = ()
     """Of the cards that somebody measures; of the others nothing is known."""
+    reserved: tuple[str, ...] = ()
+    """Names of the reservations that keep it now."""
+    login: bool = False
+    """People log in there, and no job runs."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):
@@ -158,6 +164,18 @@ class WeightsSet(msgspec.Struct, frozen=True):
     """Why it does not: what it says is in force again from the engine's next start."""
 
 
+class ReplicaUse(msgspec.Struct, frozen=True):
+    """What a replica's container has really used so far, as the kernel counts it; None: nobody measures that here."""
+
+    rank: int
+    cpu_ms: int | None = None
+    """Of all its processes together."""
+    memory_mib: int | None = None
+    """Just now, with its files in memory."""
+    peak_memory_mib: int | None = None
+    """The most that it had at any moment."""
+
+
 class JobDetail(msgspec.Struct, frozen=True):
     """Everything about one job."""
 
@@ -169,6 +187,10 @@ class JobDetail(msgspec.Struct, frozen=True):
     """Last lines of the failed replica's stderr (else stdout), undecoded bytes replaced."""
     priority: tuple[Breakdown, ...] = ()
     """While it is queued: one for each of its partitions, the best first."""
+    waited: tuple[Waited, ...] = ()
+    """What it waited for as far as this engine has seen it, the oldest first."""
+    use: tuple[ReplicaUse, ...] = ()
+    """Of the replicas that run and are measured."""
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -185,6 +207,8 @@ class Overview(msgspec.Struct, frozen=True):
     used_memory_mib: int
     card_milli: int
     used_card_milli: int
+    trouble: tuple[str, ...] = ()
+    """What is wrong with the engine just now, in sentences."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from cockpit.model.forecast import Outlook
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import JobState
+from cockpit.model.node import Node
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoEligibleNode
 from cockpit.model.view import JobDetail, JobRow
 from cockpit.present import units
@@ -48,6 +49,10 @@ class Around(NamedTuple):
     """Other jobs, where the asker may see them."""
     outlook: Outlook | None = None
     """Of the job, once it has been foretold."""
+    node: Callable[[NodeName], Node | None] = lambda _: None
+    """Nodes of the cluster, as far as they are known."""
+    letters: bool = False
+    """Colours are not seen: letters stand for them."""
 
 
 def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
@@ -162,14 +167,15 @@ def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Itera
     place = line(Span(f"{INDENT}place ", MUTED), str(explanation.position))
     best = next(filter(says_something, detail.priority), None)
     if best is None:
-        yield (*place, Span(" in the queue", MUTED), *_ahead(explanation, around, GAP))
+        yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, around, GAP))
         return
     yield in_a_line(best, around.columns, place)
     if explanation.ahead:
-        yield tuple(_ahead(explanation, around, INDENT))
+        yield tuple(ahead_of_it(explanation, around, INDENT))
 
 
-def _ahead(explanation: Explanation, around: Around, lead: str) -> Iterator[Span]:
+def ahead_of_it(explanation: Explanation, around: Around, lead: str) -> Iterator[Span]:
+    """`ahead of it: 4722 (carol, 32 cards) and 3 more`; nothing of the first one."""
     if not explanation.ahead:
         return
     named = [_other(job, around) for job in explanation.ahead[:AHEAD]]

@@ -29,7 +29,7 @@ def entry_notice(*, kept: bool, remounted: bool, cards_freed: bool) -> str:
 
 def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> Iterator[str]:
     """Harmless lines above the first prompt: which container this is, what of it is left, how it ended."""
-    yield " · ".join(_container(detail, rank, context))
+    yield " · ".join(container_words(detail, rank, context))
     if notice:
         yield notice
     if detail.log_tail.strip() and detail.row.ended_at is not None:
@@ -37,7 +37,7 @@ def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> 
             yield f"{LABEL if number == 0 else ' ' * len(LABEL)}{text}"
 
 
-def _container(detail: JobDetail, rank: int, context: Context) -> Iterator[str]:
+def container_words(detail: JobDetail, rank: int, context: Context) -> Iterator[str]:
     """`4715 bert-eval`, `replica 0 on n03`, `ended 11:02 with exit 3`, `kept until 15:02`."""
     row, attempt = detail.row, detail.job.attempt
     yield f"{row.id} {safe(row.name)}"

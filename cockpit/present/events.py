@@ -11,6 +11,7 @@ from cockpit.model.job import EndCause, ExitStatus
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
+from cockpit.present.evictions import GivingWayEvent, gives_way, giving_way_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
@@ -33,6 +34,8 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.NodeDrained()
+            | events.NodeResumed()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -59,6 +62,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.AccountsChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.NodeDrained()
+            | events.NodeResumed()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -80,8 +85,16 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.SiteFactorSet()
         ):
             return waiting_sentence(body)
-        case events.ReplicaStarted() | events.ReplicaEnded() | events.EndingBegan() | events.GraceEnded():
+        case (
+            events.PrologFailed()
+            | events.ReplicaStarted()
+            | events.ReplicaEnded()
+            | events.EndingBegan()
+            | events.GraceEnded()
+        ):
             return _while_running(body, at, zone)
+        case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
+            return giving_way_sentence(body)
         case (
             events.JobEnded()
             | events.HoldExtended()
@@ -113,6 +126,8 @@ def _before_running(body: _BeforeRunning) -> str:
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
+        case events.PrologFailed():
+            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case events.ReplicaStarted():
             limits = f" (limits: {safe(body.limits)})" if body.limits else ""
             return f"replica {body.rank} started" + _attempt(body.attempt) + limits
@@ -120,6 +135,9 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
         case events.EndingBegan():
             patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+            if body.for_job is not None:
+                again = ", and waits again" if body.requeue else ""
+                return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
             return f"is asked to end ({_cause(body.cause)}){patience}"
         case events.GraceEnded():
             return "had its time to end and is killed"
@@ -175,7 +193,9 @@ def _command(command: tuple[str, ...]) -> str:
 
 
 _BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
-_WhileRunning = events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+_WhileRunning = (
+    events.PrologFailed | events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+)
 _AfterRunning = (
     events.JobEnded
     | events.HoldExtended
@@ -184,4 +204,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | _WhileRunning | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | _WhileRunning | GivingWayEvent | _AfterRunning

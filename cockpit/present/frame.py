@@ -15,6 +15,7 @@ from cockpit.present.states import GLYPHS
 
 BAR_COLUMNS = 10
 APART = Span("   ")
+IN_TROUBLE = "engine in trouble"
 
 
 class Standing(NamedTuple):
@@ -45,12 +46,12 @@ class Key(NamedTuple):
 def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line:
     """Who and where at the left; the figures at the right, in fewer words and then fewer of them where it is narrow."""
     left = _left(standing)
-    stale = _stale(standing)
+    amiss = _amiss(standing, overview)
     for figures in _figures(overview):
-        right = _joined([*figures, *stale])
+        right = _joined([*figures, *amiss])
         if line_width(left) + line_width(right) + 2 <= columns:
             return spread(left, right, columns)
-    return fitted((*left, APART, *_joined(stale)), columns)
+    return fitted((*left, APART, *_joined(amiss)), columns)
 
 
 def _left(standing: Standing) -> Line:
@@ -60,8 +61,11 @@ def _left(standing: Standing) -> Line:
     return line(Span(" cockpit  ", ACCENT), where, access, Span(f" · {safe(standing.user)}", MUTED), *badge)
 
 
-def _stale(standing: Standing) -> list[Line]:
+def _amiss(standing: Standing, overview: Overview | None) -> list[Line]:
+    """That the data is old, and why; else that the engine itself is in trouble."""
     words = " · ".join(filter(None, (safe(standing.trouble), standing.age)))
+    if not words and overview is not None and overview.trouble:
+        words = IN_TROUBLE
     return [line(Span(f"⚠ {words}", "warning"))] if words else []
 
 

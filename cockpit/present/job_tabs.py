@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from cockpit.present import job_page
 from cockpit.present.answer import Around, verdict
-from cockpit.present.events import event_sentence, exit_sentence
+from cockpit.present.events import event_sentence
 from cockpit.present.folding import id_text
+from cockpit.present.job_launch import replicas_tab
+from cockpit.present.job_priority import priority_tab
+from cockpit.present.job_terminal import terminal_tab
+from cockpit.present.job_usage import usage_tab
 from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
+from cockpit.present.reason_strip import strip_lines
 from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.jobs import state_text
-from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from cockpit.model.job import Replica
-    from cockpit.model.node import Allocation
     from cockpit.model.view import JobDetail
-    from cockpit.present.columns import Context
 
-TABS = ("why", "logs", "spec", "replicas", "events", "record")
+TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 INDENT = "  "
 
 
@@ -45,8 +47,7 @@ def head_line(detail: JobDetail, around: Around) -> Line:
 
 def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
     """The lines of a tab other than the logs, which are followed."""
-    makers = {"why": _why, "spec": _spec, "replicas": _replicas, "events": _events, "record": _record}
-    return list(makers[tab](detail, around))
+    return list(_MAKERS[tab](detail, around))
 
 
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
@@ -91,48 +92,23 @@ def _yaml_line(text: str) -> Line:
     return line(Span(INDENT + lead, MUTED), Span(name, ACCENT), Span(colon, MUTED), value)
 
 
-def _replicas(detail: JobDetail, around: Around) -> Iterator[Line]:
-    attempt = detail.job.attempt
-    if attempt is None:
-        yield line(Span(f"{INDENT}It has not been placed yet; the first tab says why.", MUTED))
-        return
-    places = {each.rank: each for each in attempt.placement}
-    rows = [_replica(each, places.get(each.rank), around.context) for each in attempt.replicas]
-    titles = ("RANK", "NODE", "CARDS", "STARTED", "LIMITS", "STATE")
-    if attempt.number > 1:
-        yield line(Span(f"{INDENT}Attempt {attempt.number}", STRONG))
-    yield from _aligned(titles, rows)
-
-
-def _replica(replica: Replica, place: Allocation | None, context: Context) -> tuple[str, ...]:
-    started = clock(replica.started_at, context.now, context.zone) if replica.started_at is not None else "–"
-    ended = exit_sentence(replica.exit) if replica.exit is not None else "runs" if replica.started_at else "not started"
-    node = safe(place.node) if place is not None else "–"
-    return str(replica.rank), node, _slots(place), started, safe(replica.limits) or "–", ended
-
-
-def _slots(place: Allocation | None) -> str:
-    """`1, 2` whole cards, `1(2)` the second slice of the first."""
-    parts = place.slices if place is not None else ()
-    return ", ".join(f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in parts) or "–"
-
-
 def _events(detail: JobDetail, around: Around) -> Iterator[Line]:
     context = around.context
+    yield from strip_lines(detail, around)
     rows = [
         (clock(each.at, context.now, context.zone), safe(each.actor), event_sentence(each, context.zone))
         for each in detail.events
     ]
-    yield from _aligned(("WHEN", "WHO", "WHAT"), rows)
+    yield from small_table(("WHEN", "WHO", "WHAT"), rows)
 
 
-def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    """A small table, its last column as long as it is."""
-    widths = [widest([titles[number], *(row[number] for row in rows)]) for number in range(len(titles) - 1)]
-
-    def cells(texts: Sequence[str]) -> list[str]:
-        return [pad(text, width) + INDENT for text, width in zip(texts[:-1], widths, strict=True)]
-
-    yield line(Span(INDENT + "".join(cells(titles)) + titles[-1], MUTED))
-    for row in rows:
-        yield line(Span(INDENT + "".join(cells(row)), MUTED), row[-1])
+_MAKERS: Final[Mapping[str, Callable[[JobDetail, Around], Iterator[Line]]]] = {
+    "why": _why,
+    "priority": priority_tab,
+    "spec": _spec,
+    "replicas": replicas_tab,
+    "events": _events,
+    "usage": usage_tab,
+    "terminal": terminal_tab,
+    "record": _record,
+}

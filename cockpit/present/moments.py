@@ -34,6 +34,11 @@ def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
     return f"{before}{first + minute:02}"
 
 
+def clock_of_second(moment: Millis, zone: tzinfo | None) -> str:
+    """`09:14:03`, whatever the day. `zone` None: this machine's."""
+    return f"{_local(moment // 60_000, zone):%H:%M}:{moment // 1000 % 60:02}"
+
+
 def brief_clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
     """`09:14` on the same day as now, `10-05` in the same year, else `2025`: five columns at most."""
     return _brief_clock(moment // 60_000, now // 60_000, zone)

@@ -20,6 +20,8 @@ def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns:
     node = row.node
     left = line(Span(safe(node.name), ACCENT), Span(f"  {_sentence(row)}", STRONG))
     yield spread(left, line(Span("Enter", ACCENT), Span(" its jobs", MUTED)) if row.jobs else (), columns)
+    if row.reserved:
+        yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
     if row.jobs:
         yield line(Span(f"{INDENT}jobs    ", MUTED), ", ".join(_job(job, others) for job in row.jobs))
     if row.slices:

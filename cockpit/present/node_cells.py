@@ -49,6 +49,10 @@ def _status(row: NodeRow, chosen: Chosen) -> Line:
     """Against the chosen spec `idle` or `tight`; without one how much of it is in use."""
     if row.node.state is not NodeState.UP:
         return line(Span(f"{'■' if row.node.state is NodeState.DRAINED else '✗'} {row.node.state}", "drained"))
+    if row.login:
+        return line(Span("– logins", MUTED))
+    if row.reserved:
+        return line(Span("◆ kept", "held"))
     if chosen is not None:
         return line(Span("○ idle", "idle") if fits(row, chosen) else Span("◉ tight", "tight"))
     if not row.jobs and not row.slices and not row.used_cpus:

@@ -21,6 +21,7 @@ def overview_lines(overview: Overview, nodes: Sequence[NodeRow]) -> list[str]:
     place = "This machine" if len(nodes) == 1 and not nodes[0].node.virtual else safe(overview.cluster)
     jobs = any(overview.jobs_by_state.values())
     lines = [f"{place}: {capacity([row.node for row in nodes], overview)}." + ("" if jobs else " No jobs yet.")]
+    lines += (f"⚠ {safe(sentence)}" for sentence in overview.trouble)
     if jobs:
         lines += [counts(overview), *usage(overview)]
     return [*lines, *(f"  {command:<26}{purpose}" for command, purpose in hints(overview))]

@@ -18,6 +18,8 @@ RuleEvent = (
     | events.AccountsChanged
     | events.ReservationMade
     | events.ReservationEnded
+    | events.NodeDrained
+    | events.NodeResumed
     | events.QuotaApplied
     | events.QuotaRemoved
     | events.UsageDecayed
@@ -35,16 +37,30 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             return f"the cluster was configured{f' with partitions {names}' if names else ''}"
         case events.AccountsChanged():
             return "; ".join(_accounts(body)) or "the accounts stayed as they were"
+        case events.ReservationMade() | events.ReservationEnded() | events.NodeDrained() | events.NodeResumed():
+            return _of_nodes(body, at, zone)
+        case events.QuotaApplied() | events.QuotaRemoved():
+            return _quota(body)
+        case events.UsageDecayed():
+            return "usage was set to nothing for a new period" if body.reset else "usage was counted and decayed"
+
+
+def _of_nodes(
+    body: events.ReservationMade | events.ReservationEnded | events.NodeDrained | events.NodeResumed,
+    at: Millis,
+    zone: tzinfo | None,
+) -> str:
+    match body:
         case events.ReservationMade():
             kept = body.reservation
             span = f"{clock(Millis(kept.start_at), at, zone)} to {clock(Millis(kept.end_at), at, zone)}"
             return f"reservation {safe(kept.name)} keeps {units.counted(len(kept.nodes), 'node')} from {span}"
         case events.ReservationEnded():
             return f"reservation {safe(body.name)} ended"
-        case events.QuotaApplied() | events.QuotaRemoved():
-            return _quota(body)
-        case events.UsageDecayed():
-            return "usage was set to nothing for a new period" if body.reset else "usage was counted and decayed"
+        case events.NodeDrained():
+            return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}"
+        case events.NodeResumed():
+            return f"node {safe(body.node)} was given back by {safe(body.by)}"
 
 
 def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:

@@ -97,7 +97,8 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
             return _limit_reached(reason)
         case NoAssociation():
             account = f" in account {safe(reason.account)}" if reason.account else ""
-            return (f"{safe(reason.user)} has no association{account}, and this cluster serves no one without",)
+            where = f" for partition {safe(reason.partition)}" if reason.partition else ""
+            return (f"{safe(reason.user)} has no association{account}{where}, and this cluster serves no one without",)
         case QosRefused():
             return f"may not use QOS {safe(reason.qos)}", f"allowed: {listed(reason.allowed) or 'none'}"
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.present.width import clusters, cut, width
@@ -70,6 +71,23 @@ def wrapped(spans: Line, columns: int) -> list[Line]:
             kept, left = kept + cluster, left - size
         lines[-1].append(Span(kept, role))
     return [tuple(each) for each in lines]
+
+
+def marked(spans: Line, text: str, role: str) -> Line:
+    """The same with this role wherever the text stands within one span, in capitals or not."""
+    return tuple(piece for span in spans for piece in _marked(span, text.casefold(), role))
+
+
+def _marked(span: Span, wanted: str, role: str) -> Iterator[Span]:
+    folded = span.text.casefold()
+    if not wanted or len(folded) != len(span.text):  # a letter that folds to two: places would not be the same
+        yield span
+        return
+    done = 0
+    while (found := folded.find(wanted, done)) >= 0:
+        yield from (Span(span.text[done:found], span.role), Span(span.text[found : found + len(wanted)], role))
+        done = found + len(wanted)
+    yield Span(span.text[done:], span.role)
 
 
 def _cut(spans: Line, columns: int) -> Line:

@@ -31,8 +31,8 @@ class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class JobArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    """For `job`, `explain`, `hold`, `release`, `delete`, `end_hold`. An array's id means all its tasks to `hold`,
-    `release` and `delete`."""
+    """For `job`, `explain`, `hold`, `release`, `suspend`, `resume`, `requeue`, `delete`, `end_hold`. An array's id
+    means all its tasks to those of them that act, but `end_hold`."""
 
     job: int
     task: int | None = None
@@ -89,9 +89,14 @@ class ReservationArgs(msgspec.Struct, frozen=True):
 
 
 class NameArgs(msgspec.Struct, frozen=True):
-    """For `end_reservation`."""
+    """For `end_reservation` and `resume_node`."""
 
     name: str
+
+
+class DrainArgs(msgspec.Struct, frozen=True):
+    name: str
+    reason: str
 
 
 class ExtendArgs(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import decide, quotas, reservations
+from cockpit.engine import decide, evictions, quotas, reservations, service
 from cockpit.engine.access import refuse_unseen
 from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
@@ -79,6 +79,21 @@ async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes
     return await _act_on(engine, asked, args, lambda found, _: decide.release(found))
 
 
+async def suspend(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Have a running job stand still."""
+    return await _act_on(engine, asked, args, lambda found, _: evictions.suspend(found, asked.actor.name))
+
+
+async def resume(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Let it go on."""
+    return await _act_on(engine, asked, args, lambda found, _: evictions.resume(engine.host.machine, found))
+
+
+async def requeue(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+    """Have a job begin anew under its id."""
+    return await _act_on(engine, asked, args, lambda found, now: evictions.requeue(engine.host.machine, found, now))
+
+
 async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
     """Let a queued job ask for something else."""
     remembered = await _remembered(engine, [args.spec])
@@ -137,6 +152,16 @@ async def make_reservation(engine: Engine, asked: Asked, args: messages.Reservat
 async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
     """Give the nodes back. Administrators only."""
     return await _act(engine, asked, lambda machine, _: reservations.end_reservation(machine, args.name, asked.actor))
+
+
+async def drain_node(engine: Engine, asked: Asked, args: messages.DrainArgs) -> bytes:
+    """Let nothing more start on a node. Administrators only."""
+    return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, asked.actor))
+
+
+async def resume_node(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
+    """Give a drained node back. Administrators only."""
+    return await _act(engine, asked, lambda machine, _: service.resume(machine, args.name, asked.actor))
 
 
 async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:

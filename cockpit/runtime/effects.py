@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+from cockpit.engine.effects import (
+    FreezeReplica,
+    KeepContainer,
+    RemoveContainer,
+    SignalReplica,
+    StartReplica,
+    ThawReplica,
+)
 
 if TYPE_CHECKING:
     from cockpit.engine.ports import Executor
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.tasks import Tasks
 
-ReplicaEffect = StartReplica | SignalReplica | KeepContainer | RemoveContainer
+ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
 
 AT_ONCE = 16
 """Effects carried out at the same time: more would only make every start slower."""
@@ -46,6 +53,10 @@ class EffectRunner:
                 await self._executor.start(effect)
             case SignalReplica():
                 await self._executor.signal(effect)
+            case FreezeReplica():
+                await self._executor.freeze(effect)
+            case ThawReplica():
+                await self._executor.thaw(effect)
             case KeepContainer():
                 await self._executor.keep(effect)
             case RemoveContainer():

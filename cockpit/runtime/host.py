@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide
+from cockpit.engine import decide, scripts
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
@@ -27,6 +27,7 @@ from cockpit.model.refusal import Refusal
 from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.passing import planned
+from cockpit.runtime.reason_history import ReasonHistory
 from cockpit.runtime.tasks import Tasks
 from cockpit.runtime.troubles import clock_trouble, given_up
 from cockpit.sched.policy import Policy
@@ -36,15 +37,22 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
-    from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.model.ids import JobId, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.sched.history import History
     from cockpit.sched.plan import Plan
 
 HOUR_MS = 3_600_000
-_MOVES_CONTAINERS = (events.JobPlaced, events.JobEnded, events.HoldEnded)
+_MOVES_CONTAINERS = (
+    events.JobPlaced,
+    events.PrologFailed,
+    events.JobEnded,
+    events.JobRequeued,
+    events.HoldEnded,
+)
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 RECONSIDERED_AFTER = (
     events.JobSubmitted,
@@ -55,9 +63,15 @@ RECONSIDERED_AFTER = (
     events.AgeBegan,
     events.PrioritySet,
     events.JobEnded,
+    events.JobRequeued,
+    events.JobSuspended,
+    events.JobResumed,
     events.HoldExtended,
     events.HoldEnded,
+    events.PrologFailed,
     events.NodesChanged,
+    events.NodeDrained,
+    events.NodeResumed,
     events.ClusterConfigured,
     events.AccountsChanged,
     events.ReservationMade,
@@ -103,6 +117,10 @@ class ContainerRuntime(Executor, Protocol):
         """Raises `RequestRefused` where there is nothing to enter."""
         ...
 
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        """What the kernel has counted of a running replica; None where it counts nothing."""
+        ...
+
 
 class InvariantBroken(AssertionError):
     """The engine's promises do not hold: it decides nothing more rather than going on wrongly."""
@@ -126,6 +144,7 @@ class Host:
         self.settings = settings
         self.plan: Plan | None = None
         """Of the last scheduling cycle: where reasons come from."""
+        self.waited = ReasonHistory()
         self.history: History | None = None
         """How jobs ran, once somebody has asked for a prediction."""
         self.given_up: Refusal | None = None
@@ -219,6 +238,16 @@ class Host:
             f"end of {replica}",
         )
 
+    def prolog_failed(self, replica: ReplicaId, because: str) -> None:
+        """The executor could not prepare the replica's node."""
+        self._observe(
+            lambda machine, now: scripts.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
+        )
+
+    def epilog_failed(self, node: NodeName, because: str) -> None:
+        """The executor could not tidy the node up."""
+        self._observe(lambda machine, _: scripts.epilog_failed(machine, node, because), f"failed epilog on {node}")
+
     async def ended_job(self, job: JobId) -> Job | None:
         """A job that has left the live state."""
         return await self.journal.ended_job(job)
@@ -285,6 +314,7 @@ class Host:
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
         self.plan = await planned(machine.snapshot(now), self.plan, policy)
+        self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
         self._rearm.set()
         return decide.placed(machine, self.plan)

@@ -3,6 +3,10 @@
 A thread, because a pass reads the live state as it is. Another process would have to be sent a hundred thousand jobs
 each time; and a pass cut into slices would meet another state after each. The one writer waits for the pass, so nothing
 changes what it reads; the socket goes on answering questions about the state, at the price of sharing the interpreter.
+
+So an act waits for the pass. To take it meanwhile, it would have to be decided on another state than the one that the
+pass reads (a copy of it all, or a second state to be merged), and its answer be held back until the plan is checked
+against it: more ways to be wrong than a wait of a fraction of a second, which only a queue of tens of thousands makes.
 """
 
 from __future__ import annotations

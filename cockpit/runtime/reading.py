@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine.access import Actor, may_see, shown_explanation
+from cockpit.engine.access import Actor, may_see, shown_explanation, shown_reason
 from cockpit.engine.accountviews import accounts_shown
 from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.ranking import breakdowns
@@ -17,9 +17,19 @@ from cockpit.errors import RequestRefused
 from cockpit.model import asking
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import ReplicaId
-from cockpit.model.job import Job, JobState
+from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, QueuesShown
+from cockpit.model.view import (
+    AccountsShown,
+    EngineStatus,
+    HoldRow,
+    JobDetail,
+    NodeRow,
+    Overview,
+    QueuesShown,
+    ReplicaUse,
+)
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
@@ -29,7 +39,7 @@ from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
     from cockpit.model.events import EventRecord
     from cockpit.runtime.engine import Engine
@@ -52,20 +62,30 @@ async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Engine
         started_at=engine.started_at,
         jobs=sum(may_see(asked.actor, job) for job in jobs) if not asked.actor.admin else len(jobs),
         containers=engine.containers,
-        trouble=(*engine.host.trouble, *engine.troubles),
+        trouble=_troubles(engine),
         asker=asked.actor.name,
     )
 
 
 async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Overview:
     """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
+    glance = _glance(engine, asked.actor)
+    troubles = _troubles(engine)
+    return msgspec.structs.replace(glance, trouble=troubles) if troubles else glance
+
+
+def _glance(engine: Engine, actor: Actor) -> Overview:
     machine = engine.host.machine
-    if not asked.actor.admin:
-        seen = (job for job in machine.state.jobs.values() if may_see(asked.actor, job))
+    if not actor.admin:
+        seen = (job for job in machine.state.jobs.values() if may_see(actor, job))
         return overview(machine, engine.cluster, seen)
     if engine.glance is None or engine.glance[0] != machine.state.seq:
         engine.glance = machine.state.seq, overview(machine, engine.cluster)
     return engine.glance[1]
+
+
+def _troubles(engine: Engine) -> tuple[str, ...]:
+    return (*engine.host.trouble, *engine.troubles)
 
 
 async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[msgspec.Raw]:
@@ -105,6 +125,8 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
     if host.plan is not None and found.id in host.machine.queue:
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
         explanation = explanation and shown_explanation(asked.actor, explanation, host.machine.state.jobs)
+        if explanation is not None:
+            host.waited.note(host.plan, found, host.clock.now())
     priority = breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else ()
     return JobDetail(
         row=engine.feed.row(asked.actor, found),
@@ -113,12 +135,32 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
         log_tail=_tail(engine, found),
         priority=priority,
+        waited=tuple(_waited(engine, asked.actor, found)),
+        use=tuple([use async for use in _use(engine, found)]),
     )
+
+
+def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:
+    """Without what the asker may not know of others' jobs."""
+    host = engine.host
+    for each in host.waited.of(found.id):
+        reason = shown_reason(actor, each.reason, host.machine.state.jobs)
+        yield each if reason is each.reason or reason is None else Waited(each.since, reason)
+
+
+async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
+    """While there are containers to measure."""
+    if found.attempt is None or not (found.state in OCCUPYING or found.kept):
+        return
+    for replica in found.attempt.replica_ids(found.id):
+        use = await engine.host.executor.used(replica)
+        if use is not None:
+            yield use
 
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
-    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found))
+    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
 
 
 async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.engine import configure, decide, reactions
-from cockpit.engine.effects import KeepContainer, RecordEnded
+from cockpit.engine.effects import FreezeReplica, KeepContainer, RecordEnded, ThawReplica
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING
 from cockpit.model.refusal import Refusal
@@ -80,6 +80,10 @@ async def recover(host: Host) -> None:
             kept += [each for each in reactions.containers_after_end(job) if isinstance(each, KeepContainer)]
     await host.executor.adopt(expected, kept)
     for job in jobs:
+        if job.suspension is not None:
+            host.run_effects(tuple(map(FreezeReplica, reactions.live_replicas(job))))
+        elif job.attempt is not None and job.attempt.resumed_at is not None and job.state in OCCUPYING:
+            host.run_effects(tuple(map(ThawReplica, reactions.live_replicas(job))))
         if job.ending is not None:
             host.run_effects(tuple(reactions.signals_of(job)))
         if job.ended:

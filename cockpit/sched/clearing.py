@@ -14,8 +14,10 @@ from cockpit.model.node import Placement
 from cockpit.model.reasons import MakingRoom
 from cockpit.sched.claims import Claims, Offer
 from cockpit.sched.concessions import Concession, fewest
+from cockpit.sched.counters import Counters
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.index import Index
+from cockpit.sched.limits import Counter
 from cockpit.sched.placement import Found, find
 from cockpit.sched.request import Ask, Request
 from cockpit.sched.shape import Shape
@@ -54,7 +56,7 @@ class Clearing:
     def room_for(self, ask: Ask, shape: Shape, index: Index, place: Place) -> Cleared | None:
         """The fewest that have to give way for a job that has no room; None where that cannot be, or those who are
         ending anyway leave it room enough."""
-        if find(self._without_leaving(index), shape) is not None:
+        if find(self.without_leaving(index), shape) is not None:
             return None
         offers = self._offers(ask, shape, index)
         chosen = fewest(index, shape, [each.concession for each in offers])
@@ -64,7 +66,7 @@ class Clearing:
         taken = [each for each in offers if each.concession in chosen]
         after = conceded(index, chosen)
         found = place(after, self._delayed(ask.job, taken), shape)
-        return Cleared(tuple(_eviction(each, ask.job.id) for each in taken), after, found) if found else None
+        return Cleared(tuple(eviction(each, ask.job.id) for each in taken), after, found) if found else None
 
     def carried_out(self, cleared: Cleared) -> None:
         """It is going to happen."""
@@ -78,6 +80,18 @@ class Clearing:
         known = [each for each in gone_at if each is not None]
         self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
 
+    def gives_way(self, job: JobId) -> bool:
+        """By what this pass decided."""
+        return job in self._gives_way
+
+    def coming_free(self, counters: Counters) -> dict[Counter, int]:
+        """What those count for who are on their way out, or are to go."""
+        free: dict[Counter, int] = {}
+        for job in (*self.leaving(), *self._gives_way):
+            for counter, amount in counters.tallies[job].parts if job in counters.tallies else ():
+                free[counter] = free.get(counter, 0) + amount
+        return free
+
     def gone_for(self, job: JobId) -> list[JobId]:
         """Who is still on the way out for the job's sake."""
         endings = {other: self._snapshot.jobs[other].ending for other in self.leaving()}
@@ -85,7 +99,7 @@ class Clearing:
 
     def promised_room(self, shape: Shape, index: Index) -> Found | None:
         """Room as it will be once everybody who is ending is gone."""
-        return find(self._without_leaving(index), shape)
+        return find(self.without_leaving(index), shape)
 
     def leaving(self) -> list[JobId]:
         """Who holds something and is being ended."""
@@ -104,8 +118,9 @@ class Clearing:
                     found.setdefault(offer.concession.job, offer)
         return list(found.values())
 
-    def _without_leaving(self, index: Index) -> Index:
-        leaving = [job for job in self.leaving() if job in index.placed]
+    def without_leaving(self, index: Index) -> Index:
+        """As it will be once those are gone who are on their way out, or are to go."""
+        leaving = [job for job in (*self.leaving(), *self._gives_way) if job in index.placed]
         if not leaving:
             return index
         after = index.fork()
@@ -148,5 +163,5 @@ def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobI
     }
 
 
-def _eviction(offer: Offer, for_job: JobId) -> Eviction:
+def eviction(offer: Offer, for_job: JobId) -> Eviction:
     return Eviction(offer.concession.job, for_job, offer.mode, offer.grounds, offer.grace_seconds)

@@ -162,7 +162,7 @@ class _Search:
         """Those who free something that the node lacks."""
         if self._shape.exclusive:
             return self._on[order]
-        lacks = _lacking(self._index.rooms[order], spec)
+        lacks = lacking(self._index.rooms[order], spec)
         return [
             number
             for number in self._on[order]
@@ -175,7 +175,7 @@ class _Search:
         if self._shape.exclusive:
             return max(1, len(room.tenants))
         freed = [self._freed(number, order) for number in numbers]
-        lacks = _lacking(room, spec)
+        lacks = lacking(room, spec)
         return max([1, *(_count_to(lack, [each[kind] for each in freed]) for kind, lack in enumerate(lacks))])
 
     def _freed(self, number: int, order: int) -> tuple[int, int, int]:
@@ -189,7 +189,7 @@ class _Search:
         return held.cpus - left.cpus, held.memory_mib - left.memory_mib, cards
 
 
-def _lacking(room: Room, spec: NodeSpec) -> tuple[int, int, int]:
+def lacking(room: Room, spec: NodeSpec) -> tuple[int, int, int]:
     """CPUs, MiB and cards that are missing, 0 or less where none are; of a share the card that would take it."""
     if spec.shares_a_card:
         as_if_alone = replace(spec, cpus=0, memory_mib=0)

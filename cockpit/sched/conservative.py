@@ -56,7 +56,7 @@ class Conservative:
     @property
     def reservations(self) -> list[Reserved]:
         """In the order of the queue."""
-        self._catch_up()
+        self.settle()
         return list(self._holes.values())
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
@@ -65,7 +65,7 @@ class Conservative:
             self._put_off.append((index, job, shape))
             self.head = self.head or job.id
             return None
-        self._catch_up()
+        self.settle()
         head = self.head
         hole = self._find(index, job, shape)
         if hole is None:
@@ -75,7 +75,8 @@ class Conservative:
             return found
         return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
 
-    def _catch_up(self) -> None:
+    def settle(self) -> None:
+        """Work out what was put off, before anything changes that it depends on."""
         put_off, self._put_off = self._put_off, []
         for index, job, shape in put_off:
             self._find(index, job, shape)
@@ -100,7 +101,7 @@ class Conservative:
         """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
         if self.head not in (None, job.id):
             return None
-        self._catch_up()
+        self.settle()
         self._courses.clear()  # whatever has started is in the index by now
         return find(cleared, shape, self._fit)
 

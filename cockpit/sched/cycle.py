@@ -32,11 +32,15 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
 
 def pass_over(snapshot: Snapshot, index: Index, policy: Policy, priorities: PriorityTable) -> Plan:
     """The cycle from its third step on: `index` and `priorities` are already those of the snapshot."""
-    queue = line_up(priorities, index.book)
+    queue, rules = line_up(priorities, index.book), index.book.rules
     descent = _descent(index, policy, queue)
-    round_ = Round(snapshot, index, policy, queue, descent, clearing(snapshot, index.book.rules, priorities))
+    round_ = Round(snapshot, index, policy, queue, descent, clearing(snapshot, rules, priorities))
+    if snapshot.suspended:  # who stands still goes on before anybody gets its CPUs
+        round_.take_turns(rules.cluster)
     if snapshot.promised:  # those for whom others were made to go come first
         round_.keep_promises(index.book.asks_of(snapshot.jobs, snapshot.promised))
+    if round_.reclaim is not None:  # then those who stay within what is kept for their queue
+        round_.serve_guaranteed(queue)
     # 3. gates, 4. place or reserve and 5. preempt or reclaim, for one after the other: else who comes after would take
     #    what is free beside those who give way, and more of them would have to
     round_.go_through(queue)
@@ -67,6 +71,7 @@ def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Pla
         version=snapshot.version,
         now=snapshot.now,
         starts=tuple(round_.starts),
+        turns=round_.turns,
         evictions=tuple(round_.clearing.evictions) if round_.clearing is not None else (),
         round=round_,
         priorities=priorities,
@@ -86,4 +91,5 @@ def clearing(snapshot: Snapshot, rules: Rulebook, priorities: PriorityTable) -> 
     claims: list[Claims] = []
     if rules.cluster.preemption.kind != PreemptType.NONE:
         claims.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
-    return Clearing(snapshot, claims) if claims or snapshot.promised else None
+    needed = claims or snapshot.promised or snapshot.suspended or rules.quotas.guarantees
+    return Clearing(snapshot, claims) if needed else None

@@ -40,3 +40,13 @@ class Eviction(msgspec.Struct, frozen=True):
     """Between the notice and the end, where it ends."""
     ranks: tuple[int, ...] = ()
     """The replicas that an elastic job does without."""
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """A job that stands still goes on."""
+
+    job: JobId
+    others: tuple[JobId, ...] = ()
+    """Whose turn is over: they stand still from now on."""
+    instead: tuple[JobId, ...] = ()
+    """All who go on in the place of those."""

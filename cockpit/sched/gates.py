@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -25,6 +26,8 @@ from cockpit.sched.stops import Stop
 from cockpit.sched.tres import BILLING
 
 _NO_USAGE = Usage()
+Use = Mapping[Counter, int]
+NO_USE: Use = MappingProxyType({})
 
 
 class Gates:
@@ -65,29 +68,41 @@ class Gates:
         waits = job.spec.suspension.scheduling and self._rules.quotas.leaf(job.project) == NO_LEAF
         return NoQueue(job.project) if waits else None
 
-    def shared(self, request: Request) -> Reason | None:
-        """What stops every job of the request: the rules by themselves, its array, a limit."""
+    def shared(self, request: Request, free: Use = NO_USE) -> Reason | None:
+        """What stops every job of the request: the rules by themselves, its array, a limit. `free`: does not count."""
         if request.refused is not None:
             return request.refused
         if request.array and self.counters.of(of_array(request.array)) >= ONE * request.at_once:
             return ArrayFull(request.array, request.at_once)
         if not (request.party.running or request.party.budgets):
             return None
-        reasons = [self.exceeded(request, amounts) for amounts in self._rules.asked(request.shape)]
+        reasons = [self.exceeded(request, amounts, free) for amounts in self._rules.asked(request.shape)]
         return None if None in reasons else reasons[0]
 
-    def open_shape(self, request: Request) -> Shape:
+    def open_shape(self, request: Request, free: Use = NO_USE) -> Shape:
         """Of a request that passed: its shape, without the alternatives that a limit stops."""
         shape = request.shape
         if len(shape.specs) == 1 or not (request.party.running or request.party.budgets):
             return shape
         each = zip(shape.specs, self._rules.asked(request.shape), strict=True)
-        return replace(shape, specs=tuple(spec for spec, amounts in each if self.exceeded(request, amounts) is None))
+        specs = tuple(spec for spec, amounts in each if self.exceeded(request, amounts, free) is None)
+        return replace(shape, specs=specs)
 
-    def exceeded(self, request: Request, amounts: Amounts) -> Limit | None:
+    def alternatives(self, request: Request) -> Iterator[tuple[Shape, Amounts]]:
+        """Each node spec by itself, with what a job of the request would hold by it."""
+        for spec, amounts in zip(request.shape.specs, self._rules.asked(request.shape), strict=True):
+            yield replace(request.shape, specs=(spec,)), amounts
+
+    def beside_quota(self, request: Request) -> Request:
+        """The same, bound by nothing of the quota tree."""
+        party = request.party
+        running = tuple(each for each in party.running if each.limit != QUOTA)
+        return replace(request, party=replace(party, running=running)) if party.queue else request
+
+    def exceeded(self, request: Request, amounts: Amounts, free: Use = NO_USE) -> Limit | None:
         """The first limit that a job of the request would break by holding these amounts."""
         party = request.party
-        bound = self._beyond(party.running, amounts)
+        bound = self._beyond(party.running, amounts, free)
         if bound is not None:
             return self._reached(bound, amounts)
         return next((told for each in party.budgets if (told := self._spent(each, request, amounts))), None)
@@ -96,7 +111,9 @@ class Gates:
         """Of a request that did not pass: what keeps it from passing later, where that is one limit on what runs."""
         asked = self._rules.asked(request.shape)
         bound = self._beyond(request.party.running, asked[0]) if len(asked) == 1 else None
-        return Stop(bound.counter, bound.allowed - asked[0][bound.resource] + 1) if bound is not None else None
+        if bound is None or bound.limit == QUOTA:  # what others have borrowed they may have to give back
+            return None
+        return Stop(bound.counter, bound.allowed - asked[0][bound.resource] + 1)
 
     def stopped(self) -> Iterator[int]:
         """Numbers of the requests known to be stopped by what runs."""
@@ -121,11 +138,11 @@ class Gates:
             for number in stops.between(counter, of(counter) - amount, of(counter))
         ]
 
-    def _beyond(self, bounds: Iterable[Running], amounts: Amounts) -> Running | None:
+    def _beyond(self, bounds: Iterable[Running], amounts: Amounts, free: Use = NO_USE) -> Running | None:
         used = self.counters.used
         for bound in bounds:
             wanted = amounts.get(bound.resource)
-            if wanted and used.get(bound.counter, 0) + wanted > bound.allowed:
+            if wanted and used.get(bound.counter, 0) - free.get(bound.counter, 0) + wanted > bound.allowed:
                 return bound
         return None
 
@@ -167,7 +184,7 @@ class Gates:
         for job_id, placement in snapshot.occupied.items():
             job = snapshot.jobs[job_id]
             if job.state in OCCUPYING and job.attempt is not None and job_id in snapshot.ends:
-                since = max(snapshot.usage_at, job.attempt.placed_at)
+                since = max(snapshot.usage_at, job.attempt.counts_from)
                 amounts = held(placement, snapshot.nodes) | {BILLING: thousandths(job.attempt.billing)}
                 seconds = max(0, snapshot.ends[job_id] - since) / 1000
                 self._commit(committed, job, job.attempt.partition, amounts, seconds)

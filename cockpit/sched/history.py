@@ -55,7 +55,12 @@ class History:
         if job.attempt is None or job.ended_at is None:
             return
         user, spec = job.submitter.name, job.spec
-        run = Run(job.ended_at - job.attempt.placed_at, spec.time_limit_seconds, spec.nodes, spec.specs)
+        run = Run(
+            job.ended_at - job.attempt.placed_at - job.attempt.suspended_ms,
+            spec.time_limit_seconds,
+            spec.nodes,
+            spec.specs,
+        )
         self._runs[user] = (*self._runs.pop(user, ()), run)[-MOST_RUNS:]
         if len(self._runs) > MOST_USERS:
             del self._runs[next(iter(self._runs))]  # whose last job ended longest ago

@@ -24,7 +24,7 @@ def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]
     named = [(each, frozenset(each.nodes)) for each in cluster.partitions]
     return [
         ()
-        if _for_login(cluster, node)
+        if for_login(cluster, node)
         else (WHOLE_CLUSTER, *(each.name for each, names in named if _has(each, names, node)))
         for node in nodes
     ]
@@ -33,7 +33,7 @@ def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]
 def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """The nodes that run the partition's jobs, in the cluster's order; login nodes are in none."""
     found = cluster.partition(partition)
-    workers = (node for node in nodes if not _for_login(cluster, node))
+    workers = (node for node in nodes if not for_login(cluster, node))
     if found is None:
         return tuple(workers)
     names = frozenset(found.nodes)
@@ -82,7 +82,8 @@ def _size(partition: Partition, rule: PartitionRule, allowed: int, asked: int) -
     return PartitionRefuses(partition.name, rule, str(allowed), str(asked))
 
 
-def _for_login(cluster: Cluster, node: Node) -> bool:
+def for_login(cluster: Cluster, node: Node) -> bool:
+    """Whether it is a node that people log in to: it runs no jobs."""
     return bool(cluster.login_pool) and node.pool == cluster.login_pool
 
 

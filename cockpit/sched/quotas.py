@@ -6,7 +6,7 @@ max. Since the root's max is its min, that is what siblings leave of their min a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -62,8 +62,11 @@ class Quotas:
         named = {name for share in self.shares.values() for name in (*share.min, *share.max)}
         self.resources = tuple(sorted(named - {JOBS}))
         """That some node bounds: nothing else is counted."""
-        self.guarantees = any(amount for share in self.shares.values() for amount in share.min.values())
+        self.guarantees = any(share.min.get(each) for share in self._below_root() for each in self.resources)
         """Something is kept for somebody."""
+
+    def _below_root(self) -> Iterator[Share]:
+        return (share for share in self.shares.values() if len(share.line) > 1)
 
     def leaf(self, project: str) -> str:
         """Its path; NO_LEAF where no leaf has the project."""

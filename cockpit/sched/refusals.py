@@ -39,7 +39,8 @@ class Refusals:
         """With the starts of the pass."""
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = failed, narrowed, exceeded
-        self._promised = clearing.promised if clearing is not None else {}
+        self.promised = clearing.promised if clearing is not None else {}
+        """Who has room as soon as others are gone."""
         self._vain = clearing.vain if clearing is not None else {}
         self._floor = index.floor
         self._shortages = Shortages(index)
@@ -54,7 +55,7 @@ class Refusals:
         """Whether every job is certainly told the same: two passes may also differ in shapes that no job gets to."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
-        if (self._exceeded, self._promised, self._vain) != (other._exceeded, other._promised, other._vain):
+        if (self._exceeded, self.promised, self._vain) != (other._exceeded, other.promised, other._vain):
             return False
         if not self.gates.as_of(other.gates):
             return False
@@ -64,7 +65,7 @@ class Refusals:
 
     def reason(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None where no pass has looked at such a job yet."""
-        if (promised := self._promised.get(job.id)) is not None:
+        if (promised := self.promised.get(job.id)) is not None:
             return promised
         request = self.gates.request(job, partition)
         told = self.gates.own(job) or self._of(request, job)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cockpit.model.cluster import Reservation
-from cockpit.model.ids import Millis
+from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
 from cockpit.model.reasons import InReservation
@@ -79,6 +79,16 @@ def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) ->
     """Per node, the names of the reservations it is in."""
     named = [(each.name, frozenset(each.nodes)) for each in reservations.values()]
     return [tuple(name for name, kept in named if node.name in kept) for node in nodes]
+
+
+def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeName, list[str]]:
+    """By node that is kept at this moment: the reservations' names."""
+    found: dict[NodeName, list[str]] = {}
+    for name, each in reservations.items():
+        if each.start_at <= now < each.end_at:
+            for node in each.nodes:
+                found.setdefault(node, []).append(name)
+    return found
 
 
 def may_use(kept: Reservation, user: str, account: str) -> bool:

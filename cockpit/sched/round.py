@@ -6,27 +6,29 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from cockpit.model.cluster import BackfillKind
+from cockpit.model.cluster import BackfillKind, Cluster
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
 from cockpit.sched.amounts import ONE, Amounts
 from cockpit.sched.clearing import Clearing
 from cockpit.sched.conservative import Conservative
-from cockpit.sched.decisions import Start
+from cockpit.sched.decisions import Start, Turn
 from cockpit.sched.easy import Easy, InOrder
 from cockpit.sched.feasible import infeasible
-from cockpit.sched.gates import Gates
+from cockpit.sched.gates import NO_USE, Gates, Use
 from cockpit.sched.index import Index
 from cockpit.sched.lineup import LineUp
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.policy import Policy
+from cockpit.sched.reclaim import Claim, Reclaim
 from cockpit.sched.refusals import Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
+from cockpit.sched.turns import take_turns
 
 LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
     BackfillKind.OFF: InOrder,
@@ -50,9 +52,14 @@ class Round:
     ) -> None:
         """`clearing`: None where no rule lets anybody take another's room."""
         self.starts: list[Start] = []
+        self.turns: tuple[Turn, ...] = ()
+        self._slice_ends: Millis | None = None
         self.clearing = clearing
         self._fit = fit
         book, backfill = index.book, policy.backfill
+        kept = book.rules.quotas.guarantees
+        self.reclaim = Reclaim(book.rules, snapshot, clearing) if kept and clearing is not None else None
+        """None where nothing is kept for any queue."""
         self.shapes, self.requests = queue.unbounded(len(book.shapes)), queue.unbounded(len(book.requests))
         self.shapes[NO_SHAPE] = 0
         self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
@@ -93,11 +100,34 @@ class Round:
         fresh.requests = _extended(self.requests, len(index.book.requests))
         return fresh
 
+    def take_turns(self, cluster: Cluster) -> None:
+        """Those who stand still go on where they can; where not yet, their CPUs are kept for them."""
+        taken = take_turns(self.snapshot, cluster, self.index)
+        self.turns, self._slice_ends = taken.turns, taken.next_at
+        if taken.after is not self.index:
+            self._take_over(taken.after)
+
     def keep_promises(self, asks: Iterable[Ask]) -> None:
         """Those for whom others were made to go come before everybody: they start, or what they wait for is kept."""
+        assert self.clearing is not None
+        free = self.clearing.coming_free(self._gates.counters)
         for ask in asks:
-            if self.passes(ask) and not infeasible(shape := self._shape(ask), self.index.floor):
-                self._keep_promise(ask, shape)
+            if ask.job.id in self._started or self._gates.own(ask.job) is not None:
+                continue
+            if self._gates.shared(ask.request, free) is None:
+                shape = self._shape(ask, free)
+                if not infeasible(shape, self.index.floor):
+                    self._keep_promise(ask, shape)
+
+    def serve_guaranteed(self, queue: LineUp) -> None:
+        """Best first: they start, or what others have borrowed is taken back for them. Who cannot be served is left to
+        the others' order."""
+        vain: set[int] = set()
+        for ask in queue.open(self.shapes, self.requests):
+            if ask.number in vain or not ask.request.party.queue or ask.job.id in self._started:
+                continue
+            if self._gates.own(ask.job) is None and not self._served(ask):
+                vain.add(ask.number)
 
     def go_through(self, queue: LineUp) -> None:
         """Best first."""
@@ -156,10 +186,9 @@ class Round:
 
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
-        if self.clearing is None and not self._bars.lasting:
-            return self._begins
         cleared = self.clearing.next_at() if self.clearing is not None else None
-        return min(filter(None, (self._begins, self._bars.next_at(), cleared)), default=None)
+        bars = self._bars.next_at() if self._bars.lasting else None
+        return min([each for each in (self._begins, bars, cleared, self._slice_ends) if each], default=None)
 
     def _made_room(self, ask: Ask, shape: Shape) -> bool:
         """5. preempt or reclaim: whether others give way for a job that has no room; then it starts, or is promised."""
@@ -174,16 +203,54 @@ class Round:
             self._take_over(cleared.after)
             self._start(ask, shape, cleared.found)
         else:
-            self._promise(ask, cleared.found, [each.job for each in cleared.evictions])
+            self._promise(ask, shape, cleared.found, [each.job for each in cleared.evictions])
+        return True
+
+    def _served(self, ask: Ask) -> bool:
+        """Whether a job that stays within what is kept for its queue starts, or is promised room."""
+        assert self.reclaim is not None
+        gates, request = self._gates, ask.request
+        beside = gates.beside_quota(request)
+        if gates.shared(beside) is not None:
+            return False
+        kept = [
+            (self._off_reserved(ask.job, shape), amounts, claim)
+            for shape, amounts in gates.alternatives(request)
+            if (claim := self.reclaim.claim(request.party.queue, amounts, gates.counters)) is not None
+            and gates.exceeded(beside, amounts) is None
+        ]
+        for shape, amounts, _ in kept:
+            if gates.exceeded(request, amounts) is None and find(self.index, shape, self._fit) is not None:
+                found = self.place(ask.job, shape)
+                if isinstance(found, Found):
+                    self._start(ask, shape, found)
+                    return ask.job.id in self._started
+        return any(self._reclaimed(ask, shape, claim) for shape, _, claim in kept)
+
+    def _reclaimed(self, ask: Ask, shape: Shape, claim: Claim) -> bool:
+        """Whether others give back what they borrowed; the job is promised the room."""
+        assert self.reclaim is not None
+        assert self.clearing is not None
+        if infeasible(shape, self.index.floor):
+            return False
+        cleared = self.reclaim.room_for(
+            ask.job, shape, claim, self.index, self._gates.counters, self.line.place_cleared
+        )
+        if cleared is None:
+            return False
+        self.clearing.carried_out(cleared)
+        going = [each.job for each in cleared.evictions] or self.clearing.leaving()
+        self._promise(ask, shape, cleared.found, going)
         return True
 
     def _keep_promise(self, ask: Ask, shape: Shape) -> None:
-        if (found := find(self.index, shape, self._fit)) is not None:
+        allowed = self._gates.shared(ask.request) is None
+        if allowed and (found := find(self.index, shape, self._fit)) is not None:
             self._start(ask, shape, found)
         elif self.clearing is not None and (later := self.clearing.promised_room(shape, self.index)) is not None:
-            self._promise(ask, later, self.clearing.gone_for(ask.job.id))
+            self._promise(ask, shape, later, self.clearing.gone_for(ask.job.id))
 
-    def _promise(self, ask: Ask, found: Found, others: Iterable[JobId]) -> None:
+    def _promise(self, ask: Ask, shape: Shape, found: Found, others: Iterable[JobId]) -> None:
         """Nobody else gets this room, though others are still in it."""
         assert self.clearing is not None
         job = ask.job
@@ -192,9 +259,11 @@ class Round:
         self._take_over(self.index.fork())
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
+        self._close(self._gates.started(job, shape.partition, self._amounts(found, shape)))
         self.line.started(self.index, job, found.placement)
 
     def _take_over(self, index: Index) -> None:
+        self.line.settle()
         if self._gates.counters is self.given.counters:
             self._gates.counters = self.given.counters.fork()
         index.counters = self._gates.counters
@@ -203,15 +272,18 @@ class Round:
     def _amounts(self, found: Found, shape: Shape) -> Amounts:
         return self._gates.amounts(found, shape)
 
-    def _shape(self, ask: Ask) -> Shape:
-        """As it may be placed now: within the limits, and off what is reserved."""
+    def _shape(self, ask: Ask, free: Use = NO_USE) -> Shape:
+        """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""
         request = ask.request
         if ask.free and not self._bars.lasting:
             return request.shape
-        shape = self._gates.open_shape(request)
+        shape = self._gates.open_shape(request, free)
         if shape is not request.shape:
             self._narrowed[request] = shape
-        barred = self._bars.against_job(ask.job) if self._bars.lasting else ()
+        return self._off_reserved(ask.job, shape)
+
+    def _off_reserved(self, job: Job, shape: Shape) -> Shape:
+        barred = self._bars.against_job(job) if self._bars.lasting else ()
         return replace(shape, barred=barred) if barred else shape
 
     def _fail(self, ask: Ask, shape: Shape, reason: Reason | None, seconds: int) -> None:
@@ -244,6 +316,7 @@ class Round:
         spec_index = alternative(job.spec, shape, found.spec_index)
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
         self._started.add(job.id)
+        self.line.settle()
         if self.index is self.given:
             self._take_over(self.given.fork())
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)

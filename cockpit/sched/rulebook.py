@@ -14,7 +14,7 @@ from cockpit.sched import partitions, precedence
 from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
-from cockpit.sched.quotas import NO_LEAF, Quotas
+from cockpit.sched.quotas import NO_LEAF, QUOTA, Quotas
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.tres import BILLING, billed
 
@@ -44,7 +44,8 @@ class Rulebook:
 
     def claim(self, job: Job, partition: str) -> str:
         """What of the job decides whose room it may take; empty: nobody's."""
-        return precedence.claim(self.cluster, self.accounts, job, partition)
+        kept = self.quotas.leaf(job.project) if self.quotas.guarantees else NO_LEAF
+        return " ".join(filter(None, (precedence.claim(self.cluster, self.accounts, job, partition), kept)))
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
@@ -62,7 +63,8 @@ class Rulebook:
         bound = self.party(job, partition)
         if not bound.denies:
             return None
-        whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in bound.running)
+        limits = (each for each in bound.running if each.limit != QUOTA)
+        whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in limits)
         on_resources = tuple(each for each in whole if each.resource != JOBS)
         return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
 
@@ -97,7 +99,8 @@ class Rulebook:
             return None
         association = self.accounts.of(job.account, job.submitter.name, partition)
         if association is None:
-            return NoAssociation(job.submitter.name, job.account)
+            bound = self.accounts.is_bound(job.account, job.submitter.name)
+            return NoAssociation(job.submitter.name, job.account, partition if bound else "")
         allowed = allowed_qos(self.accounts, association)
         if Enforce.QOS in self.enforced and (job.qos or NORMAL) not in allowed:
             return QosRefused(job.qos, allowed)

@@ -39,7 +39,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     touched: Sequence[JobId] | None = None
     """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""
     promised: Sequence[JobId] = ()
-    """Queued jobs for which others were made to go, in the order of that: the room is theirs."""
+    """Queued jobs for which others were made to go, in order of submission: the room is theirs."""
+    suspended: Sequence[JobId] = ()
+    """Jobs that stand still."""
     jobs: Mapping[JobId, Job] = {}
     """Every live job, queued and running."""
     cluster: Cluster = Cluster()

@@ -14,7 +14,7 @@ import msgspec
 from cockpit.model.accounts import Accounts, Association, AssocKey, Qos, QosFlag, Usage
 from cockpit.model.cluster import Cluster, Tres, UsageReset
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.job import OCCUPYING, Job
+from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Node
 from cockpit.sched.tres import allocated
 
@@ -52,10 +52,11 @@ class Rules(msgspec.Struct, frozen=True):
         return [name for name in dict.fromkeys(names) if name in self.accounts.qos]
 
     def charge(self, job: Job) -> bool:
-        """Whether what the job uses is written down: it runs, on somebody's account."""
+        """Whether what the job uses is written down: it runs, on somebody's account, and does not stand still."""
         if job.attempt is None or not (self.accounts.associations or self.accounts.qos):
             return False
-        return job.state in OCCUPYING and bool(self.line(job) or self.qos(job))
+        runs = job.state in OCCUPYING and job.state is not JobState.SUSPENDED
+        return runs and bool(self.line(job) or self.qos(job))
 
 
 def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
@@ -63,7 +64,7 @@ def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, re
     kept = Ledger({}, {}, ledger.at) if reset else _decayed(ledger, rules, now)
     grown = _Growing(kept, rules)
     for job in jobs:
-        if job.state in OCCUPYING:
+        if job.state in OCCUPYING and job.state is not JobState.SUSPENDED:
             grown.add(job, now)
     return Ledger(grown.associations, grown.qos, max(now, ledger.at))
 
@@ -184,7 +185,7 @@ class _Growing:
         """
         if job.attempt is None:
             return
-        seconds = max(0, now - max(self._since, job.attempt.placed_at)) / 1000
+        seconds = max(0, now - max(self._since, job.attempt.counts_from)) / 1000
         decayed = seconds * decay_per_second(self._rules.cluster.priority.decay_half_life_seconds) ** seconds
         qos = self._rules.accounts.qos.get(job.qos)
         factor = qos.usage_factor if qos is not None and qos.usage_factor >= 0 else 1.0

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 JOBS, NODES, CARDS, PRIORITY, JOB = "jobs", "nodes", "cards", "priority", "job"
 ACCOUNTS, QOS = "accounts", "accounts-qos"
 """Two parts of one view."""
+WEIGH = "weigh priorities"
+LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
+SHARE = "accounts"
+SERVE = "nodes in service"
+"""Groups of the help."""
 ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
 ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
@@ -90,6 +95,10 @@ def _stands(row: JobRow) -> str:
 
 
 needs_queued = _each(lambda row: row.state is JobState.QUEUED, "this is for queued jobs")
+needs_running = _each(
+    lambda row: row.state in {JobState.RUNNING, JobState.SUSPENDED}, "this is for running and suspended jobs"
+)
+needs_begun = _each(lambda row: row.state is not JobState.QUEUED, "it has not begun yet")
 needs_live = _each(lambda row: row.ended_at is None, "there is nothing to stop")
 needs_kept = _each(lambda row: row.held_until is not None, "no container of it is kept")
 needs_over = _each(lambda row: row.ended_at is not None, "cancel it first")

@@ -17,9 +17,9 @@ from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
-from cockpit.tui import account_deeds
+from cockpit.tui import account_deeds, node_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
-from cockpit.tui.deeds import prioritise
+from cockpit.tui.job_deeds import prioritise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,6 +133,8 @@ _WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
     "save-filter": _save_filter,
     "delete-filter": _delete_filter,
     "accounts": account_deeds.run_words,
+    "nodes": node_deeds.words_of("nodes"),
+    "reservations": node_deeds.words_of("reservations"),
     "priority": _priority,
     "weights": _weights,
     "ctx": _cluster,

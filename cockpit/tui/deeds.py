@@ -1,40 +1,15 @@
-"""What the actions do. Those that change something talk to the cluster through the app's backend; a "no" becomes a
-notice, never a crash. Those that only change the screen do it at once: the next key may be typed already.
-"""
+"""What is done anywhere: going from view to view, waiting, leaving."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from cockpit.model.asking import ShellRequest
-from cockpit.model.spec import PriorityWord
-from cockpit.present.entering import entry_lines
-from cockpit.present.outlook import until
-from cockpit.present.outlook import what_if as words
-from cockpit.present.saved import SAVED
-from cockpit.present.tables.jobs import JOBS
-from cockpit.present.tables.priority import PRIORITY
-from cockpit.present.units import counted
-from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from cockpit.model.asking import WantedPriority
-    from cockpit.model.view import JobRow
     from cockpit.tui.face import Face
-
-EXTEND_SECONDS = 2 * 3600
-_URGENCY = {
-    PriorityWord.NORMAL: "as everybody's",
-    PriorityWord.URGENT: "bounded per person and project",
-    PriorityWord.VERY_URGENT: "only by administrators",
-}
-LEAVING = "exit or Ctrl-D returns to the cockpit."
 
 
 def show_help(app: Face) -> None:
@@ -44,221 +19,9 @@ def show_help(app: Face) -> None:
     app.push_screen(Help(app.help_entries(), app.view_name, app.role_theme))
 
 
-async def new_job(app: Face) -> None:
-    """A template in $EDITOR, then submitted."""
-    from cockpit.tui.editing import submit_edited, template
-
-    await submit_edited(app, template())
-
-
-async def clone_job(app: Face) -> None:
-    """The job's own spec in $EDITOR, under a free name."""
-    from cockpit.formats.specfile import spec_as_yaml
-    from cockpit.headless.editor import cloned
-    from cockpit.tui.editing import submit_edited
-
-    (row, *_) = app.chosen_rows()
-    spec = (await app.backend.job(row.id)).job.spec
-    await submit_edited(app, spec_as_yaml(cloned(spec, {each.name for each in app.job_rows.list.rows()})))
-
-
-async def edit_job(app: Face) -> None:
-    """A queued job's spec in $EDITOR; it keeps its id and its place."""
-    from cockpit.tui.editing import save_edited
-
-    (row, *_) = app.chosen_rows()
-    await save_edited(app, await app.backend.job(row.id))
-
-
-async def what_if(app: Face) -> None:
-    """Choose what the job under the cursor asks for instead; it keeps its id and its place."""
-    (row, *_) = app.chosen_rows()
-    outlook = await app.backend.explain(row.id)
-    if not outlook.what_ifs:
-        app.notify(f"nothing that it could ask for starts {_named([row])} sooner")
-        return
-    context = app.context()
-    choices = [
-        Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
-    ]
-    title = f"{_named([row])}: what would start it sooner"
-    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="asks for it"))
-    if picked is None:
-        return
-    chosen = outlook.what_ifs[int(picked.id)]
-    question = f"Change {_named([row])}?"
-    starts = until(chosen.forecast, context)
-    consequence = f"It runs {words(chosen)} and starts {starts}; it keeps its id and its place."
-    if await app.push_screen_wait(Confirm(question, consequence)):
-        await app.backend.edit(row.id, chosen.spec)
-        app.notify(f"changed {_named([row])}")
-
-
-async def cancel(app: Face) -> None:
-    """Ask, then stop."""
-    await _confirmed(app, "Stop", "Asked to end; killed after the grace period.", app.backend.cancel)
-
-
-async def delete(app: Face) -> None:
-    """Ask, then take off the lists."""
-    await _confirmed(app, "Delete", "What is kept is removed; accounting remembers.", app.backend.delete)
-
-
-async def end_hold(app: Face) -> None:
-    """Ask, then remove kept containers."""
-    await _confirmed(
-        app,
-        "End the hold of",
-        "The container is removed; output and logs stay.",
-        lambda job, task: app.backend.end_hold(job),  # noqa: ARG005 - the id is the task's own
-    )
-
-
-async def extend_hold(app: Face) -> None:
-    """Two hours more."""
-    for row in app.chosen_rows():
-        await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
-    app.notify("kept two hours longer")
-
-
-async def hold_or_release(app: Face) -> None:
-    """Each of the chosen jobs the other way round."""
-    for row in app.chosen_rows():
-        held = row.reason is not None and row.reason.__struct_config__.tag == "held"
-        act = app.backend.release if held else app.backend.hold
-        await act(row.id, task=_task(row))
-
-
-async def set_priority(app: Face) -> None:
-    """Choose a word for the chosen jobs."""
-    choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
-    rows = app.chosen_rows()
-    picked = await app.push_screen_wait(Pick(f"Priority of {_named(rows)}", choices, app.role_theme, verb="sets it"))
-    if picked is not None:
-        await prioritise(app, rows, PriorityWord(picked.id))
-
-
-async def prioritise(app: Face, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
-    """The same for all of them."""
-    for row in rows:
-        await app.backend.set_priority(row.id, wanted, task=_task(row))
-    app.notify(f"priority {wanted} for {_named(rows)}")
-
-
-async def shell(app: Face) -> None:
-    """The whole terminal is the container's until the shell ends."""
-    from cockpit.headless.terminal import relay_terminal
-
-    app.check_terminal()
-    (row, *_) = app.chosen_rows()
-    size = app.size
-    request = ShellRequest(
-        job=row.id, terminal=True, rows=size.height, columns=size.width, term=os.environ.get("TERM", "xterm-256color")
-    )
-    session = await app.backend.open_shell(request)
-    detail = await app.backend.job(row.id)
-    notice = "\n".join(entry_lines(detail, request.rank, session.notice, app.context()))
-    with app.suspend():
-        print(f"{notice}\n{LEAVING}")  # noqa: T201 - the screen is the shell's now
-        relay_terminal(session, 0, 1)
-    app.refresh()
-
-
-def show_logs(app: Face) -> None:
-    """The job's page at its logs."""
-    app.open_page("logs")
-
-
-def open_job(app: Face) -> None:
-    """The job's page; of a folded array its tasks."""
-    if not app.main_view.unfold():
-        app.open_page("why")
-
-
-def fold(app: Face) -> None:
-    """An array's tasks, or one row for all of them."""
-    app.main_view.toggle_fold()
-
-
-def show_record(app: Face) -> None:
-    """The job's page at the record that the engine keeps."""
-    app.open_page("record")
-
-
-def earlier_attempt(app: Face) -> None:
-    """The log of the attempt before the one that is shown; from the first back to the last."""
-    app.earlier_attempt()
-
-
-def wrap(app: Face) -> None:
-    """Long lines of the page go on below, or are cut at the edge."""
-    app.wrap()
-
-
-def node_jobs(app: Face) -> None:
-    """The jobs on the node under the cursor."""
-    app.main_view.show_jobs_of_node()
-
-
-def next_tab(app: Face) -> None:
-    """The tab to the right."""
-    app.turn_tab(1)
-
-
-def previous_tab(app: Face) -> None:
-    """The tab to the left."""
-    app.turn_tab(-1)
-
-
-def other_stream(app: Face) -> None:
-    """stdout or stderr."""
-    app.other_stream()
-
-
-def ask_filter(app: Face) -> None:
-    """The filter line; it filters as one types."""
-    app.main_view.ask_filter()
-
-
 def ask_command(app: Face) -> None:
     """The command line."""
     app.main_view.ask_command()
-
-
-def save_filter(app: Face) -> None:
-    """The present filter under a name that is asked for."""
-    app.main_view.ask_filter_name()
-
-
-async def saved_filters(app: Face) -> None:
-    """One of them is applied, or deleted when that is meant."""
-    view = app.view_name
-    saved = app.filters.of(view)
-    if not saved:
-        app.notify(f"No filter of {view} is saved yet: filter them, then save that.")
-        return
-    choices = [Choice(name, name, text) for name, text in sorted(saved.items())]
-    picked = await app.push_screen_wait(
-        Pick(f"Saved filters of {view}", choices, app.role_theme, verb="applies", deletes=True)
-    )
-    if picked is None:
-        return
-    if not picked.delete:
-        app.main_view.filter(f"{SAVED}{picked.id}")
-    elif await app.push_screen_wait(Confirm(f"Delete the filter {picked.id}?", saved[picked.id])):
-        app.filters.delete(view, picked.id)
-
-
-async def choose_sort(app: Face) -> None:
-    """By any column; by the one that leads already: the other way round."""
-    ranked = app.view_name == PRIORITY.name
-    table, current = (PRIORITY, app.priority_rows.sort_column) if ranked else (JOBS, app.job_rows.list.sort_column)
-    choices = [Choice(column.id, column.title.lower(), column.help) for column in table.columns]
-    picked = await app.push_screen_wait(
-        Pick("Sort by", choices, app.role_theme, verb="sorts, the same again reverses", current=current)
-    )
-    if picked is not None:
-        app.main_view.sort_by(picked.id)
 
 
 async def choose_cluster(app: Face) -> None:
@@ -267,38 +30,6 @@ async def choose_cluster(app: Face) -> None:
     picked = await app.push_screen_wait(Pick("Clusters", choices, app.role_theme, verb="opens", current=app.cluster))
     if picked is not None:
         app.go_to_cluster(picked.id)
-
-
-def turn_colours(app: Face) -> None:
-    """By user, or by job."""
-    app.main_view.turn_colours()
-
-
-def toggle_mine(app: Face) -> None:
-    """Only one's own jobs, or everybody's."""
-    app.main_view.toggle_mine()
-
-
-def sort_next(app: Face) -> None:
-    """By the column to the right."""
-    app.main_view.sort_by_neighbour(1)
-
-
-def sort_previous(app: Face) -> None:
-    """By the column to the left."""
-    app.main_view.sort_by_neighbour(-1)
-
-
-def sort_reverse(app: Face) -> None:
-    """The other way round."""
-    app.main_view.reverse_sort()
-
-
-def copy(app: Face) -> None:
-    """The ids of the chosen jobs, through the terminal (OSC 52)."""
-    ids = " ".join(str(row.id) for row in app.chosen_rows())
-    app.copy_to_clipboard(ids)
-    app.notify(f"copied {ids}")
 
 
 def show_jobs(app: Face) -> None:
@@ -356,7 +87,9 @@ def next_theme(app: Face) -> None:
 
 
 def back(app: Face) -> None:
-    """Out of a page, a filter or marks; never out of the cockpit."""
+    """Out of a search, a page, a filter or marks; never out of the cockpit."""
+    if (page := app.job_page) and page.stop_searching():
+        return
     if len(app.screen_stack) > 1:
         app.pop_screen()
     else:
@@ -373,20 +106,3 @@ def show_view(app: Face, view: str) -> None:
     while len(app.screen_stack) > 1:
         app.pop_screen()
     app.main_view.show_view(view)
-
-
-async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
-    """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
-    rows = app.chosen_rows()
-    if await app.push_screen_wait(Confirm(f"{verb} {_named(rows)}?", consequence)):
-        for row in rows:
-            await act(row.id, task=_task(row))
-
-
-def _named(rows: Sequence[JobRow]) -> str:
-    return f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
-
-
-def _task(row: JobRow) -> int | None:
-    """Which task it is, where it is one: the id of the first one alone would mean the whole array."""
-    return None if row.array is None else row.array.index

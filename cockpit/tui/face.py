@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, NodeRow, Overview
     from cockpit.present.answer import Around
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
@@ -52,6 +52,7 @@ class MainView(Protocol):
 
     def show_view(self, view: str) -> None: ...
     def show_jobs_of_node(self) -> None: ...
+    def node_under_cursor(self) -> NodeRow | None: ...
     def ask_filter(self) -> None: ...
     def ask_filter_name(self) -> None: ...
     @property
@@ -70,6 +71,17 @@ class MainView(Protocol):
     def sort_by(self, column: str) -> None: ...
     def reverse_sort(self) -> None: ...
     def step_back(self) -> None: ...
+
+
+class JobView(Protocol):
+    """A job's page, as deeds use it."""
+
+    def ask_search(self) -> None: ...
+    def find(self, step: int) -> None: ...
+    def stop_searching(self) -> bool: ...
+    def turn_times(self) -> None: ...
+    def wrap(self) -> None: ...
+    def other_stream(self) -> None: ...
 
 
 class Pace(Protocol):
@@ -136,6 +148,11 @@ class Face(KeysInTurn):
     @abstractmethod
     def main_view(self) -> MainView:
         """The screen under all others."""
+
+    @property
+    @abstractmethod
+    def job_page(self) -> JobView | None:
+        """The page of a job, if that is what is shown."""
 
     @property
     @abstractmethod
@@ -269,16 +286,8 @@ class Face(KeysInTurn):
         """The next or previous tab of a job's page, or part of a view."""
 
     @abstractmethod
-    def other_stream(self) -> None:
-        """The other of a job's two logs."""
-
-    @abstractmethod
     def earlier_attempt(self) -> None:
         """Its log, on the job's page."""
-
-    @abstractmethod
-    def wrap(self) -> None:
-        """Whether long lines of a job's page are cut."""
 
     @abstractmethod
     def open_page(self, tab: str) -> None:

@@ -13,7 +13,7 @@ from cockpit.tui.keys import CHORD, MOVING, key_name, key_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cockpit.tui.actions import Action
+    from cockpit.tui.action import Action
 
 
 def with_keys(chosen: Mapping[str, Sequence[str]]) -> tuple[Action, ...]:

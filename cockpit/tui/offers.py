@@ -17,7 +17,7 @@ from cockpit.tui.keys import key_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cockpit.tui.actions import Action, Situation
+    from cockpit.tui.action import Action, Situation
     from cockpit.tui.theme import RoleTheme
 
 

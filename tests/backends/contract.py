@@ -101,8 +101,10 @@ class BackendContract:
         assert (await refused(backend.end_hold(job)))[0] is RefusalKind.CONFLICT
         assert (await refused(backend.extend_hold(job, seconds=60)))[0] is RefusalKind.CONFLICT
         assert (await refused(backend.open_shell(ShellRequest(job=job))))[0] is RefusalKind.CONFLICT
+        assert (await refused(backend.suspend(job)))[0] is RefusalKind.CONFLICT
+        assert (await refused(backend.requeue(job)))[0] is RefusalKind.CONFLICT
         await backend.cancel(job)
-        for asked in (backend.cancel(job), backend.release(job), backend.hold(job)):
+        for asked in (backend.cancel(job), backend.release(job), backend.hold(job), backend.resume(job)):
             kind, message = await refused(asked)
             assert kind is RefusalKind.CONFLICT
             assert str(job) in message
@@ -113,6 +115,9 @@ class BackendContract:
             backend.cancel(NOBODY),
             backend.hold(NOBODY),
             backend.release(NOBODY),
+            backend.suspend(NOBODY),
+            backend.resume(NOBODY),
+            backend.requeue(NOBODY),
             backend.wait(NOBODY, timeout_seconds=SOON),
             backend.end_hold(NOBODY),
             backend.events(job=NOBODY),

@@ -113,6 +113,12 @@ class MemoryBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", name)
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        self._act("drain_node", name, reason)
+
+    async def resume_node(self, name: str) -> None:
+        self._act("resume_node", name)
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         self.asked.append(("explain", job, task))
         if job not in self.outlooks:
@@ -143,6 +149,15 @@ class MemoryBackend:
 
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._act("release", job, *_task(task))
+
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("suspend", job, *_task(task))
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("resume", job, *_task(task))
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("requeue", job, *_task(task))
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._act("set_priority", job, priority, *_task(task))

@@ -34,8 +34,17 @@ def make_hang(folder: Path) -> None:
     subprocess.run(["mount", "--bind", str(fake), "/usr/bin/bwrap"], check=True)
 
 
+LOOKS_AROUND = """
+ls /dev | xargs; ls -A /run /var/tmp | xargs; ls -d {state} 2>&1 | grep -c "No such file"
+for path in /sys/x /proc/sys/kernel/x; do touch $path 2>/dev/null && echo wrote $path; done
+echo mine >/tmp/here; echo mine >/workspace/outputs/here; echo mine >/workspace/algorithm/here; exit 3
+"""
+
+
 def story(user: CockpitUser) -> dict[str, object]:
-    job = user.submit("exit 0", terminal=True)
+    """A job looks around and fails; it is kept and entered."""
+    script = LOOKS_AROUND.format(state=user.folder / "state")
+    job = user.submit(script, terminal=True)
     began = time.monotonic()
     listed = user.rows("jobs", "--all")
     answered_in = time.monotonic() - began
@@ -48,13 +57,19 @@ def story(user: CockpitUser) -> dict[str, object]:
         "code": code,
         "state": user.row("job", job)["state"],
         "page": user.ok("job", job),
+        "saw": user.ok("logs", job).splitlines(),
+        "entered": user.run("shell", job, "--", "sh", "-c", "cat /tmp/here; id -u").stdout.decode().split(),
+        "brought_out": [path.read_text() for path in (user.work / "job").glob("*/here")],
+        "containers": user.row("engine", "status")["containers"],
         "doctor": [doctor.returncode, findings["bubblewrap"]],
     }
 
 
 def main() -> None:
-    user = CockpitUser(Path(sys.argv[1]))
-    {"missing": take_away, "hanging": make_hang}[sys.argv[2]](user.folder / "ill")
+    """`FOLDER missing|hanging [PYTHON USER]`: as that user, with a Python that they can run."""
+    folder, illness, *who = sys.argv[1:]
+    user = CockpitUser(Path(folder), python=who[0], user=who[1]) if who else CockpitUser(Path(folder))
+    {"missing": take_away, "hanging": make_hang}[illness](user.folder / "ill")
     try:
         told = story(user)
     finally:

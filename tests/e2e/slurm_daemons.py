@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 PROGRAMS = (
@@ -42,13 +42,16 @@ class SlurmDaemons:
             (folder / name).mkdir()
         folder.chmod(0o755)
 
-    def serve(self, conf: str) -> None:
-        """Start slurmctld with this slurm.conf; only what is a site's own is filled in: folders, ports, addresses."""
+    def serve(self, conf: str, *, qos: Sequence[str] = ()) -> None:
+        """Start slurmctld with this slurm.conf; only what is a site's own is filled in: folders, ports, addresses.
+        `qos`: those that slurmdbd has."""
         self._start_munge()
         self._start_database()
         self._write_confs(conf)
         self._start("slurmdbd", "-D", until=lambda: self.ask("sacctmgr", "-n", "list", "cluster") is not None)
         assert self.ask("sacctmgr", "-i", "-Q", "add", "cluster", "cockpit") is not None
+        for name in qos:
+            assert self.ask("sacctmgr", "-i", "-Q", "add", "qos", name) is not None
         self._start("slurmctld", "-D", "-i", until=lambda: "UP" in (self.ask("scontrol", "ping") or ""))
 
     def ask(self, *words: str) -> str | None:

@@ -94,6 +94,7 @@ def test_slices_of_one_card_are_shared_and_each_job_sees_only_its_card(two_nodes
     assert two_nodes.row("nodes", "--filter", "name:n01")["cards"] == {"used": 0.75, "total": 4}
     assert shown(two_nodes, first) == given_nvidia("0", share="25")
     assert shown(two_nodes, second) == given_nvidia("0", share="50")
+    assert "; card share: not enforced" in two_nodes.ok("job", first)
 
 
 @pytest.mark.req("JT-47")

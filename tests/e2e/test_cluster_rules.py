@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.cockpit_user import eventually
+
 if TYPE_CHECKING:
     from tests.e2e.cockpit_user import CockpitUser
 
@@ -71,6 +73,34 @@ def test_the_shared_home_is_there_in_every_container(user: CockpitUser) -> None:
     closed = user.submit("ls /home", name="sees-none", home="none")
     user.wait(closed)
     assert user.ok("logs", closed) == ""
+
+
+@pytest.mark.req("SC-15", "JT-24")
+def test_a_node_whose_prolog_fails_is_drained_and_its_job_waits_for_it(user: CockpitUser) -> None:
+    marks = user.folder / "marks"
+    echo = f"echo $SLURM_SCRIPT_CONTEXT $SLURM_JOB_USER $SLURM_JOB_ID >> {marks}"
+    script = f"#!/bin/bash\\n{echo}\\ntest -e {user.folder}/disk"
+    user.configure("cluster.toml", f'prolog_bash_scripts = ["{script}"]\nepilog_bash_scripts = ["{script}"]\n')
+    job = user.submit("true", name="train")
+    me = getpass.getuser()
+    eventually(lambda: "epilog" in (marks.read_text() if marks.exists() else ""))
+    eventually(lambda: "out of service" in user.ok("explain", job))
+    (row,) = user.rows("nodes", "--all", "-o", "json", "--columns", "name,status,state_reason")
+    assert row["status"] == "drained"
+    assert "prolog 1 ended with 1" in row["state_reason"]
+    assert marks.read_text().splitlines() == [f"prolog_slurmd {me} {job}", f"epilog_slurmd {me} {job}"]
+    user.ok("engine", "restart")
+    assert user.rows("nodes") == []
+    (user.folder / "disk").touch()
+    user.ok("nodes", "resume", row["name"])
+    assert user.wait(job) == 0
+    assert len(user.rows("nodes")) == 1
+    events = [each["event"] for each in user.rows("events")]
+    assert [each for each in events if each in {"prolog_failed", "node_drained", "node_resumed"}] == [
+        "node_drained",
+        "prolog_failed",
+        "node_resumed",
+    ]
 
 
 @pytest.mark.req("SC-15", "UI-07")

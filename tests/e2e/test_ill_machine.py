@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from tests.e2e.aftermath import engine_process, state_folder
 from tests.e2e.cockpit_user import CockpitUser, eventually
 from tests.e2e.namespaces import ROOT, told_by
+from tests.e2e.people import ANN
 from tests.runtime.containers.test_ordinary_user import python_for
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
@@ -45,6 +48,7 @@ def test_a_locked_journal_is_told_and_left_again(user: CockpitUser) -> None:
     assert b"is locked by another process. Nothing was accepted." in refused.stderr
     assert [row["name"] for row in user.rows("jobs")] == ["first"], "looking does not need the journal"
     assert "locked" in user.row("engine", "status")["trouble"][0]
+    assert "journal.db is locked by another process" in user.ok("overview")
     locker.execute("ROLLBACK")
     locker.close()
     assert user.wait(user.submit("exit 0", name="third")) == 0
@@ -84,12 +88,29 @@ def test_a_folder_that_may_not_be_written_is_told_to_an_ordinary_user(nobody: Co
 
 
 @pytest.mark.req("TR-03")
-def test_without_bubblewrap_a_job_ends_with_the_sentence(folder: Path) -> None:
-    told = told_by("ill_bubblewrap", folder, "missing")
-    assert (told["names"], told["state"], told["code"]) == (["job"], "error", 255)
-    assert "bubblewrap (bwrap) is not installed on this node" in told["page"]
-    code, finding = told["doctor"]
-    assert (code, finding["level"]) == (72, "missing")
+def test_without_bubblewrap_root_has_containers_all_the_same(folder: Path) -> None:
+    assert_contained_without_bubblewrap(told_by("ill_bubblewrap", folder, "missing"), os.geteuid())
+
+
+@pytest.mark.req("TR-03")
+def test_without_bubblewrap_an_ordinary_user_has_containers_all_the_same(
+    folder: Path, people: None, everybodys_python: str
+) -> None:
+    told = told_by("ill_bubblewrap", folder, "missing", everybodys_python, ANN)
+    assert_contained_without_bubblewrap(told, pwd.getpwnam(ANN).pw_uid)
+
+
+def assert_contained_without_bubblewrap(told: dict[str, Any], uid: int) -> None:
+    assert (told["names"], told["state"], told["code"]) == (["job"], "error", 3)
+    devices, own, hidden, *written = told["saw"]
+    assert devices == "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero"
+    assert (own.split(), hidden) == (["/run:", "/var/tmp:"], "1")
+    assert written == []
+    assert told["entered"] == ["mine", str(uid)]
+    assert told["brought_out"] == ["mine\n", "mine\n"]
+    assert "without bubblewrap" in told["containers"]
+    _, finding = told["doctor"]
+    assert finding["level"] == "note"
     assert "apt-get install bubblewrap" in finding["advice"]
 
 

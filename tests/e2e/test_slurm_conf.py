@@ -104,6 +104,30 @@ def test_slurmctld_takes_the_training_cluster(slurm: SlurmDaemons) -> None:
 
 
 @pytest.mark.req("SC-15")
+def test_slurmctld_takes_shares_and_the_qos_of_partitions_though_nothing_is_enforced(slurm: SlurmDaemons) -> None:
+    cluster = Cluster(
+        partitions=(
+            Partition(name="express", qos="short", priority_tier=5),
+            Partition(name="rest", default=True, allow_qos=("normal", "long"), deny_accounts=("guests",)),
+        ),
+        priority=Priority(
+            kind=PriorityKind.MULTIFACTOR,
+            weights=Weights(fairshare=1000, tres={"mem": 0.5, "billing": 2.0}),
+            flags=(PriorityFlag.INCREMENT_ONLY, PriorityFlag.MAX_TRES, PriorityFlag.NO_NORMAL_ALL),
+            decay_half_life_seconds=0,
+        ),
+        preemption=Preemption(kind="preempt/partition_prio", mode=("SUSPEND", "GANG")),
+    )
+    conf = slurm_conf(cluster, NODES)
+    assert any("sacctmgr -i add qos short; sacctmgr -i add qos long" in each for each in conf.to_do)
+    slurm.serve(conf.text, qos=("short", "long"))
+    express, rest = slurm.shown("partition", "express"), slurm.shown("partition", "rest")
+    assert (express["QoS"], express["PriorityTier"], rest["AllowQos"]) == ("short", "5", "normal,long")
+    flags = set(slurm.shown("config")["PriorityFlags"].split(","))
+    assert flags >= {"MAX_TRES", "NO_NORMAL_ALL"}  # it does not print all of them
+
+
+@pytest.mark.req("SC-15")
 def test_slurmctld_gives_every_rule_back(slurm: SlurmDaemons) -> None:
     slurm.serve(slurm_conf(WHOLE, NODES).text)
     config = slurm.shown("config")

@@ -130,6 +130,19 @@ def test_users_without_an_association_are_refused_where_that_is_enforced() -> No
 
 
 @pytest.mark.req("SC-03")
+def test_an_association_serves_its_partition_alone() -> None:
+    tree = (
+        Association(account="root"),
+        Association(account="nlp", parent="root"),
+        Association(account="nlp", user="ann", partition="cpu", default=True),
+    )
+    engine = an_engine(a_cluster(Enforce.ASSOCIATIONS), *tree)
+    for spec, account in ((a_spec(), ""), (a_spec(account="nlp"), "nlp")):
+        assert reason(engine, spec) == ("account", NoAssociation("ann", account, "gpu"))
+    assert engine.submit(a_spec(partitions=("cpu",)))
+
+
+@pytest.mark.req("SC-03")
 def test_a_qos_that_may_not_be_used_is_refused_where_that_is_enforced() -> None:
     spec = a_spec(qos="high")
     found = reason(an_engine(a_cluster(Enforce.QOS)), spec)

@@ -87,7 +87,7 @@ def test_a_setting_is_said_once() -> None:
 
 def test_limits_are_shown_by_the_same_names() -> None:
     limits = Limits(max_wall_seconds=86_400, grp_tres={"cpu": 16.0, "mem": 65536.0}, max_jobs=0)
-    assert limit_words(limits) == ("MaxWall=1-00:00:00", "MaxJobs=0", "GrpTRES=cpu=16,mem=65536")
+    assert limit_words(limits) == ("MaxWall=1-00:00:00", "MaxJobs=0", "GrpTRES=cpu=16,mem=64G")
     assert association_change(limit_words(limits)).limits == LimitsChange(
         max_wall_seconds=86_400, grp_tres={"cpu": 16.0, "mem": 65536.0}, max_jobs=0
     )

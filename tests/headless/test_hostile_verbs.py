@@ -11,6 +11,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.registry import VERBS
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import NodeName
+from cockpit.model.view import QueueKind, QueueRow, QueuesShown
 from cockpit.runtime.findings import Finding, Level
 from cockpit.store.codec import from_line
 from tests.doubles.hostile_cluster import TEXTS, HostileBackend, with_attacks
@@ -23,10 +24,15 @@ GOLDEN = Path(__file__).parents[1] / "store/data/events.jsonl"
 JOB, FILE = "4", "JOB.yaml"
 WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("overview", "jobs", "priority", "nodes", "cards", "holds", "reservations", "events"), ()),
-    **dict.fromkeys(("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor"), ()),
+    **dict.fromkeys(
+        ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
+    ),
     **dict.fromkeys(("engine", "engine status", "engine start", "engine restart", "schema"), ()),
-    **dict.fromkeys(("job", "explain", "cancel", "hold", "release", "delete", "holds end", "logs"), (JOB,)),
-    **dict.fromkeys(("submit", "predict"), (FILE,)),
+    **dict.fromkeys(
+        ("job", "explain", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete", "holds end", "logs"),
+        (JOB,),
+    ),
+    **dict.fromkeys(("submit", "predict", "quota apply"), (FILE,)),
     **dict.fromkeys(("edit", "clone"), (JOB, FILE)),
     **dict.fromkeys(("accounts add", "accounts modify", "accounts remove"), ("nlp", "Fairshare=3")),
     **dict.fromkeys(("accounts add-qos", "accounts modify-qos", "accounts remove-qos"), ("high", "Priority=3")),
@@ -36,6 +42,9 @@ WORDS: dict[str, tuple[str, ...]] = {
     "set-priority": (JOB, "urgent"),
     "reservations create": ("up", "--nodes", "n1", "--start", "2026-10-05T09:00", "--duration", "4h"),
     "reservations end": ("up",),
+    "nodes drain": ("n1", "--reason", "\x1b[31m"),
+    "nodes resume": ("n1",),
+    "quota remove": ("nlp",),
     "cluster init": (),
     "cluster use": ("\x1b[31m",),
     "engine stop": ("--yes",),
@@ -55,6 +64,11 @@ def hostile_world() -> Desk:
     backend.event_records = [with_attacks(from_line(line), islice(cycle(TEXTS), 7, None)) for line in golden]
     kept = Reservation(name="r", nodes=(NodeName("n"),), start_at=NOW, end_at=NOW, users=("u",), accounts=("a",))
     backend.reserved = [with_attacks(kept, islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))]
+    queue = QueueRow(kind=QueueKind.QUOTA, path="root/a", name="a", level=1, since=NOW, waiting=1, running=1,
+                     used={"cpu": 1}, min={}, max={"gres/gpu": 9}, projects=("p",))  # fmt: skip
+    backend.queued = QueuesShown(
+        tuple(with_attacks(queue, islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))), "\x1b[31m"
+    )
     desk.findings = [Finding(Level.NOTE, text, text, text) for text in TEXTS]
     return desk
 
@@ -62,6 +76,7 @@ def hostile_world() -> Desk:
 @pytest.mark.req("TR-05", "UI-40", "UI-41")
 @pytest.mark.parametrize("verb", sorted(VERBS.keys() - ELSEWHERE))
 def test_no_verb_repeats_an_attack(hostile_world: Desk, tmp_path: Path, verb: str) -> None:
+    assert verb in WORDS, "say there how it is called"
     file = tmp_path / FILE
     file.write_text("name")
     words = [str(file) if word is FILE else word for word in WORDS[verb]]

@@ -27,6 +27,9 @@ HOUR = 3_600_000
         (["cancel", "4715_3"], ("cancel", 4715, 3, None), "cancelled 4715_3"),
         (["hold", "4715_3"], ("hold", 4715, 3), "held 4715_3"),
         (["release", "4715"], ("release", 4715), "released 4715"),
+        (["suspend", "4715_3"], ("suspend", 4715, 3), "suspended 4715_3"),
+        (["resume", "4715"], ("resume", 4715), "resumed 4715"),
+        (["requeue", "4715_3"], ("requeue", 4715, 3), "requeued 4715_3"),
         (["delete", "4715_3"], ("delete", 4715, 3), "deleted 4715_3"),
         (["set-priority", "4715_3", "urgent"], ("set_priority", 4715, PriorityWord.URGENT, 3), "for 4715_3"),
     ],
@@ -86,6 +89,18 @@ def test_reservations_are_listed_made_and_ended(desk: Desk) -> None:
     )
     assert desk("reservations", "end", "course").lines == ["ended course"]
     assert desk.backend.asked[-1] == ("end_reservation", "course")
+
+
+@pytest.mark.req("JT-24")
+def test_nodes_are_drained_and_given_back(desk: Desk) -> None:
+    assert desk("nodes", "drain", "n1", "n2", "--reason", "new memory").lines == ["drained n1", "drained n2"]
+    assert desk("nodes", "resume", "n1").lines == ["resumed n1"]
+    assert desk.backend.asked == [
+        ("drain_node", "n1", "new memory"),
+        ("drain_node", "n2", "new memory"),
+        ("resume_node", "n1"),
+    ]
+    assert desk("nodes", "drain", "n1").code == ExitCode.USAGE
 
 
 @pytest.mark.req("SC-10")

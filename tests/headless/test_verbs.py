@@ -158,7 +158,9 @@ def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
     desk("cancel", "1")
     desk("cancel", "2", "--now")
     desk("cancel", "3", "--yes", terminal=True)
-    assert desk.backend.asked == [("cancel", 1, None), ("cancel", 2, 0), ("cancel", 3, None)]
+    desk("cancel", "4", "--grace", "5m")
+    assert desk.backend.asked == [("cancel", 1, None), ("cancel", 2, 0), ("cancel", 3, None), ("cancel", 4, 300)]
+    assert desk("cancel", "5", "--grace", "5m", "--now").code == ExitCode.USAGE
 
 
 @pytest.mark.req("JT-25", "SC-10")
@@ -253,6 +255,22 @@ def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
     first, second = (request for _, request in desk.backend.asked)
     assert (first.rank, first.attempt, first.stream, first.wait) == (2, 1, "stderr", True)
     assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
+
+
+@pytest.mark.req("UI-41")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cancel", "1", "2"),
+        ("holds", "end", "1", "2"),
+        ("reservations", "end", "1", "2"),
+        ("nodes", "resume", "1", "2"),
+    ],
+)
+def test_every_one_is_tried_whatever_becomes_of_the_others(desk: Desk, words: tuple[str, ...]) -> None:
+    desk.backend.refusal = Refusal(RefusalKind.CONFLICT, "not now")
+    refused = desk(*words)
+    assert (refused.code, refused.out, refused.err) == (ExitCode.CONFLICT, b"", "not now\nnot now\n")
 
 
 def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:

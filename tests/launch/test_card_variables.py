@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, slots
+from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, CardSlice, CardVendor, Node
 
@@ -74,6 +75,21 @@ def test_a_share_shows_the_card_and_limits_its_threads(milli: int, percentage: s
     env = card_environment(node(*NVIDIA), [CardSlice(2, 0, milli)])
     assert env["CUDA_VISIBLE_DEVICES"] == "2"
     assert env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == percentage
+
+
+@pytest.mark.req("JT-47")
+@pytest.mark.parametrize(
+    ("card", "part", "said"),
+    [
+        (NVIDIA[2], CardSlice(2, 0, 250), "card share: by CUDA MPS where its server is reached, else not enforced"),
+        (replace(NVIDIA[2], declared=True), CardSlice(2, 0, 250), "card share: not enforced"),
+        (Card(index=2, model="X", vendor=CardVendor.MLU), CardSlice(2, 0, 250), "card share: not enforced"),
+        (NVIDIA[3], CardSlice(3, 1, 500), ""),
+        (NVIDIA[2], CardSlice(2, None), ""),
+    ],
+)
+def test_a_share_that_is_not_enforced_says_so(card: Card, part: CardSlice, said: str) -> None:
+    assert share_limits(node(card), [part]) == said
 
 
 def test_two_slices_of_one_card_are_one_card_to_its_driver() -> None:

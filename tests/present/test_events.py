@@ -12,6 +12,7 @@ from cockpit.model.node import Allocation, CardSlice
 from cockpit.present.events import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
 from tests.present.corpus import HOSTILE, is_harmless
+from tests.present.test_evictions import SENTENCES as GIVING_WAY
 from tests.present.test_rule_events import SENTENCES as RULE_SENTENCES
 
 JOB = JobId(7)
@@ -70,7 +71,7 @@ def test_every_event_has_its_sentence(body: events.EventBody, sentence: str) -> 
 
 
 def test_no_event_is_forgotten() -> None:
-    assert {type(body) for body, _ in [*SENTENCES, *RULE_SENTENCES]} == set(get_args(events.EventBody))
+    assert {type(body) for body, _ in [*SENTENCES, *RULE_SENTENCES, *GIVING_WAY]} == set(get_args(events.EventBody))
 
 
 def test_kind_and_job_of_an_event() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.present.frame import Key, Standing, key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.spans import Line, Span, line_width
@@ -40,6 +41,13 @@ def test_stale_data_is_badged_with_reason_and_age_before_any_figure_goes() -> No
     assert "⚠ The engine does not answer · 12 s old" in text(top_bar(stale, overview(), 80))
     assert "⚠ The engine" in text(top_bar(stale, overview(), 50))
     assert "⚠" not in text(top_bar(STANDING, overview(), 120))
+
+
+@pytest.mark.req("TR-03")
+def test_an_engine_in_trouble_shows_unless_it_is_not_heard_at_all() -> None:
+    ill = replace(overview(), trouble=("The disk is full.",))
+    assert "⚠ engine in trouble" in text(top_bar(STANDING, ill, 80))
+    assert "engine in trouble" not in text(top_bar(STANDING._replace(age="12 s old"), ill, 120))
 
 
 def test_read_only_and_the_demo_stand_out() -> None:

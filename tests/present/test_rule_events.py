@@ -35,6 +35,12 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.AccountsChanged(removed_qos=("low",)), "QOS removed: low"),
     (events.ReservationMade(KEPT), "reservation upkeep keeps 1 node from 12:00 to 13:00"),
     (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
+    (events.NodeDrained(NodeName("n1"), "root", "fan"), "node n1 was drained by root: fan"),
+    (events.NodeResumed(NodeName("n1"), "root"), "node n1 was given back by root"),
+    (
+        events.PrologFailed(JOB, 1, 0, NodeName("n1"), "prolog 1 ended with 1 on n1"),
+        "is queued again: prolog 1 ended with 1 on n1",
+    ),
     (events.QuotaApplied(QuotaTree("teams", TREE)), "quota tree teams was applied, with 2 leaves"),
     (events.QuotaApplied(QuotaTree("teams", TREE.children[0])), "quota tree teams was applied, with 1 leaf"),
     (events.QuotaRemoved("teams"), "quota tree teams was removed"),

@@ -66,6 +66,12 @@ class ScriptedExecutor:
     async def signal(self, effect: SignalReplica) -> None:
         self.did.append(effect)
 
+    async def freeze(self, effect: Any) -> None:
+        self.did.append(effect)
+
+    async def thaw(self, effect: Any) -> None:
+        self.did.append(effect)
+
     async def keep(self, effect: Any) -> None:
         self.did.append(effect)
 

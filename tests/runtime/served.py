@@ -46,6 +46,12 @@ class NoContainers:
     async def signal(self, effect: Any) -> None:
         self._observer.replica_ended(effect.replica, events.ExitStatus(signal=15))
 
+    async def freeze(self, effect: Any) -> None:
+        """Nothing runs."""
+
+    async def thaw(self, effect: Any) -> None:
+        """Nothing runs."""
+
     async def keep(self, effect: Any) -> None:
         """Nothing to keep."""
 
@@ -54,6 +60,9 @@ class NoContainers:
 
     async def adopt(self, expected: Any, kept: Any) -> None:
         """Nothing runs."""
+
+    async def used(self, replica: Any) -> None:
+        """Nothing to measure."""
 
     async def enter(self, replica: Any, command: Any, *, terminal: Any, label: str) -> EnteredShell:
         control, other = socket.socketpair()

@@ -31,10 +31,15 @@ LEAVES = {
     "cancel": "job_ended",
     "hold": "job_held",
     "release": "job_released",
+    "suspend": "job_suspended",
+    "resume": "job_resumed",
+    "requeue": "job_requeued",
     "delete": "job_deleted",
     "set_priority": "job_edited",
     "make_reservation": "reservation_made",
     "end_reservation": "reservation_ended",
+    "drain_node": "node_drained",
+    "resume_node": "node_resumed",
     "extend_hold": "hold_extended",
     "end_hold": "hold_ended",
     "shell": "shell_opened",
@@ -61,7 +66,9 @@ class Stage:
         self._until(self.first, "running")
 
     def job_for(self, operation: str) -> int:
-        if operation in {"shell", "stop", "submit"}:
+        if operation == "resume":
+            assert self._client.ask("suspend", {"job": self.first}).no is None
+        if operation in {"shell", "stop", "submit", "suspend", "resume"}:
             return self.first
         if operation in {"extend_hold", "end_hold"}:
             self._engine.call(lambda: self._engine.engine.host.replica_ended(self._replica(), ExitStatus(code=3)))
@@ -71,8 +78,10 @@ class Stage:
             assert self._client.ask("apply_quota", arguments_for("apply_quota", 0)).no is None
         if operation == "end_reservation":
             assert self._client.ask("make_reservation", {"reservation": UPKEEP}).no is None
+        if operation == "resume_node":
+            assert self._client.ask("drain_node", {"name": "n1", "reason": "fan"}).no is None
         job = self._submit(operation, hold=operation == "release", specs=[{"cpus": 8}])
-        if operation == "delete":
+        if operation in {"delete", "requeue"}:
             assert self._client.ask("cancel", {"job": job}).no is None
         return job
 

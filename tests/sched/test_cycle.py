@@ -26,7 +26,7 @@ def test_a_plan_changes_nothing_until_it_is_carried_out() -> None:
     assert first.index.placed == second.index.placed == {}
 
 
-@pytest.mark.req("SC-14")
+@pytest.mark.req("SC-14", "PF-01")
 def test_a_shape_that_failed_is_not_tried_again_in_the_same_pass(monkeypatch) -> None:
     tried = []
 

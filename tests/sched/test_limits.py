@@ -187,7 +187,7 @@ def test_an_association_bound_to_a_partition_is_that_of_the_jobs_there() -> None
     day = submit(here, user="cyd", partitions=("day",))
     night = submit(here, user="cyd", partitions=("night",))
     assert [start.job for start in here.run().starts] == [night]
-    assert here.reason(day) == NoAssociation("cyd", "nlp")
+    assert here.reason(day) == NoAssociation("cyd", "nlp", "day")
 
 
 @pytest.mark.req("SC-03")

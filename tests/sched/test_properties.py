@@ -69,7 +69,7 @@ def test_a_replica_gets_what_it_asked_for_of_cards_and_no_more_than_a_slot_beyon
                     assert [each.slot for each in part.slices] == [None] * asked.whole_cards
 
 
-@pytest.mark.req("SC-14")
+@pytest.mark.req("SC-14", "PF-01")
 @quick
 @given(some_nodes(), histories(), policies)
 def test_an_index_kept_up_to_date_equals_one_made_from_nothing(nodes, history, policy) -> None:

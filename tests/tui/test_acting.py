@@ -44,6 +44,16 @@ async def test_hold_and_release_are_one_key() -> None:
         await lab.cockpit.press("H").misses("held by alice").stands_on("wide")
 
 
+@pytest.mark.req("JT-31", "UI-20")
+async def test_a_job_is_suspended_and_goes_on_with_one_key_and_begins_anew_with_another() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("U").sees("⏸ suspended")
+        assert await state_of(lab, 1) is JobState.SUSPENDED
+        await lab.cockpit.press("U").misses("⏸ suspended")
+        assert await state_of(lab, 1) is JobState.RUNNING
+        await lab.cockpit.press("j").stands_on("kept 3:").press("R").sees("Requeue job").press("y").misses("kept 3:")
+
+
 async def test_several_are_deleted_at_once_and_counted_first() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("j", "Space", "Space").press("X").sees("Delete 2 jobs?").press("Enter").sees("broken")

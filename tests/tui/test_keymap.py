@@ -26,7 +26,10 @@ def test_the_keys_that_ship_are_consistent() -> None:
 @pytest.mark.req("UI-20")
 def test_nothing_that_destroys_ships_on_a_chord() -> None:
     dangerous = [action for action in ACTIONS if action.danger]
-    assert {action.id for action in dangerous} == {"cancel", "delete", "end_hold", "apply_weights", "remove"}
+    assert {action.id for action in dangerous} == {
+        *("cancel", "requeue", "delete", "end_hold"),
+        *("apply_weights", "remove"),
+    }
     assert not [key for action in dangerous for key in action.keys if "ctrl" in key]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import re
 import signal
+import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -140,3 +141,16 @@ async def test_a_stopped_engine_shows_the_growing_age_of_what_is_known(engine: O
         finally:
             engine.signal(signal.SIGCONT)
         await cockpit.misses("⚠").misses("s old").stands_on("two")
+
+
+@pytest.mark.req("TR-03", "UI-29")
+async def test_an_engine_in_trouble_says_so_refuses_and_recovers_under_an_open_cockpit(engine: OwnEngine) -> None:
+    async with cockpit_on(engine) as cockpit:
+        await two_held_jobs(engine, cockpit)
+        locker = sqlite3.connect(engine.folder / "state/cockpit-cluster/journal.db", isolation_level=None)
+        locker.execute("BEGIN IMMEDIATE")
+        await cockpit.press("H").sees("⚠ engine in trouble", "is locked by another process. Nothing was accepted.")
+        await cockpit.press("j").stands_on("two").press("2").sees("NODE").press("1")
+        locker.execute("ROLLBACK")
+        locker.close()
+        await cockpit.misses("⚠ engine in trouble").press("H").sees("● running")

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cockpit.errors import CockpitError
+from cockpit.model.asking import LogChunk, LogRequest
 from cockpit.tui.keys import key_name
 from tests.tui.lab import a_lab, job, the_lab
+
+
+class OneLog:
+    """Of whatever job: it has ended."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    async def read(self, request: LogRequest) -> LogChunk:
+        start = max(request.offset, 0)
+        return LogChunk(self._text[start:], start, ended=True)
 
 
 @pytest.mark.req("UI-03")
@@ -14,8 +28,10 @@ async def test_every_tab_of_a_jobs_page_and_back_to_the_same_row() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("j").stands_on("broken").press("Enter").sees("2 broken", "exit 3", "look inside")
-        await cockpit.press("]").sees("stdout").press("]").sees("command", "bash -c").press("]").sees("n01")
-        await cockpit.press("]").sees("submitted", "alice").press("]").sees('"id": 2,')
+        await cockpit.press("]").sees("waits no longer").press("]").sees("command", "bash -c")
+        await cockpit.press("]").sees("n01", "COCKPIT_JOB_ID", "runs  bash -c 'exit 3'").press("]").sees("stdout")
+        await cockpit.press("]").sees("submitted", "alice").press("]").sees("CPU-HOURS", "CARD-HOURS")
+        await cockpit.press("]").sees("opens a shell in its container").press("]").sees('"id": 2,')
         await cockpit.press("]").sees("look inside").press("[").sees('"id": 2,')
         await cockpit.press("Esc").stands_on("broken")
 
@@ -37,6 +53,51 @@ async def test_logs_follow_while_the_job_prints_and_the_other_stream_is_a_key_aw
             .press("Esc")
             .sees("chatty")
         )
+
+
+@pytest.mark.req("UI-03")
+async def test_what_a_job_waited_for_stands_over_its_events_and_its_priority_is_taken_apart() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("G", "k", "k").stands_on("wide").press("H").sees("held by").press("H").misses("held by")
+        await cockpit.press("Enter", "]").sees("place", "in order of submission")
+        await cockpit.press("]", "]", "]", "]").sees("has waited for", "held by alice since", "waits for 4 cards")
+
+
+@pytest.mark.req("UI-03")
+async def test_a_text_is_searched_in_a_log_and_the_keys_go_to_it() -> None:
+    async with a_lab(job("chatty", "sleep 30000"), size=(100, 14)) as lab:
+        cockpit = lab.cockpit
+        await cockpit.lives(60).press("l").sees("step")
+        await cockpit.press("/").type("CONFIG.yaml").sees("1 of 1", "config.yaml").press("Enter").sees("1 of 1")
+        await cockpit.press("/").press("Ctrl-u").type("no such line").sees("nowhere here").press("Esc")
+        await cockpit.misses("nowhere").press("/").type("step").press("Enter").sees("of ")
+        await cockpit.press("g", "/").type("step").press("Enter").sees("1 of ").press(">").sees("2 of ")
+        await cockpit.press("<").sees("1 of ").press("<").misses("1 of ", "2 of ").press(">").sees("1 of ")
+        await cockpit.press("Esc").misses(" before").sees("stdout", "? help").press("Esc").stands_on("chatty")
+
+
+@pytest.mark.req("UI-03")
+async def test_times_say_when_a_line_came_and_nothing_of_those_before() -> None:
+    async with a_lab(job("chatty", "sleep 30000")) as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("l").sees("config.yaml").press("t")
+        stamp = re.compile(r"^ \d\d:\d\d:\d\d  .*step", re.MULTILINE)
+        screen = await cockpit.finds(lambda screen: bool(stamp.search(screen)), "a time before a line")
+        (old,) = (each for each in screen.splitlines() if "config.yaml" in each)
+        assert old.startswith("           ")
+        await cockpit.press("t").finds(lambda screen: not stamp.search(screen), "no times")
+
+
+@pytest.mark.req("UI-03")
+async def test_a_line_without_end_and_a_bar_are_readable_and_searched() -> None:
+    log = b"head\n" + b"x" * 90_000 + b"needle\n" + b"".join(b"\r%3d%%|###" % n for n in range(100)) + b"\ntail\n"
+    async with a_lab(job("chatty", "sleep 30000")) as lab:
+        lab.backend.logs = OneLog(log).read
+        screen = await lab.cockpit.press("l").sees("tail", "99%|###", "head")
+        assert " 42%" not in screen
+        assert len([each for each in screen.splitlines() if "xxx" in each]) == 1
+        await lab.cockpit.press("w", "/").type("needle").sees("1 of 1").press("Enter", "G").sees("needle", "tail")
 
 
 @pytest.mark.req("UI-03")

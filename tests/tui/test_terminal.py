@@ -23,6 +23,7 @@ pytestmark = [
 ]
 
 COCKPIT = f"{shlex.quote(sys.executable)} -m cockpit.cli"
+UNTIL_SMALL = 'until [ "$(stty size)" = "24 80" ]; do sleep 0.1; done; echo now $(stty size)'
 DEMO = f"{COCKPIT} demo --seed 1"
 
 
@@ -101,9 +102,11 @@ def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, use
     terminal.type(f"{COCKPIT} -c local").press("Enter").sees("held-one", "exit 3").press("s")
     terminal.sees("/workspace/algorithm").misses("? help")
     terminal.type("cat /etc/note; stty size").press("Enter").sees("note\n", "40 120")
-    terminal.resize(80, 24).type("stty size").press("Enter").sees("24 80").resize(120, 40)
+    terminal.resize(80, 24).type(UNTIL_SMALL).press("Enter").sees("now 24 80").resize(120, 40)
     if shutil.which("vim"):
-        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~").press("i").type("by vim").press("Escape")
+        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~").press("i").type("by vim").sees("by vim").press(
+            "Escape"
+        )
         terminal.type(":wq").press("Enter").misses("~").type("cat seen.txt").press("Enter").sees("by vim\n")
     terminal.type("exit").press("Enter").sees("held-one", "? help").misses("by vim")
     stands_on(terminal, "held-one")

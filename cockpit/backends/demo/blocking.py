@@ -118,6 +118,12 @@ class BlockingDemo:
     async def end_reservation(self, name: str) -> None:
         self._run(self._backend.end_reservation(name))
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        self._run(self._backend.drain_node(name, reason))
+
+    async def resume_node(self, name: str) -> None:
+        self._run(self._backend.resume_node(name))
+
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))
 
@@ -137,6 +143,15 @@ class BlockingDemo:
 
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._run(self._backend.release(job, task=task))
+
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.suspend(job, task=task))
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.resume(job, task=task))
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        self._run(self._backend.requeue(job, task=task))
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._run(self._backend.set_priority(job, priority, task=task))

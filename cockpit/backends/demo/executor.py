@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
     from cockpit.backends.demo.rooms import Rooms
     from cockpit.backends.demo.scripts import Script, Scripts
-    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.clock import Timekeeper
@@ -38,6 +45,10 @@ class ScriptedExecutor:
         self._tasks = Tasks()
         self._made: dict[ReplicaId, StartReplica] = {}
         """Containers, as it were: running and kept ones."""
+        self._ends_at: dict[ReplicaId, Millis | None] = {}
+        """When each running script is over; None: it goes on until it is told to end."""
+        self._left: dict[ReplicaId, int | None] = {}
+        """Of those that stand still: how many milliseconds they have left."""
         self._running: dict[ReplicaId, tuple[Script, asyncio.Task[None]]] = {}
 
     async def start(self, effect: StartReplica) -> None:
@@ -56,6 +67,19 @@ class ScriptedExecutor:
         elif script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
+
+    async def freeze(self, effect: FreezeReplica) -> None:
+        """Its script waits where it is."""
+        if effect.replica in self._running and effect.replica not in self._left:
+            _, task = self._running[effect.replica]
+            ends_at = self._ends_at.get(effect.replica)
+            self._left[effect.replica] = None if ends_at is None else max(0, ends_at - self._clock.now())
+            task.cancel()
+
+    async def thaw(self, effect: ThawReplica) -> None:
+        if effect.replica in self._left:
+            script, _ = self._running[effect.replica]
+            self._follow(effect.replica, script, self._go_on(effect.replica, script, self._left.pop(effect.replica)))
 
     async def keep(self, effect: KeepContainer) -> None:
         """What is kept is made when somebody enters."""
@@ -78,6 +102,9 @@ class ScriptedExecutor:
         kept = replica not in self._running
         return self._rooms.enter(self._made[replica], command, terminal=terminal, label=label, kept=kept)
 
+    async def used(self, replica: ReplicaId) -> None:
+        """Nothing really runs: there is nothing to measure."""
+
     async def close(self) -> None:
         """Nothing is reported any more, and every shell ends."""
         await self._tasks.cancel_all()
@@ -89,7 +116,10 @@ class ScriptedExecutor:
     async def _run(self, replica: ReplicaId, script: Script) -> None:
         await self._pass(script.begins_ms)
         self._observer.replica_started(replica, LIMITS)
-        runs_ms = script.runs_of(replica.rank)
+        await self._go_on(replica, script, script.runs_of(replica.rank))
+
+    async def _go_on(self, replica: ReplicaId, script: Script, runs_ms: int | None) -> None:
+        self._ends_at[replica] = None if runs_ms is None else Millis(self._clock.now() + runs_ms)
         if runs_ms is None:
             await asyncio.get_running_loop().create_future()
         else:
@@ -102,6 +132,8 @@ class ScriptedExecutor:
 
     def _end(self, replica: ReplicaId, status: ExitStatus) -> None:
         del self._running[replica]
+        self._ends_at.pop(replica, None)
+        self._left.pop(replica, None)
         self._observer.replica_ended(replica, status)
 
     async def _pass(self, milliseconds: int) -> None:

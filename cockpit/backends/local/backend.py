@@ -109,6 +109,12 @@ class LocalBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", messages.NameArgs(name), _DONE)
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        self._act("drain_node", messages.DrainArgs(name, reason), _DONE)
+
+    async def resume_node(self, name: str) -> None:
+        self._act("resume_node", messages.NameArgs(name), _DONE)
+
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         return self._ask("explain", messages.JobArgs(job, task), Outlook)
 
@@ -139,6 +145,15 @@ class LocalBackend:
 
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         self._act("release", messages.JobArgs(job, task), _DONE)
+
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("suspend", messages.JobArgs(job, task), _DONE)
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("resume", messages.JobArgs(job, task), _DONE)
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        self._act("requeue", messages.JobArgs(job, task), _DONE)
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)

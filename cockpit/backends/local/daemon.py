@@ -17,9 +17,11 @@ from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors
 from cockpit.formats.clusterfile import ClusterSetup, read_cluster
+from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
+from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
 from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.engine import Engine
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from cockpit.config.settings import Settings as UserSettings
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
+    from cockpit.launch.nodescripts import ScriptFacts
     from cockpit.runtime.containers.plan import ContainerPlan
 
 LOCK_SECONDS = 5.0
@@ -97,8 +100,12 @@ def _engine(
         hidden = EngineFolders(folder, places.socket.parent)
         return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0)
 
+    def facts(effect: StartReplica) -> ScriptFacts:
+        return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
+
     def executor_for(observer: Observer) -> ContainerExecutor:
-        executor = ContainerExecutor(folder, plan_for, observer)
+        scripts = NodeScripts(lambda: machine.state.cluster, facts)
+        executor = ContainerExecutor(folder, plan_for, observer, scripts=scripts)
         executor.open()
         return executor
 

@@ -137,6 +137,12 @@ class LiveBackend:
     async def end_reservation(self, name: str) -> None:
         await self._act("end_reservation", messages.NameArgs(name), _DONE)
 
+    async def drain_node(self, name: str, reason: str) -> None:
+        await self._act("drain_node", messages.DrainArgs(name, reason), _DONE)
+
+    async def resume_node(self, name: str) -> None:
+        await self._act("resume_node", messages.NameArgs(name), _DONE)
+
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         records: list[EventRecord] = []
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
@@ -189,6 +195,15 @@ class LiveBackend:
 
     async def release(self, job: JobId, *, task: int | None = None) -> None:
         await self._act("release", messages.JobArgs(job, task), _DONE)
+
+    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
+        await self._act("suspend", messages.JobArgs(job, task), _DONE)
+
+    async def resume(self, job: JobId, *, task: int | None = None) -> None:
+        await self._act("resume", messages.JobArgs(job, task), _DONE)
+
+    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
+        await self._act("requeue", messages.JobArgs(job, task), _DONE)
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)

@@ -1,19 +1,18 @@
-"""`cockpit cancel`, `hold`, `release`, `delete`: the acts that change what becomes of a job."""
+"""`cockpit cancel`, `hold`, `suspend`, `requeue`, `delete` …: the acts that change what becomes of a job."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Awaitable, Callable, Sequence
 
-from cockpit.errors import RequestRefused
 from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
-from cockpit.headless.arguments import Verb, reference
-from cockpit.headless.exitcodes import ExitCode, exit_code_of
+from cockpit.headless.arguments import Verb, reference, seconds
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
 from cockpit.model.asking import WantedPriority
 from cockpit.model.ids import JobRef
 from cockpit.present.references import job_text
-from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
 
@@ -30,14 +29,16 @@ def arguments(parser: ArgumentParser) -> None:
 
 def cancel_arguments(parser: ArgumentParser) -> None:
     arguments(parser)
-    parser.add_argument("--now", action="store_true", help="kill at once, without the grace period")
+    how_long = parser.add_mutually_exclusive_group()
+    how_long.add_argument("--grace", type=seconds, metavar="TIME", help="kill after so long instead, such as 5m")
+    how_long.add_argument("--now", action="store_const", dest="grace", const=0, help="kill at once")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 async def run_cancel(call: Call) -> int:
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Cancel")):
         return ExitCode.DECLINED
-    grace = 0 if call.args.now else None
+    grace = call.args.grace
     return await each(call, lambda ref: call.backend.cancel(ref.job, task=ref.task, grace_seconds=grace), "cancelled")
 
 
@@ -59,6 +60,21 @@ async def run_hold(call: Call) -> int:
 
 async def run_release(call: Call) -> int:
     return await each(call, lambda ref: call.backend.release(ref.job, task=ref.task), "released")
+
+
+async def run_suspend(call: Call) -> int:
+    return await each(call, lambda ref: call.backend.suspend(ref.job, task=ref.task), "suspended")
+
+
+async def run_resume(call: Call) -> int:
+    return await each(call, lambda ref: call.backend.resume(ref.job, task=ref.task), "resumed")
+
+
+async def run_requeue(call: Call) -> int:
+    """What it did so far is lost to it, unless its command saved it."""
+    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Requeue")):
+        return ExitCode.DECLINED
+    return await each(call, lambda ref: call.backend.requeue(ref.job, task=ref.task), "requeued")
 
 
 def priority_arguments(parser: ArgumentParser) -> None:
@@ -86,17 +102,7 @@ async def run_set_priority(call: Call) -> int:
 
 
 async def each(call: Call, act: Callable[[JobRef], Awaitable[None]], done: str) -> int:
-    """Every job is tried; each refusal is told, and the first decides the exit code."""
-    code: int = ExitCode.OK
-    for ref in call.args.jobs:
-        try:
-            await act(ref)
-        except RequestRefused as refused:
-            call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))
-            code = code or exit_code_of(refused)
-        else:
-            call.streams.line(f"{done} {job_text(ref)}")
-    return code
+    return await try_each(call, call.args.jobs, act, done, job_text)
 
 
 def _question(refs: Sequence[JobRef], verb: str) -> str:
@@ -105,9 +111,16 @@ def _question(refs: Sequence[JobRef], verb: str) -> str:
     return f"{verb} {named}?"
 
 
-CANCEL = Verb(cancel_arguments, run_cancel, ("cockpit cancel 4711", "cockpit cancel 4711_3 4712 --now --yes"))
+CANCEL = Verb(
+    cancel_arguments,
+    run_cancel,
+    ("cockpit cancel 4711", "cockpit cancel 4711 --grace 5m", "cockpit cancel 4711_3 4712 --now --yes"),
+)
 HOLD = Verb(arguments, run_hold, ("cockpit hold 4720",))
 RELEASE = Verb(arguments, run_release, ("cockpit release 4720 4721",))
+SUSPEND = Verb(arguments, run_suspend, ("cockpit suspend 4711",))
+RESUME = Verb(arguments, run_resume, ("cockpit resume 4711",))
+REQUEUE = Verb(delete_arguments, run_requeue, ("cockpit requeue 4711", "cockpit requeue 4711_3 4712 --yes"))
 SET_PRIORITY = Verb(
     priority_arguments,
     run_set_priority,

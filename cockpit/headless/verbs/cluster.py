@@ -146,7 +146,7 @@ def _said(file: ClusterFile, spec: SlurmSpec | None) -> Iterator[str]:
             yield f"/home in containers: {file.home.get(spec.storage, '')} ({spec.storage})"
         scripts = len(file.prolog_bash_scripts) + len(file.epilog_bash_scripts)
         if scripts:
-            yield f"prolog and epilog scripts: {scripts}, kept and not run yet"
+            yield f"prolog and epilog scripts: {scripts}, run around each job by the engine's own user"
         yield "these settings are fixed (mutable = false); nodes, pools, storages and accounts are yours to change"
     yield "next: cockpit engine restart"
     if file.accounting.enforce and not file.users:

@@ -8,6 +8,8 @@ from cockpit.headless.arguments import Verb, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
+from cockpit.model.ids import JobRef
 from cockpit.present.moments import clock
 from cockpit.present.references import job_text
 from cockpit.present.tables.holds import HOLDS as TABLE
@@ -40,10 +42,11 @@ async def run_end(call: Call) -> int:
     asked = call.streams.answers and not call.args.yes
     if asked and not call.streams.confirmed(f"Remove the kept containers of {ids} and what is in them?"):
         return ExitCode.DECLINED
-    for ref in call.args.jobs:
+
+    async def end(ref: JobRef) -> None:
         await call.backend.end_hold(await call.job_id(ref))
-        call.streams.line(f"removed the kept containers of {job_text(ref)}")
-    return ExitCode.OK
+
+    return await try_each(call, call.args.jobs, end, "removed the kept containers of", job_text)
 
 
 HOLDS = Verb(add_output_options, run_list, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json"))

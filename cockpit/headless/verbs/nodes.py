@@ -1,4 +1,4 @@
-"""`cockpit nodes`: the nodes, judged against a chosen spec where one is given."""
+"""`cockpit nodes`: the nodes, judged against a spec where one is given; `drain` and `resume` for administrators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from cockpit.headless.arguments import UsageError, Verb, count, mebibytes
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.present.safe import safe
@@ -53,6 +54,26 @@ def card_milli(text: str) -> int:
     return milli
 
 
+def drain_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes; what runs there goes on")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="what people read who wait for them")
+
+
+async def run_drain(call: Call) -> int:
+    reason = call.args.reason
+    return await try_each(call, call.args.nodes, lambda name: call.backend.drain_node(name, reason), "drained", safe)
+
+
+def resume_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes")
+
+
+async def run_resume(call: Call) -> int:
+    return await try_each(call, call.args.nodes, call.backend.resume_node, "resumed", safe)
+
+
+DRAIN = Verb(drain_arguments, run_drain, ('cockpit nodes drain n07 --reason "new memory"',))
+RESUME = Verb(resume_arguments, run_resume, ("cockpit nodes resume n07",))
 NODES = Verb(
     arguments,
     run,

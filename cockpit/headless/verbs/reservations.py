@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from cockpit.headless.arguments import UsageError, Verb, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
+from cockpit.headless.trying import try_each
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.quantity import parse_duration
@@ -41,12 +42,21 @@ def create_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_create(call: Call) -> int:
-    args = call.args
+    now, zone = call.streams.now(), call.streams.zone
+    wanted = wanted_reservation(call.args, now)
+    await call.backend.make_reservation(wanted)
+    span = f"from {clock(Millis(wanted.start_at), now, zone)} to {clock(Millis(wanted.end_at), now, zone)}"
+    call.streams.line(f"reserved {safe(wanted.name)} {span}")
+    return ExitCode.OK
+
+
+def wanted_reservation(args: Namespace, now: Millis) -> Reservation:
+    """What the options of `create` ask for. Raises `UsageError`."""
     if (args.end is None) == (args.duration is None):
         raise UsageError("say until when: --end 2026-10-05T12:00, or --duration 4h")
-    start = _resolved(args.start, call.streams.now())
-    end = Millis(start + 1000 * args.duration) if args.end is None else _resolved(args.end, call.streams.now())
-    wanted = Reservation(
+    start = _resolved(args.start, now)
+    end = Millis(start + 1000 * args.duration) if args.end is None else _resolved(args.end, now)
+    return Reservation(
         name=args.name,
         nodes=tuple(map(NodeName, args.nodes)),
         start_at=start,
@@ -55,10 +65,6 @@ async def run_create(call: Call) -> int:
         accounts=args.accounts,
         maintenance=args.maintenance,
     )
-    await call.backend.make_reservation(wanted)
-    now, zone = call.streams.now(), call.streams.zone
-    call.streams.line(f"reserved {safe(args.name)} from {clock(start, now, zone)} to {clock(end, now, zone)}")
-    return ExitCode.OK
 
 
 def end_arguments(parser: ArgumentParser) -> None:
@@ -66,10 +72,7 @@ def end_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_end(call: Call) -> int:
-    for name in call.args.names:
-        await call.backend.end_reservation(name)
-        call.streams.line(f"ended {safe(name)}")
-    return ExitCode.OK
+    return await try_each(call, call.args.names, call.backend.end_reservation, "ended", safe)
 
 
 def names(text: str) -> tuple[str, ...]:

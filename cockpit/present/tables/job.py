@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import asdict
+
 from cockpit.model.ids import Millis
 from cockpit.model.view import JobDetail
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.events import event_kind, event_sentence
 from cockpit.present.moments import iso
+from cockpit.present.reasons import reason_sentence
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import factors
 from cockpit.present.units import counted
@@ -100,6 +103,23 @@ def events(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
     ]
 
 
+def waited(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
+    """What it waited for, as far as this engine has seen it."""
+    return [
+        {
+            "since": iso(each.since),
+            "type": str(each.reason.__struct_config__.tag),
+            "sentence": reason_sentence(each.reason, context.now, context.zone),
+        }
+        for each in detail.waited
+    ]
+
+
+def use(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    """Of each replica that is measured."""
+    return [asdict(each) for each in detail.use]
+
+
 def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Context], str]:
     """The text of a cell with many objects: how many."""
     return lambda detail, _: counted(count(detail), one)
@@ -150,6 +170,24 @@ JOB: Final = Table(
             "What happened to it",
             derive=events,
             words=numbered(lambda detail: len(detail.events), "event"),
+            schema=RECORDS,
+        ),
+        Column(
+            "waited",
+            "WAITED FOR",
+            Kind.RECORD,
+            "What it waited for, as far as this engine has seen it, the oldest first",
+            derive=waited,
+            words=numbered(lambda detail: len(detail.waited), "reason"),
+            schema=RECORDS,
+        ),
+        Column(
+            "use",
+            "USE",
+            Kind.RECORD,
+            "What its containers have really used, as the kernel counts it; none where nobody measures",
+            derive=use,
+            words=numbered(lambda detail: len(detail.use), "replica"),
             schema=RECORDS,
         ),
         Column("log_tail", "LOG TAIL", Kind.TEXT, "The last lines of its log", field="log_tail"),

@@ -41,10 +41,11 @@ def states_text(row: JobRow, context: Context) -> str:
 
 
 def elapsed_seconds(row: JobRow, context: Context) -> int | None:
-    """How long it has run, or ran."""
+    """How long it has run, or ran, without the time in which it stood still."""
     if row.started_at is None:
         return None
-    return _seconds(row.started_at, row.ended_at or context.now)
+    until = row.state_since if row.state is JobState.SUSPENDED else row.ended_at or context.now
+    return _seconds(Millis(row.started_at + row.suspended_ms), until)
 
 
 def wait_seconds(row: JobRow, context: Context) -> int:

@@ -36,9 +36,11 @@ def usage_entry(use: SliceUse) -> str:
 
 
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
-    """What is not as the hardware is: parts of this machine, declared cards, sums beyond the machine."""
+    """What it is kept for, and what is not as the hardware is: parts of this machine, declared cards, larger sums."""
     node = row.node
     marks = {
+        **{f"kept for {name}": True for name in row.reserved},
+        "for logins": row.login,
         "virtual": node.virtual,
         "declared cards": any(card.declared for card in node.cards),
         "overcommit": node.overcommitted,
@@ -116,7 +118,18 @@ NODES: Final = Table(
             nullable=True,
         ),
         Column("usage", "USAGE", Kind.WORDS, "card(slice):job for each occupied slice, from 1", derive=usage),
-        Column("badges", "NOTE", Kind.WORDS, "virtual, declared cards, overcommit", derive=badges),
+        Column(
+            "badges", "NOTE", Kind.WORDS, "kept for …, for logins, virtual, declared cards, overcommit", derive=badges
+        ),
+        Column(
+            "reserved",
+            "RESERVED",
+            Kind.WORDS,
+            "Reservations that keep it now",
+            field="reserved",
+            wide=True,
+            aliases=("reservation",),
+        ),
         Column("pool", "POOL", Kind.TEXT, "Its pool", field="node.pool", wide=True),
         Column(
             "card_models",

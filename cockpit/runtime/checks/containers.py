@@ -8,10 +8,11 @@ from pathlib import Path
 from cockpit.formats.mountinfo import network_filesystem
 from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
-from cockpit.runtime.findings import Finding, missing, ok
+from cockpit.runtime.findings import Finding, missing, note, ok
 from cockpit.runtime.sysfiles import read_text
 
-LACK = "Without it jobs run uncontained: they can change this machine, and a failed one cannot be entered as it was."
+LACK = "Without it no job can run here: cockpit starts none outside of a container."
+UNAIDED = "cockpit then makes containers by itself, which fewer people have tried, and the demo has no terminals."
 SYSCTLS = (
     ("kernel/unprivileged_userns_clone", "0", "1"),  # Debian's kernel patch
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu from 23.10
@@ -42,7 +43,7 @@ umount merged; rm -rf upper work merged
 def bubblewrap(around: Surroundings) -> list[Finding]:
     version = around.ask(("bwrap", "--version"))
     if version.outcome is Outcome.ABSENT:
-        return [missing("bubblewrap", "not installed", f"{LACK} Run `apt-get install bubblewrap` as root.")]
+        return [note("bubblewrap", "not installed", f"Run `apt-get install bubblewrap` as root: {UNAIDED}")]
     trial = around.ask(BWRAP_TRIAL) if version.ok else version
     if not trial.ok:
         return [missing("bubblewrap", f"does not run: {_why(trial)}", f"{LACK} See user namespaces below.")]

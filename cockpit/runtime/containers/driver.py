@@ -12,23 +12,35 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.effects import Force
 from cockpit.errors import RequestRefused, SpecErrors
-from cockpit.model.ids import ReplicaId, replica_id_from_folder
+from cockpit.model.ids import NodeName, ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, removal, spawning
-from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers import entering, freezing, measuring, removal, spawning
+from cockpit.runtime.containers.nodescripts import noted
+from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name, log_file
 from cockpit.runtime.containers.shim import holder
 from cockpit.runtime.containers.shim.attempt import Attempt, boot_id
 from cockpit.runtime.containers.watching import Bell, Watched
+from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalReplica, StartReplica
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
     from cockpit.engine.ports import Observer
+    from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.view import ReplicaUse
+    from cockpit.runtime.containers.nodescripts import NodeScripts
     from cockpit.runtime.containers.shim.attempt import Record
 
 _LEAVE_SECONDS = 5
@@ -36,7 +48,8 @@ _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
 
 
 class ContainerExecutor:
-    """Implements `engine.ports.Executor`. `state`: the engine's state folder; `plan_for` joins the launch room.
+    """Implements `engine.ports.Executor`. `state`: the engine's state folder; `plan_for` joins the launch room;
+    `scripts` run around each job on its nodes.
 
     `open` before anything else, in the host's loop; `close` leaves every container as it is.
     """
@@ -47,12 +60,15 @@ class ContainerExecutor:
         plan_for: Callable[[StartReplica], ContainerPlan],
         observer: Observer,
         *,
+        scripts: NodeScripts | None = None,
         python: str = sys.executable,
     ) -> None:
         self._state = state
         self._plan_for = plan_for
         self._observer = observer
+        self._scripts = scripts
         self._python = python
+        self._tasks = Tasks()
         self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
@@ -78,9 +94,23 @@ class ContainerExecutor:
         async with self._lock(effect.replica):
             watched = self._watched.get(effect.replica)
             if watched is not None:
+                await asyncio.to_thread(freezing.thaw, watched.attempt)  # a frozen process neither hears nor dies
                 watched.send(_SIGNALS[effect.force])
 
+    async def freeze(self, effect: FreezeReplica) -> None:
+        await self._move(effect.replica, freezing.freeze)
+
+    async def thaw(self, effect: ThawReplica) -> None:
+        await self._move(effect.replica, freezing.thaw)
+
+    async def _move(self, replica: ReplicaId, how: Callable[[Attempt], object]) -> None:
+        async with self._lock(replica):
+            watched = self._watched.get(replica)
+            if watched is not None and watched.alive and not watched.ended:
+                await asyncio.to_thread(how, watched.attempt)
+
     async def keep(self, effect: KeepContainer) -> None:
+        await self._tidy_up(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
             await asyncio.to_thread(_keep, attempt, effect.cards)
@@ -115,9 +145,15 @@ class ContainerExecutor:
         except (entering.EnterError, spawning.SpawnError, OSError) as error:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, f"{replica}: {error}")) from error
 
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        return await asyncio.to_thread(measuring.used, cgroup_name(self._state, replica), replica.rank)
+
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
+            if failed := await self._prepare(effect, attempt):
+                self._observer.prolog_failed(effect.replica, failed)
+                return
             faults.point("spawning", attempt.name)
             try:
                 await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._shims)
@@ -144,11 +180,40 @@ class ContainerExecutor:
         await asyncio.to_thread(spawning.spawn_again, attempt, self._shims)
         self._watch(replica, attempt).ended = True
 
+    async def _prepare(self, effect: StartReplica, attempt: Attempt) -> str:
+        return await self._scripts.before(effect, attempt, self._script_log(effect.replica)) if self._scripts else ""
+
+    async def _tidy_up(self, replica: ReplicaId) -> None:
+        """The epilogs of one replica's node, unless they had their turn."""
+        if self._scripts is None or noted(self._attempt(replica)) is None:
+            return
+        async with self._lock(replica):
+            node, failed = await self._scripts.after(self._attempt(replica), self._script_log(replica))
+        if failed:
+            self._observer.epilog_failed(NodeName(node), failed)
+
+    async def _end(self, replica: ReplicaId, facts: ScriptFacts, status: ExitStatus) -> None:
+        """The job has ended once its nodes are tidied up: with its last replica, since nodes may share files."""
+        gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas)]
+        if all(self._has_ended(each) for each in gang):
+            for each in gang:
+                await self._tidy_up(each)
+        self._observer.replica_ended(replica, status)
+
+    def _has_ended(self, replica: ReplicaId) -> bool:
+        watched = self._watched.get(replica)
+        return watched.ended if watched is not None else self._attempt(replica).read("exit.json") is not None
+
+    def _script_log(self, replica: ReplicaId) -> Path:
+        return log_file(self._state, replica, "scripts")
+
     async def _remove(self, replica: ReplicaId) -> None:
+        await self._tidy_up(replica)
         attempt = self._attempt(replica)
         async with self._lock(replica):
             watched = self._watched.pop(replica, None) or Watched(attempt, lambda: None)
             watched.ended = True
+            await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
             faults.point("removing", attempt.name)
@@ -179,7 +244,14 @@ class ContainerExecutor:
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True
-            self._observer.replica_ended(replica, _status(watched.attempt, record))
+            self._tell_end(replica, watched.attempt, _status(watched.attempt, record))
+
+    def _tell_end(self, replica: ReplicaId, attempt: Attempt, status: ExitStatus) -> None:
+        facts = noted(attempt) if self._scripts is not None else None
+        if facts is None:
+            self._observer.replica_ended(replica, status)
+        else:
+            self._tasks.start(self._end(replica, facts, status), f"end of {replica}")
 
     def _found(self) -> set[ReplicaId]:
         names = (path.name for path in (self._state / "containers").iterdir())

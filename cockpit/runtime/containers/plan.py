@@ -51,6 +51,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     mounts: tuple[Mount, ...]
     devices: tuple[str, ...]
     """Device nodes of the cards it was given."""
+    card_limits: str = ""
+    """Said behind how its other limits are enforced."""
     cpus: int
     memory_mib: int
     pids: int
@@ -106,6 +108,7 @@ def container_plan(
         shared_home=bounds.shared_home,
         mounts=_mounts(spec),
         devices=launch.devices,
+        card_limits=launch.card_limits,
         cpus=effect.allocation.cpus,
         memory_mib=effect.allocation.memory_mib,
         pids=bounds.pids,

@@ -17,13 +17,14 @@ from cockpit.launch.plan import WORKSPACE
 from cockpit.model.spec import HomeAccess
 from cockpit.runtime.containers import removal, spawning
 from cockpit.runtime.containers.plan import ContainerPlan
-from cockpit.runtime.containers.shim import linux
+from cockpit.runtime.containers.shim import bubblewrap, linux
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.limits import READ_ONLY
 
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Record
 
+UNAIDED = "made without bubblewrap, which is not installed here, by what fewer people have tried"
 _PREFIX = "probe-"
 _PROBE_SECONDS = 15
 _POLL_SECONDS = 0.005
@@ -106,8 +107,10 @@ def _judge(record: Record, started: Record | None, *, rootless: bool) -> Contain
     if record.get("code") != 0 or started is None:
         return ContainerRuntime(kind="none", lacks=record.get("lost", f"`true` ended with {record}"))
     limits, _, read_only = started["limits"].partition(READ_ONLY)
-    lacks = f"{read_only} cannot be changed by jobs, not even for themselves" if read_only else ""
-    return ContainerRuntime(kind="user overlay" if rootless else "root overlay", lacks=lacks, limits=limits)
+    lacks = [UNAIDED] if not bubblewrap.installed() else []
+    lacks += [f"{read_only} cannot be changed by jobs, not even for themselves"] if read_only else []
+    kind = "user overlay" if rootless else "root overlay"
+    return ContainerRuntime(kind=kind, lacks="; ".join(lacks), limits=limits)
 
 
 def _end(attempt: Attempt) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit.runtime import faults
+from cockpit.runtime.containers import freezing
 from cockpit.runtime.containers.shim import limits
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def empty_trash(state: Path) -> None:
 def remove_groups(cgroup: str) -> None:
     """A group is busy until the last of its dead processes is reaped."""
     for _ in range(_GROUP_TRIES):
+        freezing.remove_group(cgroup)
         if limits.remove(cgroup):
             return
         time.sleep(_GROUP_WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""One job's page: why, logs, spec, replicas, events."""
+"""One job's page: why it waits, its priority, spec, replicas, logs, events, usage and terminal."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from cockpit.errors import CockpitError
-from cockpit.model.asking import LogRequest, LogStream
+from cockpit.model.asking import LogStream
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job_tabs import TABS, head_line, tab_lines
-from cockpit.present.log_lines import LogLines
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Span, line, line_width, spread
+from cockpit.tui.job_log import JobLog
+from cockpit.tui.widgets.entry import SEARCH, Entry
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from textual.app import ComposeResult
 
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     from cockpit.tui.face import Face
 
 TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
+LOGS = "logs"
 REFRESH_SECONDS = 1.0
 LOG_LOOK_SECONDS = 0.02
-KEPT_LINES = 20_000
-"""Of a log that is followed."""
-TAIL_BYTES = -(1 << 20)
+HINT = "text to look for; Enter stays there, Esc goes on as before"
 
 
 class JobPage(Screen[None]):
@@ -49,32 +49,32 @@ class JobPage(Screen[None]):
         self.job = job
         self.tab = tab
         self._detail: JobDetail | None = None
-        self._stream = LogStream.STDOUT
-        self._attempt: int | None = None
-        """None: the last one."""
-        self._log: list[Line] = []
-        self._log_end = TAIL_BYTES
-        """How far the log has been read."""
+        self._log = JobLog(job)
 
     def compose(self) -> ComposeResult:
         theme = self.app.role_theme
         yield Lines(theme, id="head")
         yield Lines(theme, ground="background", id="tabs")
         yield LineView(theme, id="body")
+        yield Entry(id="entry")
         yield Lines(theme, id="keys")
 
+    @property
+    def _body(self) -> LineView:
+        return self.query_one(LineView)
+
     def on_mount(self) -> None:
-        self.query_one(LineView).focus()
+        self._body.focus()
         self.run_worker(self._follow_job(), name="page")
         self.show_tab(self.tab)
 
     def show_tab(self, tab: str) -> None:
         """Turn to this tab."""
         self.tab = tab
-        body = self.query_one(LineView)
-        body.follow = tab == "logs"
-        body.scroll_to(y=0, animate=False)
-        if tab == "logs":
+        self._body.search("")
+        self._body.follow = tab == LOGS
+        self._body.scroll_to(y=0, animate=False)
+        if tab == LOGS:
             self.run_worker(self._follow_log(), name="log", group="log", exclusive=True)
         else:
             self.workers.cancel_group(self, "log")
@@ -83,14 +83,19 @@ class JobPage(Screen[None]):
     def draw(self) -> None:
         """Everything, from what is known."""
         width = self.size.width
-        self.query_one("#tabs", Lines).show([view_row(TAB_NAMES, self.tab.capitalize(), self._note(), width)])
-        self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
+        note = tuple(self._log_note() if self.tab == LOGS else self._turning_note())
+        tabs = view_row(TAB_NAMES, self.tab.capitalize(), (), width)
+        fits = line_width(tabs) + line_width(note) + 2 < width
+        self.query_one("#tabs", Lines).show([spread(tabs, (*note, Span(" ")), width) if fits else tabs])
+        self.query_one("#keys", Lines).show([tuple(self._search_row()) or key_row(self._keys(), width)])
         if self._detail is None:
             return
-        self.query_one("#head", Lines).show([head_line(self._detail, self.app.around(width))])
-        if self.tab != "logs":
-            body = self.query_one(LineView)
-            body.show(tab_lines(self.tab, self._detail, self.app.around(body.size.width, body.size.height)))
+        head = head_line(self._detail, self.app.around(width))
+        crowded = self.tab == LOGS and not fits
+        self.query_one("#head", Lines).show([spread(head, (*note, Span(" ")), width) if crowded else head])
+        if self.tab != LOGS:
+            size = self._body.scrollable_content_region
+            self._body.show(tab_lines(self.tab, self._detail, self.app.around(size.width, size.height)))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
@@ -99,10 +104,12 @@ class JobPage(Screen[None]):
         """The next or previous tab."""
         self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])
 
+    # Logs
+
     def other_stream(self) -> None:
         """stdout or stderr."""
-        self._stream = LogStream.STDERR if self._stream is LogStream.STDOUT else LogStream.STDOUT
-        self.show_tab("logs")
+        self._log.stream = LogStream.STDERR if self._log.stream is LogStream.STDOUT else LogStream.STDOUT
+        self.show_tab(LOGS)
 
     def earlier_attempt(self) -> None:
         """The log of the attempt before; before the first comes the last."""
@@ -115,22 +122,107 @@ class JobPage(Screen[None]):
         if attempt is None or attempt.number == 1:
             self.app.notify("There is no earlier attempt: it was started once at most.")
             return
-        shown = self._attempt or attempt.number
-        self._attempt = shown - 1 if shown > 1 else None
-        self.show_tab("logs")
+        shown = self._log.attempt or attempt.number
+        self._log.attempt = shown - 1 if shown > 1 else None
+        self.show_tab(LOGS)
 
     def wrap(self) -> None:
         """Long lines go on below, or are cut at the edge."""
-        self.query_one(LineView).toggle_wrapping()
+        self._body.toggle_wrapping()
 
-    def _note(self) -> Line:
+    def turn_times(self) -> None:
+        """The second in which each line came, before it or not."""
+        self._log.shows_times = not self._log.shows_times
+        if self.tab == LOGS:
+            self._show_log()
+        else:
+            self.show_tab(LOGS)
+
+    async def _follow_log(self) -> None:
+        self._log.begin()
+        self._show_log()
+        while True:
+            try:
+                chunk = await self.app.backend.logs(self._log.request(wait=True))
+            except CockpitError as error:
+                self.app.notify(str(error), severity="warning")
+                return
+            self._log.take(chunk, self.app.now())
+            self._show_log()
+            if chunk.ended:
+                return
+
+    def _show_log(self) -> None:
+        self._body.show(self._log.lines(self.app.context()))
+
+    # Searching
+
+    def ask_search(self) -> None:
+        """`/`: goes to what is typed, while one types."""
+        self.query_one(Entry).ask(SEARCH, self._body.searched, HINT)
+
+    def find(self, step: int) -> None:
+        """The next or previous place of what was looked for."""
+        if not self._body.searched:
+            self.ask_search()
+            return
+        self._body.find(step)
+        self.draw()
+
+    def stop_searching(self) -> bool:
+        """Whether something was looked for."""
+        searched = bool(self._body.searched)
+        self._body.search("")
+        self.draw()
+        return searched
+
+    @on(Entry.Changed)
+    def _typed(self, event: Entry.Changed) -> None:
+        if self.query_one(Entry).display:
+            self._body.search(event.value)
+            self.draw()
+
+    @on(Entry.Submitted)
+    def _entered(self) -> None:
+        self._put_entry_away()
+
+    @on(Entry.Left)
+    def _left(self) -> None:
+        self._body.search("")
+        self._put_entry_away()
+
+    def _put_entry_away(self) -> None:
+        self.query_one(Entry).put_away()
+        self.set_focus(self._body, scroll_visible=False)
+        self.draw()
+
+    # The frame
+
+    def _search_row(self) -> Iterator[Span]:
+        """In place of the keys: how many there are of what is looked for, and which keys go on."""
+        if not self._body.searched:
+            return
+        place, matches = self._body.place_of_match()
+        yield Span(f" {place} of {matches}" if matches else " nowhere here", STRONG if matches else "warning")
+        yield Span(f"  {safe(self._body.searched)}", ACCENT)
         keys = self.app.around(self.size.width).keys
-        if self.tab == "logs" and "stream" in keys:
-            attempt = f"attempt {self._attempt} · " if self._attempt is not None else ""
-            other = Span(keys["stream"], ACCENT), Span(" the other", MUTED)
-            return line(Span(attempt, "warning"), str(self._stream), Span("   "), *other)
+        for action, words in (("next_match", "next"), ("previous_match", "before"), ("back", "ends")):
+            if action in keys:
+                yield from line(Span(f"   {keys[action]}", ACCENT), Span(f" {words}", MUTED))
+
+    def _log_note(self) -> Iterator[Span]:
+        key = self.app.around(self.size.width).keys.get("stream")
+        if self._log.attempt is not None:
+            yield Span(f"attempt {self._log.attempt} · ", "warning")
+        yield Span(str(self._log.stream))
+        if key:
+            yield from line(Span(f"   {key}", ACCENT), Span(" the other", MUTED))
+
+    def _turning_note(self) -> Iterator[Span]:
+        keys = self.app.around(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
-        return line(Span(turns, ACCENT), Span(" turn the tabs", MUTED)) if turns else ()
+        if turns:
+            yield from line(Span(turns, ACCENT), Span(" turn the tabs", MUTED))
 
     def _keys(self) -> list[Key]:
         back = self.app.around(self.size.width).keys.get("back")
@@ -145,6 +237,8 @@ class JobPage(Screen[None]):
     def _key_clicked(self, event: Lines.Clicked) -> None:
         if action := key_at(self._keys(), event.column):
             self.app.perform(action)
+
+    # Keeping it fresh
 
     async def _follow_job(self) -> None:
         while True:
@@ -162,37 +256,9 @@ class JobPage(Screen[None]):
     async def catch_up(self) -> None:
         """Ask now, and wait until the log shows all that there is."""
         await self._ask()
-        while self.tab == "logs" and await self._log_grows():  # noqa: ASYNC110 - the follower reads by itself
+        while self.tab == LOGS and await self._log_grows():  # noqa: ASYNC110 - the follower reads by itself
             await asyncio.sleep(LOG_LOOK_SECONDS)
-
-    def _log_request(self, *, wait: bool) -> LogRequest:
-        return LogRequest(job=self.job, attempt=self._attempt, stream=self._stream, offset=self._log_end, wait=wait)
 
     async def _log_grows(self) -> bool:
         """There is more than is shown."""
-        request = self._log_request(wait=False)
-        return bool((await self.app.backend.logs(request)).data)
-
-    async def _follow_log(self) -> None:
-        lines, self._log_end = LogLines(), TAIL_BYTES
-        self._log = [line("")]
-        self._show_log([""])
-        while True:
-            request = self._log_request(wait=True)
-            try:
-                chunk = await self.app.backend.logs(request)
-            except CockpitError as error:
-                self.app.notify(str(error), severity="warning")
-                return
-            self._show_log(lines.feed(chunk.data))
-            self._log_end = chunk.offset + len(chunk.data)
-            if chunk.ended:
-                return
-
-    def _show_log(self, fresh: Iterable[str]) -> None:
-        """The first takes the place of the line that was last."""
-        self._log[-1:] = map(line, fresh)
-        del self._log[:-KEPT_LINES]
-        empty = not any(each[0].text for each in self._log)
-        shown = [line(Span(f" nothing on {self._stream} yet", MUTED))] if empty else self._log
-        self.query_one(LineView).show(shown)
+        return bool((await self.app.backend.logs(self._log.request(wait=False))).data)

@@ -60,9 +60,11 @@ class Pick(ModalScreen[Picked | None]):
         verb: str,
         current: str = "",
         deletes: bool = False,
+        deletion: str = "delete",
     ) -> None:
+        """`deletion`: what X does, in a word."""
         super().__init__()
-        self._title = _title(title, verb, deletes=deletes)
+        self._title = _title(title, verb, deletion if deletes else "")
         self._choices = _Choices(choices)
         self._theme = theme
         self._current = current
@@ -97,8 +99,8 @@ class Pick(ModalScreen[Picked | None]):
         self.action_choose()
 
 
-def _title(title: str, verb: str, *, deletes: bool) -> Line:
-    delete = (Span("   X", ACCENT), Span(" delete", MUTED)) if deletes else ()
+def _title(title: str, verb: str, deletion: str) -> Line:
+    delete = (Span("   X", ACCENT), Span(f" {deletion}", MUTED)) if deletion else ()
     return line(Span(title, STRONG), Span("   Enter", ACCENT), Span(f" {verb}", MUTED), *delete)
 
 

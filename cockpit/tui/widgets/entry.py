@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-FILTER, COMMAND, NAME, WEIGHTS = "filter", "command", "name", "weights"
+FILTER, COMMAND, NAME, WEIGHTS, SEARCH = "filter", "command", "name", "weights", "search"
 
 
 class Completion(Suggester):

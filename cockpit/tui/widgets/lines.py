@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -11,7 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from cockpit.present.spans import Line, fitted, wrapped
+from cockpit.present.spans import Line, fitted, marked, plain, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from textual import events
 
     from cockpit.tui.theme import RoleTheme
+
+
+FOUND, MATCH = "accent", "link"
+"""Where the search is, and where else the text stands."""
 
 
 def strip_of(line: Line, width: int, theme: RoleTheme, ground: Style) -> Strip:
@@ -86,8 +91,14 @@ class LineView(ScrollView, can_focus=True):
         self._given: Sequence[Line] = ()
         self._lines: list[Line] = []
         """The same, folded where that is wished."""
+        self._starts: list[int] = []
+        """Where in them each given line begins; empty: nothing is folded."""
         self._wraps = False
         self.follow = False
+        self.searched = ""
+        """What is looked for; empty: nothing."""
+        self._found: int | None = None
+        """The given line that the last search came to."""
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show these instead, at the same place or (following) at the end."""
@@ -99,9 +110,52 @@ class LineView(ScrollView, can_focus=True):
         self._wraps = not self._wraps
         self._lay_out()
 
+    def search(self, text: str) -> None:
+        """Mark it wherever it stands, in capitals or not, and go to the next line that has it, from here on."""
+        self.searched, self._found = text, None
+        self.refresh()
+        if text:
+            self.find(0)
+
+    def find(self, step: int) -> None:
+        """To the next (1) or previous (-1) line that has what is looked for, round the end; 0: also this one."""
+        matches = self.matches()
+        if not matches:
+            self._found = None
+            return
+        here = self._found if self._found is not None else self._given_at(round(self.scroll_offset.y))
+        if step < 0:
+            self._found = next((each for each in reversed(matches) if each < here), matches[-1])
+        else:
+            self._found = next((each for each in matches if each >= here + step), matches[0])
+        self.follow = False
+        top = self._starts[self._found] if self._starts else self._found
+        self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, force=True)
+        self.refresh()
+
+    def matches(self) -> list[int]:
+        """Numbers of the given lines that have what is looked for."""
+        wanted = self.searched.casefold()
+        return [n for n, each in enumerate(self._given) if wanted in plain(each).casefold()] if wanted else []
+
+    def place_of_match(self) -> tuple[int, int]:
+        """Which match the search came to, from 1 (0: none), and how many there are."""
+        matches = self.matches()
+        return (matches.index(self._found) + 1 if self._found in matches else 0), len(matches)
+
+    def _given_at(self, place: int) -> int:
+        return bisect_right(self._starts, place) - 1 if self._starts else place
+
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
-        self._lines = [part for each in self._given for part in wrapped(each, width)] if self._wraps else [*self._given]
+        self._starts = []
+        if self._wraps:
+            self._lines = []
+            for each in self._given:
+                self._starts.append(len(self._lines))
+                self._lines += wrapped(each, width)
+        else:
+            self._lines = [*self._given]
         self.virtual_size = Size(self.size.width, len(self._lines))
         if self.follow:
             self.action_bottom()
@@ -111,7 +165,11 @@ class LineView(ScrollView, can_focus=True):
         theme = self._theme()
         ground = theme.background("background")
         width = self.scrollable_content_region.width
-        return strip_of(_at(self._lines, y + self.scroll_offset.y), width, theme, ground)
+        place = round(y + self.scroll_offset.y)
+        shown = _at(self._lines, place)
+        if self.searched:
+            shown = marked(shown, self.searched, FOUND if self._given_at(place) == self._found else MATCH)
+        return strip_of(shown, width, theme, ground)
 
     def action_by(self, lines: int) -> None:
         self.follow = False

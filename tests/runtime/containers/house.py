@@ -15,13 +15,16 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from cockpit.engine.effects import KeepContainer, RemoveContainer, StartReplica
+from cockpit.launch.nodescripts import PATH, ScriptFacts
 from cockpit.launch.plan import launch_plan
+from cockpit.model.cluster import Cluster
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
 from cockpit.model.job import ExitStatus, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.spec import HoldCards, JobSpec
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
+from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, ContainerPlan, EngineFolders, container_plan, log_file
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ class Seen:
     def __init__(self) -> None:
         self.started: list[tuple[ReplicaId, str]] = []
         self.ended: list[tuple[ReplicaId, ExitStatus]] = []
+        self.failed: list[str] = []
         self._news = asyncio.Event()
 
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
@@ -50,6 +54,14 @@ class Seen:
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None:
         self.ended.append((replica, exit_status))
+        self._news.set()
+
+    def prolog_failed(self, replica: ReplicaId, because: str) -> None:
+        self.failed.append(because)
+        self._news.set()
+
+    def epilog_failed(self, node: NodeName, because: str) -> None:
+        self.failed.append(f"{node}: {because}")
         self._news.set()
 
     async def until(self, told) -> None:
@@ -66,13 +78,16 @@ class House:
         self.state.mkdir(mode=0o700, exist_ok=True)
         self.cards: tuple[Card, ...] = ()
         self.bounds = Bounds(pids=200, scratch_mib=64)
+        self.rules = Cluster()
+        self.script_seconds = 20.0
         self._jobs = 0
         self.move_in()
 
     def move_in(self) -> None:
         """A new engine: nothing is remembered but what is in the state folder."""
         self.seen = Seen()
-        self.executor = ContainerExecutor(self.state, self.plan_for, self.seen, python=sys.executable)
+        scripts = NodeScripts(lambda: self.rules, self.facts_for, self.script_seconds)
+        self.executor = ContainerExecutor(self.state, self.plan_for, self.seen, scripts=scripts, python=sys.executable)
         self.executor.open()
 
     def plan_for(self, effect: StartReplica) -> ContainerPlan:
@@ -80,6 +95,9 @@ class House:
         launch = launch_plan(spec, effect.submitter, node, effect.allocation, (effect.allocation,), effect.replica)
         hidden = EngineFolders(self.state, self.state)
         return container_plan(effect, launch, hidden, self.bounds, rootless=os.geteuid() != 0)
+
+    def facts_for(self, effect: StartReplica) -> ScriptFacts:
+        return ScriptFacts("n1", 1, {"PATH": PATH, "SLURM_JOB_ID": str(effect.replica.job)})
 
     def job(
         self, script: str, *, memory_mib: int = 256, cpus: int = 1, user: str | None = None, **spec

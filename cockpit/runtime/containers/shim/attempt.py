@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         shared_home: str
         mounts: list[MountDict]
         devices: list[str]
+        card_limits: str
         cpus: int
         memory_mib: int
         pids: int

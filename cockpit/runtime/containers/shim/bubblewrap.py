@@ -8,13 +8,16 @@ executed. `--block-fd` is read after the last mount; that its byte is gone is ho
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PROGRAM = "bwrap"
+_SEARCH_PATH = ("/usr/bin", "/bin", "/usr/local/bin")
 _NEVER_RUN = "/"
-_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 """Owned by root, who needs no capability to write them: a job of root's must not change the machine through them."""
 
 
@@ -43,6 +46,11 @@ class View:
         self.shared_memory_bytes = shared_memory_bytes
 
 
+def installed() -> str:
+    """Its path; empty: it is not here, and `unaided` does its work."""
+    return next(filter(os.path.exists, (f"{folder}/{PROGRAM}" for folder in _SEARCH_PATH)), "")
+
+
 def arguments(view: View, *, block_fd: int, info_fd: int) -> list[str]:
     """The whole vector, program name first."""
     return [
@@ -50,7 +58,7 @@ def arguments(view: View, *, block_fd: int, info_fd: int) -> list[str]:
         *("--bind", view.root, "/"),
         *_each("--ro-bind-try", ((path, path) for path in view.read_only)),
         *("--proc", "/proc"),
-        *_each("--ro-bind-try", ((path, path) for path in _KERNEL_SETTINGS)),
+        *_each("--ro-bind-try", ((path, path) for path in KERNEL_SETTINGS)),
         *("--ro-bind-try", "/sys", "/sys"),
         *("--dev", "/dev"),
         *("--perms", "1777", "--size", str(view.shared_memory_bytes), "--tmpfs", "/dev/shm"),  # noqa: S108 - the container's own

@@ -109,9 +109,15 @@ def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     kept = attempt.read("kept.json")
     read_only = view.build(attempt, plan, devices=kept is None or kept["cards"] == "keep")
     command = start.let_in() if start else None
-    text = bounds.text + (f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else "")
-    attempt.write("started.json", {"limits": text}, durable=False)
+    attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
     return Holder(attempt, bounds, command)
+
+
+def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) -> str:
+    """As a job's page shows it. A plan from before shares of cards were told has nothing to say of them."""
+    of_cards = plan.get("card_limits")
+    of_folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""
+    return bounds.text + (f"; {of_cards}" if of_cards else "") + of_folders
 
 
 def _prepare_command(attempt: Attempt, plan: PlanDict, bounds: limits.Limits) -> program.Start:

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 
-from cockpit.runtime.containers.shim import bubblewrap, linux, system
+from cockpit.runtime.containers.shim import bubblewrap, linux, system, unaided
 from cockpit.runtime.containers.shim.sources import Sources
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ VIEW_FD = 100
 """Where a holder keeps its container's mount namespace open, for those who enter."""
 
 _OWN = (("tmp", 0o1777), ("var/tmp", 0o1777), ("run", 0o755), ("root", 0o700))
-_SEARCH_PATH = "/usr/bin:/bin:/usr/local/bin"
 _LONGEST_MILLISECONDS = 10_000
 """bubblewrap takes a few of these, unless a folder that it is to show lies on a file server that does not answer."""
 _MIB = 1 << 20
@@ -65,7 +64,8 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
         devices=plan["devices"] if devices else (),
         shared_memory_bytes=plan["memory_mib"] * _MIB,
     )
-    view_fd = _run_bubblewrap(view)
+    program = bubblewrap.installed()
+    view_fd = _run_bubblewrap(view, program) if program else _make_unaided(view)
     os.dup2(view_fd, VIEW_FD, inheritable=False)
     os.close(view_fd)
     return read_only
@@ -94,7 +94,17 @@ def _resolver() -> list[tuple[str, str, bool]]:
     return [(real, real, False)] if real.startswith("/run/") and os.path.isfile(real) else []
 
 
-def _run_bubblewrap(view: bubblewrap.View) -> int:
+def _make_unaided(view: bubblewrap.View) -> int:
+    view_fd, why = unaided.make(view, within_milliseconds=_LONGEST_MILLISECONDS)
+    if view_fd < 0:
+        raise ViewError(
+            f"the container's file system could not be made: bubblewrap (bwrap) is not installed on this node, and "
+            f"without it {why}; install it: apt-get install bubblewrap"
+        )
+    return view_fd
+
+
+def _run_bubblewrap(view: bubblewrap.View, program: str) -> int:
     """The mount namespace that bubblewrap made; see `bubblewrap` for why its command never runs."""
     block_read, block_write = os.pipe()
     info_read, info_write = os.pipe()
@@ -102,7 +112,7 @@ def _run_bubblewrap(view: bubblewrap.View) -> int:
     try:
         for fd in (block_read, info_write):
             os.set_inheritable(fd, True)
-        pid = _spawn(bubblewrap.arguments(view, block_fd=block_read, info_fd=info_write), errors)
+        pid = _spawn(program, bubblewrap.arguments(view, block_fd=block_read, info_fd=info_write), errors)
         os.close(info_write)
         info = _read_all(info_read, pid)
         if not info:
@@ -120,18 +130,14 @@ def _run_bubblewrap(view: bubblewrap.View) -> int:
             os.close(fd)
 
 
-def _spawn(arguments: list[str], errors: int) -> int:
+def _spawn(program: str, arguments: list[str], errors: int) -> int:
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     try:
-        for folder in _SEARCH_PATH.split(":"):
-            program = os.path.join(folder, arguments[0])
-            if os.path.exists(program):
-                actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
-                actions.append((os.POSIX_SPAWN_DUP2, errors, 2))
-                return os.posix_spawn(program, arguments, {}, file_actions=actions, setsigmask=[])
+        actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
+        actions.append((os.POSIX_SPAWN_DUP2, errors, 2))
+        return os.posix_spawn(program, arguments, {}, file_actions=actions, setsigmask=[])
     finally:
         os.close(null)
-    raise ViewError("bubblewrap (bwrap) is not installed on this node; install it: apt-get install bubblewrap")
 
 
 def _read_all(fd: int, pid: int) -> bytes:

@@ -1,0 +1,70 @@
+"""Nodes taken out of service and given back: by administrators, and by the engine where one of the cluster's scripts
+fails on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.access import Actor, refuse_others
+from cockpit.model import events
+from cockpit.model.node import NodeState
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.rules import VALUE_BYTES, text_error
+from cockpit.model.text import visible
+
+if TYPE_CHECKING:
+    from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventBody
+    from cockpit.model.ids import NodeName
+    from cockpit.model.node import Node
+
+ENGINE = "engine"
+
+
+def drain(machine: Machine, name: str, reason: str, actor: Actor) -> list[EventBody] | Refusal:
+    """Start nothing more there. What runs goes on."""
+    found = _node(machine, name, actor, "drain nodes")
+    if isinstance(found, Refusal):
+        return found
+    if error := text_error(reason, VALUE_BYTES):
+        return Refusal(RefusalKind.INVALID, f"reason: {error}.")
+    if found.drained_by:
+        return Refusal(
+            RefusalKind.CONFLICT, f"Node {found.name} is drained already, by {found.drained_by}: {found.state_reason}."
+        )
+    return [events.NodeDrained(found.name, actor.name, reason)]
+
+
+def resume(machine: Machine, name: str, actor: Actor) -> list[EventBody] | Refusal:
+    """Give a drained node back."""
+    found = _node(machine, name, actor, "resume nodes")
+    if isinstance(found, Refusal):
+        return found
+    if not found.drained_by:
+        why = f"is {found.state}: {found.state_reason}" if found.state is not NodeState.UP else "is in service"
+        return Refusal(RefusalKind.CONFLICT, f"Node {found.name} {why}; only one that was drained is given back.")
+    return [events.NodeResumed(found.name, actor.name)]
+
+
+def drained(machine: Machine, name: NodeName, because: str) -> list[EventBody]:
+    """Something has failed on the node."""
+    found = machine.state.nodes.get(name)
+    return [] if found is None or found.drained_by else [events.NodeDrained(name, ENGINE, because)]
+
+
+def still_drained(found: Node, before: Node | None) -> Node:
+    """A node as it is found, out of service for as long as it was taken out."""
+    if before is None or not before.drained_by:
+        return found
+    return replace(found, state=before.state, state_reason=before.state_reason, drained_by=before.drained_by)
+
+
+def _node(machine: Machine, name: str, actor: Actor, deed: str) -> Node | Refusal:
+    if (refused := refuse_others(actor, deed)) is not None:
+        return refused
+    found = {str(node): each for node, each in machine.state.nodes.items()}.get(name)
+    if found is None:
+        return Refusal(RefusalKind.NOT_FOUND, f'There is no node "{visible(name)}"; `cockpit nodes --all` lists them.')
+    return found

@@ -1,0 +1,34 @@
+"""One act on several things: every one is tried, whatever becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from cockpit.errors import RequestRefused
+from cockpit.headless.exitcodes import ExitCode, exit_code_of
+from cockpit.headless.services import Call
+from cockpit.present.refusals import refusal_text
+
+Thing = TypeVar("Thing")
+
+
+async def try_each(
+    call: Call,
+    things: Iterable[Thing],
+    act: Callable[[Thing], Awaitable[None]],
+    done: str,
+    text: Callable[[Thing], str],
+) -> int:
+    """Each success is a line of output, `done` and the thing's `text`; each refusal is told, and the first decides the
+    exit code."""
+    code: int = ExitCode.OK
+    for thing in things:
+        try:
+            await act(thing)
+        except RequestRefused as refused:
+            call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))
+            code = code or exit_code_of(refused)
+        else:
+            call.streams.line(f"{done} {text(thing)}")
+    return code

@@ -1,0 +1,65 @@
+"""Sentences for jobs that give way to others, stand still, go on and begin anew."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from cockpit.model import events
+from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.ids import JobId
+from cockpit.model.job import EndCause, Suspension
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+
+GivingWayEvent = events.RoomMade | events.JobSuspended | events.JobResumed | events.JobRequeued
+
+_GROUNDS = {
+    Grounds.QOS: "whose QOS may preempt its own",
+    Grounds.PARTITION: "whose partition is of a higher tier",
+    Grounds.QUOTA: "whose queue is owed what its own has borrowed",
+    Grounds.LENT: "which gets what it had beyond what it asked for",
+}
+_DEEDS = {
+    EvictionMode.CANCEL: ("ends", "end"),
+    EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
+    EvictionMode.SUSPEND: ("stands still", "stand still"),
+    EvictionMode.SHRINK: ("goes on with less", "go on with less"),
+}
+"""Of one, and of several."""
+
+
+def gives_way(for_job: JobId, grounds: Grounds | None) -> str:
+    """To whom, and by what right that one takes its room."""
+    return f"gives way to job {for_job}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
+
+
+def giving_way_sentence(body: GivingWayEvent) -> str:
+    """What happened to the one, or for the other."""
+    match body:
+        case events.RoomMade():
+            return f"{_jobs(body.others)} {_DEEDS[body.mode][len(body.others) > 1]} for its sake"
+        case events.JobSuspended():
+            return suspension_sentence(body.suspension)
+        case events.JobResumed():
+            return "goes on"
+        case events.JobRequeued():
+            return "waits again" if body.cause is EndCause.REQUEUE else "gave way, and waits again"
+        case _:
+            assert_never(body)
+
+
+def suspension_sentence(suspension: Suspension) -> str:
+    """Why a job stands still."""
+    if suspension.by:
+        return f"was suspended by {safe(suspension.by)}"
+    if suspension.grounds is None:
+        return f"stands still while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
+    return f"stands still: {gives_way(suspension.for_jobs[0], suspension.grounds)}"
+
+
+def _jobs(jobs: tuple[JobId, ...]) -> str:
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {listed(map(str, jobs))}"
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"

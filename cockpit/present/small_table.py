@@ -1,0 +1,30 @@
+"""A few rows under their titles, each column as wide as it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.width import pad, widest, width
+
+INDENT: Final = "  "
+
+
+def small_table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[Line]:
+    """The last column says what matters, and is as long as it is; `right`: columns of figures. Cells are harmless."""
+    sizes = [widest([title, *(row[number] for row in rows)]) for number, title in enumerate(titles)]
+    last = len(titles) - 1
+
+    def cell(number: int, text: str) -> str:
+        if number in right:
+            return " " * (sizes[number] - width(text)) + text
+        return text if number == last else pad(text, sizes[number])
+
+    def cells(texts: Sequence[str]) -> list[str]:
+        return [cell(number, text) + (INDENT if number < last else "") for number, text in enumerate(texts)]
+
+    yield line(Span(INDENT + "".join(cells(titles)), MUTED))
+    for row in rows:
+        *before, ending = cells(row)
+        yield line(Span(INDENT + "".join(before), MUTED), ending)

@@ -1,0 +1,146 @@
+"""Makes everything in a container stand still and go on. Blocks; called from a thread.
+
+By the kernel's freezer where its files are writable, else by SIGSTOP and SIGCONT to every process in the container's
+pid namespace but its holder, which goes on listening to the engine. How it was done stands in the attempt's folder, so
+that a later engine undoes the same. Source: Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cockpit.runtime.containers.shim import cgroups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cockpit.runtime.containers.shim.attempt import Attempt
+
+RECORD = "frozen.json"
+_ROUNDS = 1_000
+_ROUND_SECONDS = 0.005
+
+
+def freeze(attempt: Attempt) -> str:
+    """Returns how: `cgroup v1`, `cgroup v2` or `signals`; empty where nothing lives there. Twice is like once."""
+    holder = attempt.read("shim.json")
+    if holder is None:
+        return ""
+    group, pid = attempt.plan()["cgroup"], int(holder["pid"])
+    how = _by_group_v2(group) or _by_group_v1(group, pid) or _by_signals(pid)
+    attempt.write(RECORD, {"how": how}, durable=False)
+    return how
+
+
+def thaw(attempt: Attempt) -> None:
+    """Everything goes on; nothing happens where nothing stands still."""
+    record, holder = attempt.read(RECORD), attempt.read("shim.json")
+    if record is None or holder is None:
+        return
+    group, pid = attempt.plan()["cgroup"], int(holder["pid"])
+    with suppress(OSError):
+        if record["how"] == "cgroup v2":
+            _file_v2(group).write_text("0")
+        elif record["how"] == "cgroup v1":
+            (_folder_v1(group) / "freezer.state").write_text("THAWED")
+        else:
+            _signal(_inmates(pid), signal.SIGCONT)
+    attempt.forget(RECORD)
+
+
+def is_frozen(attempt: Attempt) -> bool:
+    return attempt.read(RECORD) is not None
+
+
+def remove_group(group: str) -> None:
+    """The group that freezing has made, once nobody is in it."""
+    with suppress(OSError):
+        _folder_v1(group).rmdir()
+
+
+def _file_v2(group: str) -> Path:
+    return Path(cgroups.MOUNT, cgroups.PARENT, group, "cgroup.freeze")
+
+
+def _folder_v1(group: str) -> Path:
+    return Path(cgroups.MOUNT, "freezer", cgroups.PARENT, group)
+
+
+def _by_group_v2(group: str) -> str:
+    try:
+        _file_v2(group).write_text("1")
+    except OSError:
+        return ""
+    return "cgroup v2"
+
+
+def _by_group_v1(group: str, holder: int) -> str:
+    """A group of its own, which every process of the container joins: one that is born meanwhile is its parent's."""
+    folder = _folder_v1(group)
+    try:
+        if not (folder.parent.parent / "tasks").exists():
+            return ""
+        folder.mkdir(parents=True, exist_ok=True)
+        for _ in range(_ROUNDS):
+            inside = set((folder / "cgroup.procs").read_text().split())
+            outside = [pid for pid in _inmates(holder) if str(pid) not in inside]
+            _join(folder, outside)
+            if not outside:
+                break
+        (folder / "freezer.state").write_text("FROZEN")
+        return "cgroup v1" if _settled(folder) else ""
+    except OSError:
+        return ""
+
+
+def _join(folder: Path, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            (folder / "cgroup.procs").write_text(str(pid))
+
+
+def _settled(folder: Path) -> bool:
+    """Whether all in it stand still; one within a system call takes a moment."""
+    for _ in range(_ROUNDS):
+        if (folder / "freezer.state").read_text().strip() == "FROZEN":
+            return True
+        (folder / "freezer.state").write_text("FROZEN")
+        time.sleep(_ROUND_SECONDS)
+    (folder / "freezer.state").write_text("THAWED")
+    return False
+
+
+def _by_signals(holder: int) -> str:
+    """Again and again, until nobody was born meanwhile."""
+    stopped: set[int] = set()
+    for _ in range(_ROUNDS):
+        born = [pid for pid in _inmates(holder) if pid not in stopped]
+        if not born:
+            break
+        _signal(born, signal.SIGSTOP)
+        stopped.update(born)
+    return "signals"
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _inmates(holder: int) -> list[int]:
+    """Every process of the holder's pid namespace but the holder itself."""
+    own = _namespace(holder)
+    everybody = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+    return [pid for pid in everybody if pid != holder and _namespace(pid) == own] if own else []
+
+
+def _namespace(pid: int) -> str:
+    with suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    return ""

@@ -1,0 +1,139 @@
+"""The cluster's prologs and epilogs (JT-24): run on the machine itself, as the engine's own user, around each job.
+
+    scripts.json   in an attempt's folder: what the node's scripts are told; written before the first prolog
+    prologs.json   every prolog has succeeded
+    epilogs.json   the epilogs had their turn
+
+As in Slurm they run outside of containers, in order, and what a script leaves running is killed with it. What they
+write is kept beside the job's logs, for administrators. A script that the engine's end interrupts is run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.launch.nodescripts import ScriptFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.engine.effects import StartReplica
+    from cockpit.model.cluster import Cluster
+    from cockpit.runtime.containers.shim.attempt import Attempt
+
+MOST_SECONDS = 600.0
+"""A script that needs longer has failed."""
+_LINE = 200
+
+
+class NodeScripts:
+    """`rules`: the cluster as it is now. `facts_for`: of a replica that is about to start."""
+
+    def __init__(
+        self,
+        rules: Callable[[], Cluster],
+        facts_for: Callable[[StartReplica], ScriptFacts],
+        most_seconds: float = MOST_SECONDS,
+    ) -> None:
+        self._rules = rules
+        self._facts_for = facts_for
+        self._most_seconds = most_seconds
+
+    async def before(self, effect: StartReplica, attempt: Attempt, log: Path) -> str:
+        """Run the prologs, once; a sentence where one fails, and the rest is left out."""
+        rules = self._rules()
+        if not (rules.prolog_scripts or rules.epilog_scripts) or attempt.read("prologs.json") is not None:
+            return ""
+        facts = self._facts_for(effect)
+        await asyncio.to_thread(_write_down, attempt, facts, log)
+        failed = await self._each("prolog", rules.prolog_scripts, attempt, facts, log)
+        if not failed:
+            await asyncio.to_thread(attempt.write, "prologs.json", {})
+        return failed
+
+    async def after(self, attempt: Attempt, log: Path) -> tuple[str, str]:
+        """Run the epilogs, once; the node, and a sentence where one of them fails. The others run all the same."""
+        facts = noted(attempt)
+        if facts is None or attempt.read("epilogs.json") is not None:
+            return "", ""
+        failed = ""
+        for number, script in enumerate(self._rules().epilog_scripts, 1):
+            failed = await self._run(f"epilog {number}", script, attempt, facts, log) or failed
+        await asyncio.to_thread(attempt.write, "epilogs.json", {})
+        return facts.node, failed
+
+    async def _each(self, kind: str, scripts: Sequence[str], attempt: Attempt, facts: ScriptFacts, log: Path) -> str:
+        for number, script in enumerate(scripts, 1):
+            if failed := await self._run(f"{kind} {number}", script, attempt, facts, log):
+                return failed
+        return ""
+
+    async def _run(self, name: str, script: str, attempt: Attempt, facts: ScriptFacts, log: Path) -> str:
+        """A sentence where it does not end with 0."""
+        kind = name.split(maxsplit=1)[0]
+        file = Path(attempt.file(kind))
+        try:
+            await asyncio.to_thread(_lay_down, file, script)
+            with log.open("ab") as output:
+                began = output.tell()
+                code = await self._ended(file, {**facts.env, "SLURM_SCRIPT_CONTEXT": f"{kind}_slurmd"}, output.fileno())
+        except OSError as error:
+            return f"{name} could not be run on {facts.node}: {error.strerror or error}"
+        if code == 0:
+            return ""
+        how = "needed too long and was killed" if code is None else f"ended with {code}"
+        said = await asyncio.to_thread(_last_line, log, began)
+        return f"{name} {how} on {facts.node}" + (f": {said}" if said else "")
+
+    async def _ended(self, file: Path, env: dict[str, str], output: int) -> int | None:
+        """Its exit code as a shell reports it; None: it was killed for its time."""
+        process = await asyncio.create_subprocess_exec(
+            "/bin/bash",
+            str(file),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=env,
+            cwd="/",
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(self._most_seconds):
+                code = await process.wait()
+        except TimeoutError:
+            return None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return code if code >= 0 else 128 - code
+
+
+def noted(attempt: Attempt) -> ScriptFacts | None:
+    """What was written down before its prologs; None: no script concerns it."""
+    record = attempt.read("scripts.json")
+    return None if record is None else msgspec.convert(record, ScriptFacts)
+
+
+def _write_down(attempt: Attempt, facts: ScriptFacts, log: Path) -> None:
+    Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    attempt.write("scripts.json", msgspec.to_builtins(facts))
+
+
+def _lay_down(file: Path, script: str) -> None:
+    file.write_text(script, encoding="utf-8")
+    file.chmod(0o700)
+
+
+def _last_line(log: Path, began: int) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(began, stream.seek(0, os.SEEK_END) - 4096))
+        lines = stream.read().decode(errors="replace").split("\n")
+    return next((line.strip()[:_LINE] for line in reversed(lines) if line.strip()), "")

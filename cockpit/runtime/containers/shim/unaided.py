@@ -1,0 +1,122 @@
+"""Builds a view without bubblewrap, where that is not installed: the same mounts in the same order, from a child of the
+shim in a mount namespace of its own. Like bubblewrap it is gone before anything of the container runs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from cockpit.runtime.containers.shim import linux
+from cockpit.runtime.containers.shim.bubblewrap import KERNEL_SETTINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from cockpit.runtime.containers.shim.bubblewrap import View
+
+_DONE = b"."
+_NODES = ("null", "zero", "full", "random", "urandom", "tty")
+_LINKS = (
+    ("ptmx", "pts/ptmx"),
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+)
+_GUARDED = linux.ATTR_NOSUID | linux.ATTR_NODEV
+
+
+def make(view: View, *, within_milliseconds: int) -> tuple[int, str]:
+    """The mount namespace of the view, open, and ""; or -1 and why it could not be made."""
+    told, tell = os.pipe()
+    waits, lets_go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(lets_go)
+        _child(view, tell, waits)
+    os.close(tell)
+    os.close(waits)
+    try:
+        if not linux.is_readable(told, within_milliseconds=within_milliseconds):
+            os.kill(pid, signal.SIGKILL)
+            return -1, "a folder that it is to show does not answer"
+        said = os.read(told, 4096)
+        if said != _DONE:
+            return -1, said.decode(errors="replace")
+        return os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC), ""
+    finally:
+        os.close(told)
+        os.close(lets_go)
+        os.waitpid(pid, 0)
+
+
+def _child(view: View, tell: int, waits: int) -> NoReturn:
+    try:
+        _build(view)
+        os.write(tell, _DONE)
+        os.read(waits, 1)
+    except BaseException as error:  # noqa: BLE001 - this is the end of the child: the parent reports
+        os.write(tell, str(error).encode(errors="replace")[:4096])
+    finally:
+        os._exit(0)
+
+
+def _build(view: View) -> None:
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
+    root = view.root
+    _bind(root, root, linux.ATTR_NOSUID | linux.ATTR_NODEV)
+    for path in view.read_only:
+        _show(path, root + path, _GUARDED | linux.ATTR_RDONLY)
+    linux.mount("proc", f"{root}/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+    for path in (f"{root}{name}" for name in KERNEL_SETTINGS):
+        _show(path, path, _GUARDED | linux.ATTR_RDONLY)
+    _show("/sys", f"{root}/sys", _GUARDED | linux.ATTR_RDONLY)
+    _make_devices(view, f"{root}/dev")
+    for source, target, writable in view.binds:
+        _show(source, root + target, _GUARDED | (0 if writable else linux.ATTR_RDONLY))
+    for path in view.masked:
+        os.makedirs(root + path, exist_ok=True)
+        _tmpfs(root + path, "mode=0755")
+        linux.restrict(root + path, linux.ATTR_RDONLY)
+    linux.enter_root(root)
+
+
+def _make_devices(view: View, folder: str) -> None:
+    """What bubblewrap's --dev makes, and the cards."""
+    _tmpfs(folder, "mode=0755")
+    for name in _NODES:
+        _show(f"/dev/{name}", f"{folder}/{name}", linux.ATTR_NOSUID)
+    for name, target in _LINKS:
+        os.symlink(target, f"{folder}/{name}")
+    for name in ("pts", "shm"):
+        os.mkdir(f"{folder}/{name}")
+    linux.mount(
+        "devpts", f"{folder}/pts", "devpts", linux.MS_NOSUID | linux.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"
+    )
+    _tmpfs(f"{folder}/shm", f"mode=1777,size={view.shared_memory_bytes}")
+    for device in view.devices:
+        _show(device, folder.removesuffix("/dev") + device, linux.ATTR_NOSUID)
+
+
+def _tmpfs(target: str, options: str) -> None:
+    linux.mount("tmpfs", target, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+
+
+def _show(source: str, target: str, attributes: int) -> None:
+    """A file or folder of the machine at its place; what is not there is not shown."""
+    if not os.path.exists(source):
+        return
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    elif not os.path.lexists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_CLOEXEC, 0o644))
+    _bind(source, target, attributes)
+
+
+def _bind(source: str, target: str, attributes: int) -> None:
+    linux.bind(source, target)
+    linux.restrict(target, attributes)

@@ -1,0 +1,220 @@
+"""Giving back what was lent: a job within what is kept for its queue takes room from queues that hold more than theirs.
+
+Source: FL-02 and Kubernetes' capacity scheduling. Victims are borrowers only: between their leaf and the node that both
+have in common, everybody must hold more than is kept for them, of something that the job lacks. Nobody is taken below
+that by more than the last job that goes. As few go as can be; of equally few the youngest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.job import OCCUPYING, Job
+from cockpit.model.quota import JOBS
+from cockpit.sched.amounts import ONE, Amounts
+from cockpit.sched.claims import Offer
+from cockpit.sched.clearing import Cleared, Clearing, Place, conceded, eviction
+from cockpit.sched.concessions import fewest, going, lacking
+from cockpit.sched.counters import Counters
+from cockpit.sched.index import Index
+from cockpit.sched.limits import Counter
+from cockpit.sched.placement import eligible, find
+from cockpit.sched.precedence import mode_of
+from cockpit.sched.quotas import NO_LEAF, Share, counter
+from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.shape import Shape
+from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.tres import CARDS, CPU, MEMORY
+
+MOST_TRIED = 2_000
+"""So many sets are tried for one job; beyond, one is found of which nobody can be left out, maybe not the smallest."""
+
+
+class Claim(NamedTuple):
+    """A job's right to room that others have borrowed."""
+
+    holder: Share
+    """The lowest node within whose min the job stays."""
+    above: tuple[tuple[Counter, int], ...]
+    """What has to come free at the nodes above before the job may start, by counter."""
+
+
+class Borrower(NamedTuple):
+    """A running job that may have to go."""
+
+    offer: Offer
+    parts: Mapping[Counter, int]
+    """What it adds to each counter."""
+    below: tuple[Share, ...]
+    """Its nodes below the one that it has in common with the claimant."""
+
+
+class Reclaim:
+    """The rule for one pass."""
+
+    def __init__(self, rules: Rulebook, snapshot: Snapshot, clearing: Clearing) -> None:
+        self._rules, self._quotas = rules, rules.quotas
+        self._jobs = snapshot.jobs
+        self._clearing = clearing
+
+    def claim(self, leaf: str, amounts: Amounts, counters: Counters) -> Claim | None:
+        """What a job of the leaf that wants these amounts may insist on; None: it would have to borrow, or a bound
+        stops it that nobody else's going would lift."""
+        free = self._clearing.coming_free(counters)
+        used = {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
+        line = [self._quotas.shares[path] for path in self._quotas.shares[leaf].line]
+        named = self._quotas.resources
+        kept = next((number for number, each in enumerate(line[:-1]) if each.guarantees(used, amounts, named)), None)
+        if kept is None or any(
+            each.use(used, JOBS) + ONE > each.max.get(JOBS, each.use(used, JOBS) + ONE) for each in line
+        ):
+            return None
+        over = [tuple(_over(each, used, amounts)) for each in line]
+        if any(over[:kept]):
+            return None
+        return Claim(line[kept], tuple(each for part in over[kept:] for each in part))
+
+    def room_for(
+        self, job: Job, shape: Shape, claim: Claim, index: Index, counters: Counters, place: Place
+    ) -> Cleared | None:
+        """The fewest who have to go, none where those suffice who are going anyway; None where they cannot."""
+        without = self._clearing.without_leaving(index)
+        offers = self.evicted(claim, shape, without, counters)
+        if offers is None:
+            return None
+        after = conceded(without, [each.concession for each in offers])
+        found = place(after, job, shape)
+        return Cleared(tuple(eviction(each, job.id) for each in offers), after, found) if found is not None else None
+
+    def evicted(self, claim: Claim, shape: Shape, index: Index, counters: Counters) -> list[Offer] | None:
+        """Who has to go so that the job may start and has room; None: they cannot make it any. Who is going anyway has
+        gone from the index already."""
+        short = {each[-1] for each, _ in claim.above} | _short_of(shape, index)
+        search = _Search(claim, shape, index, list(self._borrowers(claim, short, index, counters)), short, counters)
+        found = search.chosen()
+        return None if found is None else [each.offer for each in found]
+
+    def _borrowers(self, claim: Claim, short: Collection[str], index: Index, counters: Counters) -> Iterator[Borrower]:
+        """The youngest first."""
+        free, line = self._clearing.coming_free(counters), set(claim.holder.line)
+        used = {each: amount - free.get(each, 0) for each, amount in counters.used.items()}
+        found = [job for job_id in index.placed if (job := self._jobs.get(job_id)) is not None and self._may_go(job)]
+        for job in sorted(found, key=lambda job: (-_started(job), -job.id)):
+            leaf = self._quotas.leaf(job.project)
+            tally = counters.tallies.get(job.id)
+            if leaf == NO_LEAF or tally is None or claim.holder.path in self._quotas.shares[leaf].line:
+                continue
+            below = tuple(self._quotas.shares[path] for path in self._quotas.shares[leaf].line if path not in line)
+            parts = dict(tally.parts)
+            borrowed = (each for each in short if parts.get(counter(leaf, each)))
+            if any(all(share.borrows(used, each) > 0 for share in below) for each in borrowed):
+                yield Borrower(self._offer(job, index), parts, below)
+
+    def _may_go(self, job: Job) -> bool:
+        return job.state in OCCUPYING and job.ending is None and not self._clearing.gives_way(job.id)
+
+    def _offer(self, job: Job, index: Index) -> Offer:
+        usual = mode_of(self._rules.cluster, self._rules.accounts, job)
+        mode = EvictionMode.CANCEL if usual is EvictionMode.CANCEL else EvictionMode.REQUEUE
+        return Offer(going(index, job.id), mode, Grounds.QUOTA, job.spec.grace_seconds)
+
+
+class _Search:
+    """For the fewest borrowers."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        shape: Shape,
+        index: Index,
+        borrowers: Sequence[Borrower],
+        short: Collection[str],
+        counters: Counters,
+    ) -> None:
+        self._claim, self._shape, self._index = claim, shape, index
+        self._borrowers, self._short, self._used = borrowers, short, counters.used
+
+    def chosen(self) -> Sequence[Borrower] | None:
+        room = fewest(self._index, self._shape, [each.offer.concession for each in self._borrowers])
+        if room is None:
+            return None
+        of_room = [each for each in self._borrowers if each.offer.concession in room]
+        if self._suffices(of_room):
+            return of_room
+        tries = MOST_TRIED
+        for size in range(max(1, len(of_room)), len(self._borrowers) + 1):
+            for some in combinations(self._borrowers, size):
+                if not tries:
+                    return self._without_needless(of_room)
+                tries -= 1
+                if self._suffices(some) and self._has_room(some):
+                    return some
+        return None
+
+    def _without_needless(self, of_room: Sequence[Borrower]) -> Sequence[Borrower] | None:
+        """Not the fewest, but nobody too many: those who make room, then the youngest, until it is enough."""
+        some: list[Borrower] = []
+        for each in (*of_room, *self._borrowers):
+            if each not in some and self._is_lawful([*some, each]):
+                some.append(each)
+                if self._suffices(some) and self._has_room(some):
+                    break
+        else:
+            return None
+        for each in reversed(some[:-1]):
+            rest = [other for other in some if other is not each]
+            some = rest if self._suffices(rest) and self._has_room(rest) else some
+        return some
+
+    def _suffices(self, some: Sequence[Borrower]) -> bool:
+        """Whether the nodes above may hold the job then, and all of these are borrowers until they go."""
+        enough = all(sum(each.parts.get(above, 0) for each in some) >= wanted for above, wanted in self._claim.above)
+        return enough and self._is_lawful(some)
+
+    def _is_lawful(self, some: Sequence[Borrower]) -> bool:
+        """Whether each node still holds more than is kept for it when the last of its jobs goes."""
+        shares = {share.path: share for each in some for share in each.below}
+        return all(
+            any(self._borrows_to_the_last(share, each, some) for each in self._short) for share in shares.values()
+        )
+
+    def _borrows_to_the_last(self, share: Share, resource: str, some: Sequence[Borrower]) -> bool:
+        parts = [each.parts.get(counter(share.path, resource), 0) for each in some]
+        most = max(parts)
+        return most > 0 and share.borrows(self._used, resource) - (sum(parts) - most) > 0
+
+    def _has_room(self, some: Sequence[Borrower]) -> bool:
+        return fewest(self._index, self._shape, [each.offer.concession for each in some]) is not None
+
+
+def _over(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterator[tuple[Counter, int]]:
+    """By how much the node would pass its max."""
+    for resource, most in share.max.items():
+        wanted = amounts.get(resource, 0)
+        beyond = share.use(used, resource) + wanted - most
+        if resource != JOBS and wanted and beyond > 0:
+            yield counter(share.path, resource), beyond
+
+
+def _short_of(shape: Shape, index: Index) -> set[str]:
+    """What too few nodes have enough of; where it is all there, but not together: all that the job asks for."""
+    if find(index, shape) is not None:
+        return set()
+    found: set[str] = set()
+    for spec in shape.specs:
+        rooms = [lacking(index.rooms[order], spec) for order in eligible(index, shape, spec)]
+        names = [
+            name for name, asked in ((CPU, spec.cpus), (MEMORY, spec.memory_mib), (CARDS, spec.card_milli)) if asked
+        ]
+        kinds = {CPU: 0, MEMORY: 1, CARDS: 2}
+        short = {name for name in names if sum(lacks[kinds[name]] <= 0 for lacks in rooms) < shape.nodes}
+        found |= short or set(names)
+    return found
+
+
+def _started(job: Job) -> int:
+    assert job.attempt is not None
+    return job.attempt.placed_at

@@ -1,0 +1,198 @@
+"""What is done to jobs. It talks to the cluster through the app's backend; a "no" becomes a notice, never a crash."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cockpit.model.asking import ShellRequest
+from cockpit.model.job import JobState
+from cockpit.model.spec import PriorityWord
+from cockpit.present.entering import container_words, entry_lines
+from cockpit.present.outlook import until
+from cockpit.present.outlook import what_if as words
+from cockpit.present.units import counted
+from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.pick import Choice, Pick
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from cockpit.model.asking import WantedPriority
+    from cockpit.model.view import JobDetail, JobRow
+    from cockpit.tui.face import Face
+
+
+EXTEND_SECONDS = 2 * 3600
+_URGENCY = {
+    PriorityWord.NORMAL: "as everybody's",
+    PriorityWord.URGENT: "bounded per person and project",
+    PriorityWord.VERY_URGENT: "only by administrators",
+}
+LEAVING = "exit or Ctrl-D returns to the cockpit."
+
+
+async def new_job(app: Face) -> None:
+    """A template in $EDITOR, then submitted."""
+    from cockpit.tui.editing import submit_edited, template
+
+    await submit_edited(app, template())
+
+
+async def clone_job(app: Face) -> None:
+    """The job's own spec in $EDITOR, under a free name."""
+    from cockpit.formats.specfile import spec_as_yaml
+    from cockpit.headless.editor import cloned
+    from cockpit.tui.editing import submit_edited
+
+    (row, *_) = app.chosen_rows()
+    spec = (await app.backend.job(row.id)).job.spec
+    await submit_edited(app, spec_as_yaml(cloned(spec, {each.name for each in app.job_rows.list.rows()})))
+
+
+async def edit_job(app: Face) -> None:
+    """A queued job's spec in $EDITOR; it keeps its id and its place."""
+    from cockpit.tui.editing import save_edited
+
+    (row, *_) = app.chosen_rows()
+    await save_edited(app, await app.backend.job(row.id))
+
+
+async def what_if(app: Face) -> None:
+    """Choose what the job under the cursor asks for instead; it keeps its id and its place."""
+    (row, *_) = app.chosen_rows()
+    outlook = await app.backend.explain(row.id)
+    if not outlook.what_ifs:
+        app.notify(f"nothing that it could ask for starts {_named([row])} sooner")
+        return
+    context = app.context()
+    choices = [
+        Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
+    ]
+    title = f"{_named([row])}: what would start it sooner"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="asks for it"))
+    if picked is None:
+        return
+    chosen = outlook.what_ifs[int(picked.id)]
+    question = f"Change {_named([row])}?"
+    starts = until(chosen.forecast, context)
+    consequence = f"It runs {words(chosen)} and starts {starts}; it keeps its id and its place."
+    if await app.push_screen_wait(Confirm(question, consequence)):
+        await app.backend.edit(row.id, chosen.spec)
+        app.notify(f"changed {_named([row])}")
+
+
+async def cancel(app: Face) -> None:
+    """Ask, then stop."""
+    await _confirmed(app, "Stop", "Asked to end; killed after the grace period.", app.backend.cancel)
+
+
+async def delete(app: Face) -> None:
+    """Ask, then take off the lists."""
+    await _confirmed(app, "Delete", "What is kept is removed; accounting remembers.", app.backend.delete)
+
+
+async def end_hold(app: Face) -> None:
+    """Ask, then remove kept containers."""
+    await _confirmed(
+        app,
+        "End the hold of",
+        "The container is removed; output and logs stay.",
+        lambda job, task: app.backend.end_hold(job),  # noqa: ARG005 - the id is the task's own
+    )
+
+
+async def extend_hold(app: Face) -> None:
+    """Two hours more."""
+    for row in app.chosen_rows():
+        await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
+    app.notify("kept two hours longer")
+
+
+async def hold_or_release(app: Face) -> None:
+    """Each of the chosen jobs the other way round."""
+    for row in app.chosen_rows():
+        held = row.reason is not None and row.reason.__struct_config__.tag == "held"
+        act = app.backend.release if held else app.backend.hold
+        await act(row.id, task=_task(row))
+
+
+async def suspend_or_resume(app: Face) -> None:
+    """Each of the chosen jobs the other way round."""
+    for row in app.chosen_rows():
+        act = app.backend.resume if row.state is JobState.SUSPENDED else app.backend.suspend
+        await act(row.id, task=_task(row))
+
+
+async def requeue(app: Face) -> None:
+    """Ask, then have them begin anew."""
+    await _confirmed(app, "Requeue", "What it did so far is lost, unless it saved it.", app.backend.requeue)
+
+
+async def set_priority(app: Face) -> None:
+    """Choose a word for the chosen jobs."""
+    choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
+    rows = app.chosen_rows()
+    picked = await app.push_screen_wait(Pick(f"Priority of {_named(rows)}", choices, app.role_theme, verb="sets it"))
+    if picked is not None:
+        await prioritise(app, rows, PriorityWord(picked.id))
+
+
+async def prioritise(app: Face, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
+    """The same for all of them."""
+    for row in rows:
+        await app.backend.set_priority(row.id, wanted, task=_task(row))
+    app.notify(f"priority {wanted} for {_named(rows)}")
+
+
+async def shell(app: Face) -> None:
+    """The whole terminal is the container's until the shell ends; of several containers one is chosen first."""
+    from cockpit.headless.terminal import relay_terminal
+
+    app.check_terminal()
+    (row, *_) = app.chosen_rows()
+    detail = await app.backend.job(row.id)
+    rank = await _which_replica(app, detail)
+    if rank is None:
+        return
+    size, term = app.size, os.environ.get("TERM", "xterm-256color")
+    request = ShellRequest(job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term)
+    session = await app.backend.open_shell(request)
+    notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
+    with app.suspend():
+        print(f"{notice}\n{LEAVING}")  # noqa: T201 - the screen is the shell's now
+        relay_terminal(session, 0, 1)
+    app.refresh()
+
+
+async def _which_replica(app: Face, detail: JobDetail) -> int | None:
+    """The only one, or the one that is chosen, the one that failed first in the list; None: none after all."""
+    attempt = detail.job.attempt
+    if attempt is None or len(attempt.replicas) < 2:
+        return 0
+    context = app.context()
+    failed_first = sorted(attempt.replicas, key=lambda each: (each.exit is None or each.exit.ok, each.rank))
+    choices = []
+    for each in failed_first:
+        _, which, *how = container_words(detail, each.rank, context)
+        choices.append(Choice(str(each.rank), which, " · ".join(how)))
+    title = f"{_named([detail.row])}: which container"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="opens a shell in it"))
+    return None if picked is None else int(picked.id)
+
+
+async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
+    """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
+    rows = app.chosen_rows()
+    if await app.push_screen_wait(Confirm(f"{verb} {_named(rows)}?", consequence)):
+        for row in rows:
+            await act(row.id, task=_task(row))
+
+
+def _named(rows: Sequence[JobRow]) -> str:
+    return f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
+
+
+def _task(row: JobRow) -> int | None:
+    """Which task it is, where it is one: the id of the first one alone would mean the whole array."""
+    return None if row.array is None else row.array.index

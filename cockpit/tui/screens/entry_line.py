@@ -1,0 +1,186 @@
+"""What is typed into the main screen's entry line: filters, names for them, weights, commands."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from textual import on
+
+from cockpit.errors import CockpitError
+from cockpit.formats.weighttext import read_weights, weights_text
+from cockpit.present.filters import quoted
+from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.screens.arranging import Arranging
+from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from cockpit.model.priority import WeightChanges
+
+HINTS = {
+    JOBS: "state:queued user:me cards>=4 wait>2h name~bert !spot",
+    NODES: "status:up cards>=4 card_model:A100 name~a0",
+    CARDS: "model:A100 state:free,stranded user:me node~a0",
+    ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
+    QOS: "name~high priority>=100 settings~maxwall",
+    PRIORITY: "user:me partition:gpu fairshare<1000 position<=20 note:held",
+    WEIGHTS: "age=1000,fairshare=5000,tres/gres/gpu=200",
+    COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
+    NAME: "a name for this filter",
+}
+
+
+class Typing(Arranging):
+    """The screen as far as one types into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._filters = dict.fromkeys(HINTS, "")
+        self._wrong = ""
+        """What is wrong with what is being typed."""
+        self._came_from: Hashable | None = None
+        """The row under the cursor before the filter was asked for."""
+        self._weights_before: WeightChanges | None = None
+        """What was tried out before other weights were asked for."""
+
+    @property
+    def filter_text(self) -> str:
+        """What the list that is shown is filtered by."""
+        return self._filters[self.view]
+
+    def ask_filter(self) -> None:
+        """`/`: filters while one types."""
+        self._came_from = self.table.cursor_id
+        names = (
+            []
+            if self.filter_text
+            else [*self.app.filter_names(self.view), *(f"{SAVED}{each}" for each in self.app.saved_filters())]
+        )
+        self._entry.ask(FILTER, self.filter_text, HINTS[self.view], names)
+        self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
+
+    async def _prepare_search(self) -> None:
+        """While the person thinks of a word. Rows that changed meanwhile are read when they are searched."""
+        for _ in self.app.job_rows.list.prepare_search():
+            await asyncio.sleep(0)
+
+    def ask_filter_name(self) -> None:
+        """Under which the present filter is saved."""
+        self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.saved_filters()))
+
+    def ask_command(self, text: str = "") -> None:
+        """`:`: an action by its name; `text` is written already."""
+        self._entry.ask(COMMAND, text, HINTS[COMMAND], self.app.action_names(), self.app.complete)
+
+    def ask_weights(self) -> None:
+        """The weights of now, to be changed; the order follows while one types."""
+        rows = self.app.priority_rows
+        self._weights_before = rows.tried
+        if rows.weights is not None:
+            self._entry.ask(WEIGHTS, weights_text(rows.weights), HINTS[WEIGHTS])
+
+    @property
+    def _entry(self) -> Entry:
+        return self.query_one(Entry)
+
+    @on(Entry.Changed)
+    def _typed(self, event: Entry.Changed) -> None:
+        if self._entry.kind == FILTER and self._entry.display:
+            self.filter(event.value)
+        elif self._entry.kind == WEIGHTS and self._entry.display:
+            self._try(event.value)
+
+    def _try(self, text: str) -> None:
+        try:
+            self.app.try_weights(read_weights(text))
+        except CockpitError as error:
+            self._wrong = str(error).splitlines()[0]
+        else:
+            self._wrong = ""
+        self.draw()
+
+    @on(Entry.Submitted)
+    def _entered(self, event: Entry.Submitted) -> None:
+        if self._entry.kind == WEIGHTS:
+            self._try(event.value)
+        if self._entry.kind in {FILTER, WEIGHTS} and self._wrong:
+            return
+        self._close_entry()
+        if self._entry.kind == COMMAND:
+            self.app.run_command(event.value)
+        elif self._entry.kind == NAME and event.value.strip():
+            self.app.run_command(f"save-filter {event.value.strip()}")
+
+    @on(Entry.Left)
+    def _left(self, event: Entry.Left) -> None:
+        if event.kind == FILTER:
+            self._unfilter()
+        elif event.kind == WEIGHTS:
+            self._wrong = ""
+            self.app.try_weights(self._weights_before)
+        self._close_entry()
+
+    def _close_entry(self) -> None:
+        self._entry.put_away()
+        self.set_focus(self.table, scroll_visible=False)
+        self.draw()
+
+    def filter(self, text: str) -> None:
+        """Show what matches; a filter that cannot be read says why, and the last one that could stays."""
+        try:
+            self._filter_rows(text)
+        except CockpitError as error:
+            self._wrong = str(error).removeprefix("filter: ")
+        else:
+            self._wrong = ""
+            self._filters[self.view] = text
+            self.table.order_changed()
+        self.draw()
+
+    def _filter_rows(self, text: str) -> None:
+        app = self.app
+        by = {
+            JOBS: app.job_rows.list.filter_by,
+            NODES: app.node_rows.filter_by,
+            CARDS: app.card_rows.filter_by,
+            PRIORITY: app.priority_rows.filter_by,
+            ACCOUNTS: app.account_rows.tree.filter_by,
+            QOS: app.qos_rows.filter_by,
+        }
+        by[self.view](text)
+
+    def _unfilter(self) -> None:
+        """Everything again, the cursor where it was before the filter."""
+        self.filter("")
+        if self._came_from is not None:
+            self.table.move_to(self._came_from)
+            self._came_from = None
+
+    def show_jobs_of_node(self) -> None:
+        """The jobs that occupy the node under the cursor."""
+        node = self.node_under_cursor()
+        if node is not None:
+            self.show_view(JOBS)
+            self._came_from = self.jobs.cursor_id
+            self.filter(f"node:{quoted(node.node.name)}")
+
+    def show_jobs_of_user(self, user: str) -> None:
+        """All of them, in whichever account."""
+        self.show_view(JOBS)
+        self._came_from = self.jobs.cursor_id
+        self.filter(f"user:{quoted(user)}")
+
+    def step_back(self) -> None:
+        """Out of the marks, then out of the filter, then out of one's own jobs alone or of other weights."""
+        if self.table.clear_marks():
+            return
+        if self.filter_text or self._wrong:
+            self._unfilter()
+        elif self.view == JOBS and self.app.job_rows.list.mine:
+            self.toggle_mine()
+        elif self.view == PRIORITY:
+            self.app.try_weights(None)

@@ -1,0 +1,98 @@
+"""The lists of the main screen: a table for each view, one of which is shown, and what stands under its cursor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher
+
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.card_map import CardMap
+from cockpit.tui.screens.priority import PriorityPart
+from cockpit.tui.widgets.table import Table
+from cockpit.tui.widgets.titles import Titles
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from cockpit.model.view import NodeRow
+    from cockpit.tui.face import Face
+
+
+class Lists(Screen[None]):
+    """The screen as far as it is tables."""
+
+    app: Face
+
+    def compose_lists(self) -> ComposeResult:
+        """The titles, and the tables below them."""
+        theme = self.app.role_theme
+        self.jobs = Table(self.app.job_rows, theme, id=JOBS)
+        self.nodes = Table(self.app.node_rows, theme, id=NODES)
+        self.cards = CardMap(self.app.card_rows, theme, id=CARDS)
+        self.accounts = Table(self.app.account_rows, theme, id=ACCOUNTS)
+        self.qos = Table(self.app.qos_rows, theme, id=QOS)
+        self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
+        self._ranks = PriorityPart(self.app, self.priority)
+        yield Titles(self.jobs, id="titles")
+        with ContentSwitcher(initial=JOBS, id="rows"):
+            yield from self.tables.values()
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """By the name of the view."""
+        return {
+            JOBS: self.jobs,
+            NODES: self.nodes,
+            CARDS: self.cards,
+            ACCOUNTS: self.accounts,
+            QOS: self.qos,
+            PRIORITY: self.priority,
+        }
+
+    @property
+    def view(self) -> str:
+        """The list that is shown; also while the screen is only coming, or going."""
+        shown = self.query(ContentSwitcher)
+        return str(shown.first().current) if shown else JOBS
+
+    @property
+    def table(self) -> Table:
+        """The one that is shown."""
+        return self.tables[self.view]
+
+    def job_of_card(self) -> int:
+        """The id of the job that holds the part of a card under the cursor; 0 where nobody does, or nobody one may
+        see."""
+        part = self.cards.part
+        return (part.job or 0) if part is not None else 0
+
+    def ranked_jobs(self) -> list[int]:
+        """Ids of the queued jobs that are marked in their order, else of the one under the cursor."""
+        rows = (self.app.priority_rows.row(row_id) for row_id in self.priority.chosen())
+        return [row.job for row in rows if row is not None]
+
+    def node_under_cursor(self) -> NodeRow | None:
+        """None in an empty list."""
+        name = self.nodes.cursor_id
+        return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
+
+    def show_view(self, view: str) -> None:
+        """Another table in the same frame."""
+        self.query_one(ContentSwitcher).current = view
+        titles = self.query_one(Titles)
+        titles.table = self.table
+        titles.refresh()
+        self.table.focus()
+        self.app.wake()
+        self.draw()
+
+    def redraw_priorities(self) -> None:
+        """Another answer, or other columns of it."""
+        self._ranks.reordered()
+        self.draw()
+
+    def draw(self) -> None:
+        """Everything but the rows: they repaint themselves."""
+        raise NotImplementedError

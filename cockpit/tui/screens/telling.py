@@ -1,0 +1,129 @@
+"""What the main screen says of what is under the cursor, of how a list is arranged, and of a list without rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.present.account_answer import first_account_lines, place_answer
+from cockpit.present.answer import answer
+from cockpit.present.card_answer import card_answer, legend, totals
+from cockpit.present.first_sight import empty_lines, no_cards_lines
+from cockpit.present.node_answer import node_answer
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.screens.entry_line import Typing
+from cockpit.tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+WIDE = 100
+"""Columns from which on a note may be a sentence."""
+LEAST_PANEL = 3
+"""Lines of the answer panel on the smallest screens."""
+
+
+class Telling(Typing):
+    """The screen as far as it tells."""
+
+    def draw_answer(self) -> None:
+        """The panel about what is under the cursor."""
+        answers = {
+            JOBS: self._job_answer,
+            NODES: self._node_answer,
+            CARDS: self._card_answer,
+            ACCOUNTS: self._place_answer,
+            QOS: self._place_answer,
+            PRIORITY: self._rank_answer,
+        }
+        self.query_one("#answer", Lines).show(answers[self.view]())
+
+    def _job_answer(self) -> Iterator[Line]:
+        row = self.app.job_under_cursor()
+        if row is not None:
+            size = self.query_one("#answer").size
+            yield from answer(row, self.app.detail_of(row.id), self.app.around(size.width, size.height))
+
+    def _node_answer(self) -> Iterator[Line]:
+        row = self.node_under_cursor()
+        if row is not None:
+            yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
+
+    def _card_answer(self) -> Iterator[Line]:
+        part, rows = self.cards.part, self.app.card_rows
+        row = rows.row(self.cards.cursor_id)  # type: ignore[arg-type]  # ids of nodes
+        if part is not None and row is not None:
+            size = self.query_one("#answer").size
+            job = self.app.job_rows.row(part.job) if part.job else None
+            around = self.app.around(size.width, size.height)
+            brief = size.height <= LEAST_PANEL
+            yield from card_answer(part, row, job, around.context, size.width, brief=brief)
+            key = around.keys.get("colours", ":colours")
+            yield legend("by user" if rows.by_user else "by job", key)
+
+    def _place_answer(self) -> Iterator[Line]:
+        columns = self.query_one("#answer").size.width
+        return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
+
+    def _keys(self) -> Mapping[str, str]:
+        return self.app.around(self.size.width).keys
+
+    def _rank_answer(self) -> Iterator[Line]:
+        size = self.query_one("#answer").size
+        return self._ranks.answer(size, self.app.around(size.width).keys)
+
+    def _note(self) -> Iterator[Span]:
+        """What makes this list other than all rows in their usual order."""
+        if self.filter_text:
+            yield Span(f"/ {safe(self.filter_text)}", ACCENT)
+        notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
+        yield from notes.get(self.view, self._accounts_note)()
+
+    def _jobs_note(self) -> Iterator[Span]:
+        jobs = self.app.job_rows.list
+        if jobs.mine:
+            yield Span("   mine", ACCENT)
+        if jobs.sort_column:
+            yield Span(f"   by {jobs.sort_column.replace('_', ' ')}{' ▼' if jobs.descending else ' ▲'}", ACCENT)
+
+    def _nodes_note(self) -> Iterator[Span]:
+        if self.app.demand:
+            yield Span("   queued jobs ask for  ", MUTED)
+            yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in self.app.demand.items()))
+
+    def _cards_note(self) -> Iterator[Span]:
+        yield Span("   ")
+        yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
+
+    def _accounts_note(self) -> Iterator[Span]:
+        key = self._keys().get("next_tab", ":next-tab")
+        for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS")):
+            yield Span(f"   {title}", "strong" if view == self.view else MUTED)
+        yield Span(f"   {key}", ACCENT)
+
+    @property
+    def _is_empty(self) -> bool:
+        """There is nothing to show but what to do first."""
+        if self.view == ACCOUNTS and self.app.account_rows.tree.only_root:
+            return True
+        if self.view == PRIORITY:
+            return bool(self._ranks.nothing({}))
+        return not self.table.rows.order and self.view in {JOBS, CARDS}
+
+    def _empty_lines(self) -> Iterator[Line]:
+        if not self.app.loaded or (self.view == ACCOUNTS and self.app.accounts is None):
+            return iter([line(), line(Span("   connecting …", MUTED))])
+        if self.view == ACCOUNTS:
+            return first_account_lines(self._keys(), locked=self.app.read_only or self._not_mine())
+        keys = self.app.around(self.size.width).keys
+        if self.view == CARDS:
+            return no_cards_lines(sum(1 for _ in self.app.card_rows.parts()), keys)
+        if self.view == PRIORITY:
+            return iter(self._ranks.nothing(keys))
+        hidden = len(self.app.job_rows.list.rows())
+        return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
+
+    def _not_mine(self) -> str:
+        shown = self.app.accounts
+        return "" if shown is not None and shown.admin else "An administrator of this cluster adds the first one."

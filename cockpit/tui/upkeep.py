@@ -1,0 +1,201 @@
+"""Keeps what the application knows as true as the cluster allows: watches the jobs, asks for the rest while somebody
+looks, and says so when nothing answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING
+
+from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.present.node_cells import card_demand
+from cockpit.tui.action import CARDS, JOBS, NODES, ON_ACCOUNTS, PRIORITY
+from cockpit.tui.hangup import has_hung_up
+from cockpit.tui.knowing import Knowing
+from cockpit.tui.priority_feed import PriorityFeed
+from cockpit.tui.screens.job import JobPage
+from cockpit.tui.standstill import Standstill
+from cockpit.tui.widgets.table import Table
+from cockpit.tui.widgets.titles import Titles
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from cockpit.backends.base import Backend, JobsDelta
+    from cockpit.model.priority import WeightChanges
+    from cockpit.model.view import AccountsShown, NodeRow, Overview
+    from cockpit.tui.outside import Outside
+
+TICK_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+TROUBLE_SECONDS = 15.0
+"""A sentence about the engine, with what to do, takes longer to read than what a key has done."""
+
+
+class Upkeep(Knowing):
+    """Three tasks that never end, and a tick."""
+
+    def __init__(self, backend: Backend, outside: Outside) -> None:
+        super().__init__(backend, outside)
+        self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
+        self._all_came = False
+        self._wanted = asyncio.Event()
+
+    def keep_up(self) -> None:
+        """From now on."""
+        self.run_worker(self._watch_jobs(), name="jobs", group="feed")
+        self.run_worker(self._ask_regularly(), name="figures", group="feed")
+        self.run_worker(self._watch_priorities(), name="priorities", group="feed")
+        self.set_interval(TICK_SECONDS, self._tick)
+
+    def wake(self) -> None:
+        """Ask again now: another row or view is looked at."""
+        self._wanted.set()
+        if self.main_screen.view == PRIORITY and self.priority_rows.priorities is None:
+            self._priority_feed.wake()
+
+    async def catch_up(self) -> None:
+        """Ask for all that is looked at, and show it: for who does not wait for the next tick."""
+        await self._ask()
+        if self.main_screen.view == PRIORITY:
+            await self._priority_feed.ask()
+        self._is_fresh()
+        self._tick()
+        if isinstance(self.screen, JobPage):
+            await self.screen.catch_up()
+
+    def _tick(self) -> None:
+        if not self.is_headless and has_hung_up(0):
+            self.exit(0)
+            return
+        if self.screen is self.main_screen:
+            self.main_screen.table.tick()
+            self.main_screen.draw()
+
+    async def _watch_jobs(self) -> None:
+        first = True
+        while True:
+            try:
+                async for delta in self.backend.watch_jobs():
+                    self._take(delta, first=first)
+                    first = False
+            except CockpitError as error:
+                self._is_stale(error)
+            first = True
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def stand_still_or_go_on(self) -> None:
+        still = self._still
+        self._still = Standstill(self.now()) if still is None else None
+        waiting = still.delta() if still is not None else None
+        if still is not None and waiting is not None:
+            self._take(waiting, first=still.starts_over)
+        self._tick()
+        self.wake()
+
+    def _take(self, delta: JobsDelta, *, first: bool) -> None:
+        if self._still is not None:
+            self._still.take(delta, first=first)
+            self._is_fresh()
+            return
+        jobs = self.job_rows.folds
+        used = jobs.used
+        changes = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
+        self.loaded = True
+        self._is_fresh()
+        table = self.main_screen.jobs
+        if changes.order_changed:
+            table.order_changed()
+        table.rows_changed(changes.changed)
+        if jobs.used != used:  # other columns
+            table.redraw()
+            self.main_screen.query_one(Titles).refresh()
+        self.main_screen.draw()
+        self.wake()
+        if delta.loaded and not self._all_came:
+            self._all_came = True
+            gc.freeze()  # what is there now mostly stays
+
+    async def _ask_regularly(self) -> None:
+        """The header's figures every second; nodes and the job under the cursor when they are looked at."""
+        while True:
+            self._wanted.clear()
+            try:
+                await self._ask()
+                self._is_fresh()
+            except RequestRefused:  # an answer all the same: the job under the cursor has just gone
+                self._is_fresh()
+            except CockpitError as error:
+                self._is_stale(error)
+            self.main_screen.draw()
+            try:
+                async with asyncio.timeout(TICK_SECONDS):
+                    await self._wanted.wait()
+                await asyncio.sleep(0.05)
+            except TimeoutError:
+                pass
+
+    async def _watch_priorities(self) -> None:
+        while True:
+            if self.main_screen.view == PRIORITY and self._still is None:
+                try:
+                    await self._priority_feed.ask()
+                except CockpitError as error:
+                    self._is_stale(error)
+            await self._priority_feed.pause()
+
+    def _priorities_taken(self) -> None:
+        self.main_screen.redraw_priorities()
+
+    def try_weights(self, weights: WeightChanges | None) -> None:
+        self.priority_rows.tried = weights
+        self._priority_feed.wake()
+
+    async def _ask(self) -> None:
+        if self._still is not None:
+            return
+        self._take_overview(await self.backend.overview())
+        if self.main_screen.view == NODES:
+            self._demand = card_demand(self.job_rows.list.rows())
+        if self.main_screen.view != JOBS or not self.node_rows.rows():
+            self._take_nodes(await self.backend.nodes())
+        if self.main_screen.view in ON_ACCOUNTS:
+            self._take_accounts(await self.backend.accounts())
+        row = self.job_under_cursor()
+        known = self._details.get(row.id) if row is not None else None
+        if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
+            self._details = {row.id: await self.backend.job(row.id)}
+        if self.main_screen.view == JOBS:
+            self._foretelling.look_at(row)
+
+    def _take_overview(self, overview: Overview) -> None:
+        told = self.overview.trouble if self.overview is not None else ()
+        self.overview = overview
+        for sentence in set(overview.trouble).difference(told):
+            self.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
+
+    def _take_accounts(self, shown: AccountsShown) -> None:
+        self.accounts = shown
+        screen = self.main_screen
+        _show_changes(screen.accounts, *self.account_rows.tree.take(shown.rows))
+        _show_changes(screen.qos, *self.qos_rows.take(shown.qos))
+
+    def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
+        screen = self.main_screen
+        _show_changes(screen.nodes, *self.node_rows.take(nodes))
+        if screen.view == CARDS:
+            _show_changes(screen.cards, *self.card_rows.take(nodes, self.job_rows.list.rows()))
+
+    def _is_fresh(self) -> None:
+        self._heard, self._trouble = asyncio.get_running_loop().time(), ""
+
+    def _is_stale(self, error: CockpitError) -> None:
+        if isinstance(error, Unreachable):
+            self._trouble = str(error).split(":")[0].split(";")[0]
+
+
+def _show_changes(table: Table, changed: Iterable[Hashable], moved: bool) -> None:
+    if moved:
+        table.order_changed()
+    table.rows_changed(changed)

@@ -1,0 +1,138 @@
+"""The cluster's prologs and epilogs around real containers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica
+from cockpit.launch.nodescripts import ScriptFacts
+from cockpit.model.cluster import Cluster
+from cockpit.model.ids import ReplicaId
+from cockpit.model.spec import HoldCards
+from tests.runtime.containers.house import House, until
+
+pytestmark = [pytest.mark.real, pytest.mark.req("JT-24", "SC-15")]
+
+
+def lines(house: House) -> list[str]:
+    file = house.folder / "told"
+    return file.read_text().split() if file.exists() else []
+
+
+def says(house: House, words: str, then: str = "true") -> str:
+    return f"#!/bin/bash\necho {words} >> {house.folder}/told\n{then}\n"
+
+
+async def test_all_run_in_order_around_the_job_and_know_whose_it_is(house: House) -> None:
+    house.rules = Cluster(
+        prolog_scripts=(says(house, "first:$SLURM_JOB_ID:$SLURM_SCRIPT_CONTEXT"), says(house, "second")),
+        epilog_scripts=(says(house, "last:${SLURM_JOB_ID}:$SLURM_SCRIPT_CONTEXT:${HOME-none}"),),
+    )
+    out = house.folder / "out"
+    out.mkdir()
+    out.chmod(0o777)
+    effect = house.job(f"echo job >> {'/workspace/outputs'}/said", output=str(out))
+    started = house.executor.start(effect)
+    await started
+    assert lines(house)[:2] == ["first:1:prolog_slurmd", "second"]
+    assert (await house.ended(effect.replica)).ok
+    assert lines(house)[2:] == ["last:1:epilog_slurmd:none"]
+    await house.executor.remove(RemoveContainer(effect.replica))
+    assert len(lines(house)) == 3
+    assert house.seen.failed == []
+
+
+async def test_where_a_prolog_fails_nothing_runs_and_the_epilog_tidies_up(house: House) -> None:
+    house.rules = Cluster(
+        prolog_scripts=(says(house, "one"), says(house, "two", "echo no mount >&2; exit 3"), says(house, "three")),
+        epilog_scripts=(says(house, "tidied"),),
+    )
+    effect = house.job("true")
+    await house.executor.start(effect)
+    assert house.seen.failed == ["prolog 2 ended with 3 on n1: no mount"]
+    assert not (house.folder_of(effect.replica) / "shim.json").exists()
+    await house.executor.remove(RemoveContainer(effect.replica))
+    assert lines(house) == ["one", "two", "tidied"]
+    assert house.seen.ended == []
+
+
+async def test_a_failing_epilog_is_told_of_the_node_and_the_next_one_runs(house: House) -> None:
+    house.rules = Cluster(epilog_scripts=(says(house, "one", "exit 1"), says(house, "two")))
+    status = await house.run(house.job("exit 5"))
+    assert status.code == 5
+    assert house.seen.failed == ["n1: epilog 1 ended with 1 on n1"]
+    assert lines(house) == ["one", "two"]
+
+
+@pytest.mark.parametrize("force", Force)
+async def test_the_epilog_runs_after_a_cancel_before_the_end_is_told(house: House, force: Force) -> None:
+    house.rules = Cluster(epilog_scripts=(says(house, "tidied"),))
+    effect = house.job("exec sleep 600")
+    await house.executor.start(effect)
+    await house.started(effect.replica)
+    await house.executor.signal(SignalReplica(effect.replica, force))
+    await house.ended(effect.replica)
+    assert lines(house) == ["tidied"]
+
+
+async def test_what_a_script_leaves_running_ends_with_it(house: House) -> None:
+    house.rules = Cluster(prolog_scripts=(f"sleep 600 &\necho $! > {house.folder}/pid\n",))
+    effect = house.job("true")
+    await house.executor.start(effect)
+    pid = (house.folder / "pid").read_text().strip()
+
+    def gone() -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().split()[2] in "ZX"
+        except FileNotFoundError:
+            return True
+
+    await until(gone)
+    await house.ended(effect.replica)
+
+
+async def test_a_script_that_hangs_is_killed_and_has_failed(house: House) -> None:
+    house.script_seconds = 0.2
+    await house.remove_all()
+    house.move_in()
+    house.rules = Cluster(prolog_scripts=("sleep 600",))
+    await house.executor.start(house.job("true"))
+    assert house.seen.failed == ["prolog 1 needed too long and was killed on n1"]
+
+
+async def test_a_new_engine_runs_the_epilog_of_a_job_that_ended_meanwhile_and_no_prolog_twice(house: House) -> None:
+    house.rules = Cluster(prolog_scripts=(says(house, "before"),), epilog_scripts=(says(house, "after"),))
+    effect = house.job(f"while ! test -e {'/workspace/outputs'}/go; do sleep 0.02; done")
+    await house.executor.start(effect)
+    await house.started(effect.replica)
+    house.executor.close()
+    (Path(effect.spec.output) / "go").touch()
+    await until((house.folder_of(effect.replica) / "exit.json").exists)
+    house.move_in()
+    await house.executor.adopt([effect], [])
+    assert (await house.ended(effect.replica)).ok
+    assert lines(house) == ["before", "after"]
+
+
+async def test_a_gang_is_tidied_up_once_its_last_replica_has_ended(house: House) -> None:
+    house.rules = Cluster(epilog_scripts=(says(house, "$SLURMD_NODENAME"),))
+    house.facts_for = lambda effect: ScriptFacts(  # type: ignore[method-assign]  # of a gang of two
+        f"n{effect.replica.rank}", 2, {"PATH": "/usr/bin:/bin", "SLURMD_NODENAME": f"n{effect.replica.rank}"}
+    )
+    house.executor.close()
+    house.move_in()
+    first, other = house.job("true"), house.job("exec sleep 600")
+    second = replace(other, replica=ReplicaId(first.replica.job, 1, 1))
+    await asyncio.gather(house.executor.start(first), house.executor.start(second))
+    assert (await house.ended(first.replica)).ok
+    assert lines(house) == []
+    await house.executor.signal(SignalReplica(second.replica, Force.KILL))
+    await house.ended(second.replica)
+    assert lines(house) == ["n0", "n1"]
+    for each in (first, second):
+        await house.executor.keep(KeepContainer(each.replica, HoldCards.FREE))
+    assert lines(house) == ["n0", "n1"]

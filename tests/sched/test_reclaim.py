@@ -1,0 +1,218 @@
+"""What was lent comes back: by whom, from whom, and no more than is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.cluster import Backfill, BackfillKind
+from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.quota import QuotaNode, QuotaTree
+from cockpit.model.reasons import MakingRoom, NotEnoughFree, QuotaFull
+from cockpit.sched.policy import Policy
+from tests.sched.world import World, node, wants
+
+EVERY_KIND = pytest.mark.parametrize("kind", list(BackfillKind))
+
+
+def share(
+    name: str, cards: int, *, most: int | None = None, jobs: int | None = None, below=(), cpus: int = 0
+) -> QuotaNode:
+    """With enough CPUs and memory for its cards, unless said otherwise."""
+    least = {"gres/gpu": 1000 * cards, "cpu": 1000 * (cpus or 4 * cards), "mem": 1000 * 4096 * cards}
+    bounds = {} if most is None else {"gres/gpu": 1000 * most}
+    bounds |= {} if jobs is None else {"jobs": 1000 * jobs}
+    return QuotaNode(name=name, min=least, max=bounds, namespaces=() if below else (name,), children=below)
+
+
+def a_world(*children: QuotaNode, cards: int = 8, nodes=None, kind: BackfillKind = BackfillKind.EASY) -> World:
+    whole = {"gres/gpu": 1000 * cards, "cpu": 32_000, "mem": 1000 * 4096 * cards}
+    tree = QuotaTree("teams", QuotaNode(name="root", min=whole, max=whole, children=children))
+    return World(*(nodes or (node("n1", 8, cpus=32),)), policy=Policy(backfill=Backfill(kind=kind)), quota=tree)
+
+
+def submit(world: World, project: str, cards: int, **fields) -> JobId:
+    return world.submit(wants(1000 * cards), record={"project": project}, **fields)
+
+
+def running(world: World, project: str, cards: int, **fields) -> JobId:
+    job = submit(world, project, cards, **fields)
+    world.run()
+    assert job in world.occupied
+    world.now = Millis(world.now + 1000)
+    world.version += 1
+    return job
+
+
+def evicted(plan) -> list[JobId]:
+    return [each.job for each in plan.evictions]
+
+
+@pytest.mark.req("SC-07", "FL-02")
+@EVERY_KIND
+def test_a_lender_gets_back_what_it_lent_from_the_youngest_borrower(kind: BackfillKind) -> None:
+    world = a_world(share("a", 4), share("b", 4), kind=kind)
+    running(world, "a", 4)
+    running(world, "a", 2)
+    youngest = running(world, "a", 2)
+    own = submit(world, "b", 2)
+    plan = world.run()
+    assert [(each.job, each.for_job, each.mode, each.grounds) for each in plan.evictions] == [
+        (youngest, own, EvictionMode.REQUEUE, Grounds.QUOTA)
+    ]
+    assert world.reason(own) == MakingRoom((youngest,), Millis(world.now + 30_000))
+    assert world.run().evictions == ()
+    world.gone(youngest)
+    assert [start.job for start in world.run().starts] == [own]
+    told = world.reason(youngest)
+    assert told == QuotaFull("root", "gres/gpu", 8, 8, 2)
+
+
+@pytest.mark.req("SC-07")
+@EVERY_KIND
+def test_nobody_gets_in_between_and_nobody_who_would_borrow_goes_first(kind: BackfillKind) -> None:
+    world = a_world(share("a", 4), share("b", 4), kind=kind)
+    old, young = running(world, "a", 4), running(world, "a", 3)
+    eager = submit(world, "a", 1)
+    own = submit(world, "b", 4)
+    assert evicted(world.run()) == [young]
+    late = submit(world, "a", 1)
+    plan = world.run()
+    assert (plan.starts, plan.evictions) == ((), ())
+    world.gone(young)
+    assert [start.job for start in world.run().starts] == [own]
+    assert set(world.occupied) == {old, own}
+    assert {world.reason(job).queue for job in (eager, late, young)} == {"root"}
+
+
+@pytest.mark.req("SC-07", "FL-02")
+def test_who_holds_only_their_own_is_left_alone() -> None:
+    world = a_world(share("a", 6), share("b", 2), nodes=(node("n1", 6, cpus=32),))
+    running(world, "a", 3)
+    running(world, "a", 3)
+    own = submit(world, "b", 2)
+    assert world.run().evictions == ()
+    assert isinstance(world.reason(own), NotEnoughFree)
+
+
+@pytest.mark.req("SC-07", "FL-02")
+def test_who_would_borrow_takes_nothing_back() -> None:
+    world = a_world(share("a", 2), share("b", 2), share("c", 4))
+    running(world, "a", 4)
+    running(world, "b", 4)
+    more = submit(world, "b", 1)
+    assert world.run().evictions == ()
+    assert world.reason(more) == QuotaFull("root", "gres/gpu", 8, 8, 1)
+
+
+@pytest.mark.req("SC-07")
+def test_who_comes_from_no_leaf_is_neither_bound_nor_taken() -> None:
+    world = a_world(share("a", 4), share("b", 4))
+    guest = running(world, "guests", 6)
+    own = submit(world, "b", 4)
+    assert world.run().evictions == ()
+    assert isinstance(world.reason(own), NotEnoughFree)
+    world.end(guest)
+    assert [start.job for start in world.run().starts] == [own]
+
+
+@pytest.mark.req("SC-07")
+def test_one_big_borrower_rather_than_two_small_ones_and_no_more_than_is_needed() -> None:
+    world = a_world(share("a", 2), share("b", 6), nodes=(node("n1", 8, cpus=32),))
+    running(world, "a", 1)
+    big = running(world, "a", 4)
+    running(world, "a", 1)
+    running(world, "a", 2)
+    submit(world, "b", 3)
+    assert evicted(world.run()) == [big]
+
+
+@pytest.mark.req("SC-07")
+def test_nobody_is_taken_below_what_is_kept_for_them_by_more_than_their_last_job() -> None:
+    """`a` holds five with four its own: one of its jobs may go, though two would make room."""
+    world = a_world(share("a", 4), share("b", 4), cards=8, nodes=(node("n1", 5, cpus=32),))
+    for _ in range(5):
+        running(world, "a", 1)
+    submit(world, "b", 2)
+    assert world.run().evictions == ()
+    one = submit(world, "b", 1)
+    assert len(world.run().evictions) == 1
+    assert isinstance(world.reason(one), MakingRoom)
+
+
+@pytest.mark.req("SC-07", "FL-02")
+def test_what_is_kept_for_a_node_is_kept_for_all_below_it() -> None:
+    """`team` has six, of which `x` has two of its own and the rest is anybody's below it."""
+    team = share("team", 6, below=(share("x", 2), share("y", 0)))
+    world = a_world(team, share("other", 2))
+    borrower = running(world, "other", 2)
+    greedy = running(world, "other", 3)
+    running(world, "x", 2)
+    more = submit(world, "x", 3)
+    assert evicted(world.run()) == [greedy]
+    assert isinstance(world.reason(more), MakingRoom)
+    assert world.jobs[borrower].ending is None
+
+
+@pytest.mark.req("SC-07", "FL-02")
+def test_within_a_node_only_the_sibling_that_borrows_goes() -> None:
+    team = share("team", 6, below=(share("x", 3), share("y", 3)))
+    world = a_world(team, share("other", 2))
+    running(world, "other", 2)
+    first = running(world, "y", 3)
+    second = running(world, "y", 3)
+    submit(world, "x", 3)
+    assert evicted(world.run()) == [second]
+    assert world.jobs[first].ending is None
+
+
+@pytest.mark.req("SC-07")
+def test_room_is_taken_back_where_the_quota_is_not_full_too() -> None:
+    """The cluster has fewer cards than the tree."""
+    world = a_world(share("a", 2), share("b", 4), cards=8, nodes=(node("n1", 4, cpus=32),))
+    running(world, "a", 1)
+    young = running(world, "a", 3)
+    submit(world, "b", 2)
+    assert evicted(world.run()) == [young]
+
+
+@pytest.mark.req("SC-07")
+def test_borrowing_of_something_else_is_no_reason() -> None:
+    """`a` borrows CPUs and holds no more cards than its own; cards are what is short."""
+    world = a_world(share("a", 4, cpus=2), share("b", 4), nodes=(node("n1", 4, cpus=32),))
+    for _ in range(4):
+        running(world, "a", 1)
+    own = submit(world, "b", 1)
+    assert world.run().evictions == ()
+    assert isinstance(world.reason(own), NotEnoughFree)
+
+
+@pytest.mark.req("SC-07", "FL-02")
+def test_a_bound_on_jobs_is_not_lifted_by_others_going() -> None:
+    team = share("team", 8, jobs=1, below=(share("x", 4), share("y", 4)))
+    world = a_world(team)
+    running(world, "y", 8)
+    waits = submit(world, "x", 1)
+    assert world.run().evictions == ()
+    assert world.reason(waits).queue == "root/team"
+
+
+@pytest.mark.req("SC-07")
+def test_two_that_are_served_in_one_pass_share_nobody() -> None:
+    world = a_world(share("a", 0), share("b", 4), share("c", 4))
+    first, second = running(world, "a", 4), running(world, "a", 4)
+    b, c = submit(world, "b", 4), submit(world, "c", 4)
+    plan = world.run()
+    assert sorted(evicted(plan)) == [first, second]
+    assert {each.for_job for each in plan.evictions} == {b, c}
+    for job in (first, second):
+        world.gone(job)
+    assert sorted(start.job for start in world.run().starts) == [b, c]
+
+
+@pytest.mark.req("SC-07")
+def test_without_a_tree_nothing_is_asked() -> None:
+    world = World(node("n1", 4))
+    world.submit(wants(1000))
+    assert world.run().round.reclaim is None
+    assert world.plan.round.clearing is None

@@ -1,0 +1,71 @@
+"""Nodes that are kept or out of service: a person looks, and an administrator changes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import Millis, NodeName
+from tests.tui.lab import the_lab
+
+HOUR = 3_600_000
+
+
+@pytest.mark.req("SC-10")
+async def test_reservations_are_made_seen_and_ended_from_the_nodes() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit.press("2").sees("NODE").press("R").sees("There are no reservations")
+        first = (await lab.backend.nodes())[0].node.name
+        await cockpit.press("K").sees(f"reservations create --nodes {first} --duration 4h").type("course --users alice")
+        await cockpit.press("Enter").sees("reserved course", "◆ kept", "for reservation course")
+        await (
+            cockpit.press("R").sees("course", "for alice", "now, until").press("X").sees("End the reservation course?")
+        )
+        await cockpit.press("Enter").misses("End the reservation").press("R").sees("course").press("X", "y")
+        await cockpit.sees("ended course").misses("◆ kept")
+
+
+@pytest.mark.req("SC-10")
+async def test_a_reservation_shows_its_nodes() -> None:
+    async with the_lab() as lab:
+        nodes = [row.node.name for row in await lab.backend.nodes()]
+        now = lab.cockpit.app.now()
+        upkeep = Reservation(
+            name="upkeep", nodes=(NodeName(nodes[-1]),), start_at=now + HOUR, end_at=now + 2 * HOUR, maintenance=True
+        )
+        await lab.backend.make_reservation(upkeep)
+        cockpit = lab.cockpit.press("2", "R").sees("upkeep", "maintenance, nobody's jobs").press("Enter")
+        screen = await cockpit.sees(f"/ name:{nodes[-1]}").misses(nodes[0])
+        assert "◆ kept" not in screen
+        await cockpit.press(":").type("reservations end upkep").press("Enter").sees("There is no reservation")
+        await cockpit.press(":").type("reservations create x --nodes y").press("Enter").sees("say until when")
+
+
+@pytest.mark.req("JT-24", "UI-20")
+async def test_a_node_is_drained_and_given_back() -> None:
+    async with the_lab() as lab:
+        first = (await lab.backend.nodes())[0].node.name
+        cockpit = lab.cockpit.press("2").sees("NODE").press("g", "D").sees(f"nodes drain {first} --reason")
+        await cockpit.type("'new memory'").press("Enter").sees(f"drained {first}", "■ drained", "new memory")
+        await cockpit.press("D").sees(f"nodes resume {first}").press("Enter").sees(f"gave back {first}")
+        await cockpit.misses("■ drained").press(":").type("nodes drian n1").press("Enter").sees("did you mean drain?")
+
+
+def kept(**fields: object) -> Reservation:
+    return Reservation(name="course", nodes=(NodeName("n1"),), start_at=0, end_at=HOUR, **fields)
+
+
+@pytest.mark.req("SC-10")
+def test_a_reservation_in_a_line() -> None:
+    from datetime import UTC
+
+    from cockpit.present.reservation_words import reservation_line
+
+    now = Millis(1000)
+    assert reservation_line(kept(users=("ann",)), now, UTC) == "now, until 01:00 · n1 · for ann"
+    both = kept(users=("ann", "bob"), accounts=("nlp",))
+    assert reservation_line(both, now, UTC).endswith("for ann and bob of account nlp")
+    many = Reservation(
+        name="x", nodes=tuple(NodeName(f"n{n}") for n in range(9)), start_at=HOUR, end_at=2 * HOUR, maintenance=True
+    )
+    assert reservation_line(many, now, UTC) == "01:00 to 02:00 · 9 nodes · maintenance, nobody's jobs"
