@@ -169,9 +169,7 @@ def replica_ended(
         decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status))
     others = [each for each in job.attempt.replicas if each.rank != replica.rank]
-    if not others:
-        decided.append(_job_ended(job, [(replica.rank, status)], now, hold_seconds))
-    elif all(each.exit is not None for each in others):
+    if all(each.exit is not None for each in others):
         earlier = sorted(others, key=lambda each: (each.ended_at or now, each.rank))
         exits = [(each.rank, each.exit) for each in earlier if each.exit is not None]
         exits.append((replica.rank, status))
