@@ -106,7 +106,10 @@ SETTINGS = Table(
             name="theme",
             attribute="theme",
             kind=Checked(Text(), label_error),
-            about="The cockpit's colours: `dark`, `light`, `ansi` (the terminal's own), or one of your own.",
+            about=(
+                "The cockpit's colours: `dark`, `light`, `high-contrast`, `deuteranopia`, `tritanopia`, "
+                "`ansi` (the terminal's own), or one of your own."
+            ),
         ),
         Field(
             name="ascii",

@@ -16,7 +16,7 @@ from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
-from cockpit.sched.reserved_nodes import may_use
+from cockpit.sched.reserved_nodes import is_open_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -184,7 +184,7 @@ class Admission:
     def _reservation_refused(self, name: str, account: str) -> InReservation | None:
         """One that begins later is waited for."""
         found = self._machine.state.reservations.get(name)
-        if found is None or found.end_at <= self._now or not may_use(found, self._owner.name, account):
+        if found is None or not is_open_to(found, self._owner.name, account, self._now):
             return InReservation(visible(name))
         return None
 

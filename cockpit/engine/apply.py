@@ -14,7 +14,7 @@ from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import UsageReset
 from cockpit.model.ids import Millis
-from cockpit.model.job import Attempt, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
 from cockpit.model.node import NodeState
 from cockpit.model.quota import places
 from cockpit.sched import usage
@@ -210,16 +210,16 @@ def _change_node(state: ClusterState, name: NodeName, /, **fields: Any) -> None:
 
 @_applies(events.PrologFailed)
 def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+    """It is not the job's fault: its age goes on counting."""
     job = state.jobs[body.job]
     assert job.attempt is not None
-    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
-    gone = ExitStatus(lost=f"a prolog failed on {body.node}")
+    gone = ExitStatus(lost=body.because)
     replicas = [
         each if each.ended_at is not None else replace(each, ended_at=record.at, exit=gone)
         for each in job.attempt.replicas
     ]
-    entered = _enter(job, JobState.QUEUED, record.at)
-    _change(state, record, body.job, attempt=replace(job.attempt, replicas=tuple(replicas)), **entered)
+    attempt = replace(job.attempt, replicas=tuple(replicas), ended_at=record.at, cause=EndCause.START_FAILED)
+    _queue_again(state, record, job, attempt, job.accrues_from)
 
 
 @_applies(events.QuotaApplied)
@@ -322,16 +322,23 @@ def _gone_on(job: Job, at: Millis) -> Attempt | None:
 @_applies(events.JobRequeued)
 def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
     attempt = _gone_on(job, record.at)
     if attempt is not None and not job.ended:
         attempt = replace(attempt, ended_at=record.at, cause=body.cause)
     elif attempt is not None:
         attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
+    _queue_again(state, record, job, attempt, None)
+
+
+def _queue_again(
+    state: ClusterState, record: events.EventRecord, job: Job, attempt: Attempt | None, accrues: Millis | None
+) -> None:
+    """`attempt`: as it was over. `accrues`: from when on its age counts; None: anew."""
+    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
     _change_waiting(
         state,
         record,
-        body.job,
+        job.id,
         attempt=attempt,
         ending=None,
         suspension=None,
@@ -340,7 +347,7 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
         ended_at=None,
         held_until=None,
         deleted=False,
-        accrues_from=None,
+        accrues_from=accrues,
         **_enter(job, JobState.QUEUED, record.at),
     )
 

@@ -3,15 +3,53 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
-from cockpit.headless.output import chosen_columns, row_filter
+from cockpit.headless.output import chosen_columns, chosen_rows, row_filter
 from cockpit.headless.records import JSON_VERSION, encoded_lines, record_type, records
 from cockpit.headless.services import Call
 from cockpit.model.ids import JobId
 from cockpit.model.view import JobRow
-from cockpit.present.columns import Context
+from cockpit.present.columns import Column, Context, Table
+from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.jobs import JOBS
+
+Row = TypeVar("Row")
+
+
+async def watch_rows(
+    call: Call,
+    table: Table,
+    fetch: Callable[[], Awaitable[Sequence[Row]]],
+    place: Callable[[Row], dict[str, object]],
+    **context: object,
+) -> None:
+    """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the row's `place`,
+    which tells it from others, until interrupted. Asks again whenever a job has changed: all else follows from that, or
+    from what administrators do."""
+    columns = _columns(call, table)
+    record = record_type(columns)
+    shown: dict[tuple[object, ...], Row] = {}
+    async for _ in call.backend.watch_jobs():
+        now = call.context(**context)
+        rows = {tuple(place(row).values()): row for row in chosen_rows(table, await fetch(), call.args, now)}
+        changed = [row for key, row in rows.items() if shown.get(key) != row]
+        gone = [place(row) for key, row in shown.items() if key not in rows]
+        _tell(call, records(record, columns, changed, now), gone)
+        shown = rows
+
+
+async def watch_events(call: Call, job: JobId | None) -> None:
+    """As `watch_rows`, of events: the last ones, then each as it comes; none ever goes."""
+    columns = _columns(call, EVENTS)
+    record = record_type(columns)
+    last = -1
+    async for _ in call.backend.watch_jobs():
+        came = await call.backend.events(job=job, after=last, limit=call.args.number)
+        last = came[-1].seq if came else last
+        now = call.context()
+        _tell(call, records(record, columns, chosen_rows(EVENTS, came, call.args, now), now), [])
 
 
 async def watch_jobs(call: Call, context: Context) -> None:
@@ -20,7 +58,7 @@ async def watch_jobs(call: Call, context: Context) -> None:
     A row that stops passing the filter is gone too.
     """
     gc.enable()
-    columns = chosen_columns(JOBS, call.args) if call.args.columns else JOBS.columns
+    columns = _columns(call, JOBS)
     matches = row_filter(JOBS, call.args)
     shown: set[JobId] = set()
     record = record_type(columns)
@@ -29,11 +67,18 @@ async def watch_jobs(call: Call, context: Context) -> None:
         rows = [row for row in delta.changed if matches(row, now)]
         gone = _gone(shown, delta.changed, rows, delta.removed)
         shown.update(row.id for row in rows)
-        changes: list[Any] = [
-            {"version": JSON_VERSION, "change": "row", "row": row} for row in records(record, columns, rows, now)
-        ]
-        changes += [{"version": JSON_VERSION, "change": "gone", "id": job} for job in gone]
-        call.streams.write(encoded_lines(changes))
+        _tell(call, records(record, columns, rows, now), [{"id": job} for job in gone])
+
+
+def _columns(call: Call, table: Table) -> tuple[Column, ...]:
+    return chosen_columns(table, call.args) if call.args.columns else table.columns
+
+
+def _tell(call: Call, rows: Iterable[object], gone: Iterable[dict[str, object]]) -> None:
+    lines: list[object] = [{"version": JSON_VERSION, "change": "row", "row": row} for row in rows]
+    lines += [{"version": JSON_VERSION, "change": "gone", **place} for place in gone]
+    if lines:
+        call.streams.write(encoded_lines(lines))
         call.streams.flush()
 
 

@@ -50,6 +50,8 @@ class Breakdown(msgspec.Struct, frozen=True):
     nice: int = 0
     direct: bool = False
     """An administrator set it."""
+    kept: bool = False
+    """INCREMENT_ONLY: it was higher than the parts come to now, and stays so."""
 
 
 Weight = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]

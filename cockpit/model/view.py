@@ -209,6 +209,8 @@ class Overview(msgspec.Struct, frozen=True):
     used_card_milli: int
     trouble: tuple[str, ...] = ()
     """What is wrong with the engine just now, in sentences."""
+    admin: bool = True
+    """The asker may change what is everybody's."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

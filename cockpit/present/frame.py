@@ -15,6 +15,9 @@ from cockpit.present.states import GLYPHS
 
 BAR_COLUMNS = 10
 APART = Span("   ")
+LIVE = "live"
+"""What is shown is no older than a tick or two."""
+BEGINNING = (JobState.PRECHECKING, JobState.STAGING, JobState.STARTING, JobState.RESUMING)
 IN_TROUBLE = "engine in trouble"
 
 
@@ -31,6 +34,10 @@ class Standing(NamedTuple):
     """Why it is stale; empty while it is not."""
     badge: str = ""
     """`DEMO 60×`; empty on a real cluster."""
+    heard: str = ""
+    """When it was last heard of, where the data is old."""
+    fresh: bool = False
+    """It was heard of just now."""
 
 
 class Key(NamedTuple):
@@ -47,7 +54,9 @@ def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line
     """Who and where at the left; the figures at the right, in fewer words and then fewer of them where it is narrow."""
     left = _left(standing)
     amiss = _amiss(standing, overview)
-    for figures in _figures(overview):
+    alive = [line(Span(LIVE, MUTED))] if standing.fresh and not amiss else []
+    fullest = [*next(_figures(overview)), *alive]
+    for figures in (fullest, *_figures(overview)):
         right = _joined([*figures, *amiss])
         if line_width(left) + line_width(right) + 2 <= columns:
             return spread(left, right, columns)
@@ -63,7 +72,8 @@ def _left(standing: Standing) -> Line:
 
 def _amiss(standing: Standing, overview: Overview | None) -> list[Line]:
     """That the data is old, and why; else that the engine itself is in trouble."""
-    words = " · ".join(filter(None, (safe(standing.trouble), standing.age)))
+    heard = f"heard {standing.heard}" if standing.heard else ""
+    words = " · ".join(filter(None, (safe(standing.trouble), standing.age, heard)))
     if not words and overview is not None and overview.trouble:
         words = IN_TROUBLE
     return [line(Span(f"⚠ {words}", "warning"))] if words else []
@@ -85,9 +95,14 @@ def _figures(overview: Overview | None) -> Iterator[list[Line]]:
 
 
 def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
+    count = overview.jobs_by_state.get
     for state in (JobState.RUNNING, JobState.QUEUED):
-        number = overview.jobs_by_state.get(state, 0)
+        number = count(state, 0)
         yield _count(GLYPHS[state], number, str(state) if words else "", str(state) if number else MUTED)
+    starting, suspended = sum(count(state, 0) for state in BEGINNING), count(JobState.SUSPENDED, 0)
+    for state, number in ((JobState.STARTING, starting), (JobState.SUSPENDED, suspended)):
+        if number:
+            yield _count(GLYPHS[state], number, str(state) if words else "", str(state))
     if overview.held:
         yield _count(GLYPHS[JobState.ERROR], overview.held, "kept" if words else "", "held")
 
@@ -106,27 +121,31 @@ def _used(overview: Overview, bar_columns: int) -> Line:
     return (*text, Span(" "), *bar(used / max(total, 1), bar_columns, "running")) if bar_columns else text
 
 
+ROOMY = 100
+"""Columns from which on names stand apart."""
+
+
 def view_row(views: Iterable[tuple[str, str]], current: str, note: Line, columns: int) -> Line:
     """` 1 Jobs   2 Nodes` with the current one in the accent; at the right what filters or sorts it."""
-    left = tuple(span for each in views for span in _view(each, current))
+    left = tuple(span for each in views for span in _view(each, current, columns))
     room = columns - line_width(left) - 2
     shown = fitted(note, room) if line_width(note) > room else note
     return spread(left, (*shown, Span(" ")) if note else (), columns)
 
 
-def _view(view: tuple[str, str], current: str) -> Line:
-    """A view's key, if it has one, and its name."""
+def _view(view: tuple[str, str], current: str, columns: int) -> Line:
+    """A view's key, if it has one, and its name; closer to each other where the screen is narrow."""
     key, name = view
     chosen = name == current
     sign = Span(f" {key} " if key else " ", ACCENT if chosen else MUTED)
-    return sign, Span(name, STRONG if chosen else MUTED), Span("  ")
+    return sign, Span(name, STRONG if chosen else MUTED), Span("  " if columns >= ROOMY else " ")
 
 
-def view_at(views: Iterable[tuple[str, str]], column: int) -> str:
-    """The name of the view that stands there; empty where none does."""
+def view_at(views: Iterable[tuple[str, str]], column: int, columns: int = ROOMY) -> str:
+    """The name of the view that stands there on a screen of so many columns; empty where none does."""
     end = 0
     for view in views:
-        end += line_width(_view(view, ""))
+        end += line_width(_view(view, "", columns))
         if column < end:
             return view[1]
     return ""

@@ -19,7 +19,7 @@ def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns:
     """Harmless lines. `others` knows the jobs that the asker may see."""
     node = row.node
     left = line(Span(safe(node.name), ACCENT), Span(f"  {_sentence(row)}", STRONG))
-    yield spread(left, line(Span("Enter", ACCENT), Span(" its jobs", MUTED)) if row.jobs else (), columns)
+    yield spread(left, line(Span("Enter", ACCENT), Span(" its cards and jobs", MUTED)) if row.jobs else (), columns)
     if row.reserved:
         yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
     if row.jobs:

@@ -58,6 +58,8 @@ def total_words(breakdown: Breakdown) -> str:
     """`17 450`, and how it came about where it was not computed."""
     if breakdown.direct:
         return f"{units.grouped(breakdown.total)}, set by an administrator"
+    if breakdown.kept:
+        return f"{units.grouped(breakdown.total)}, as high as it was"
     return units.grouped(breakdown.total)
 
 

@@ -58,7 +58,8 @@ def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
 def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
     """Of its last wait: from when it was queued until it was placed, or ended without that, or now."""
     job, attempt = detail.job, detail.job.attempt
-    queued = [job.submitted_at, *(each.at for each in detail.events if isinstance(each.body, events.JobRequeued))]
+    again = (each.at for each in detail.events if isinstance(each.body, events.JobRequeued | events.PrologFailed))
+    queued = [job.submitted_at, *again]
     if job.state is JobState.QUEUED:
         return queued[-1], now
     if attempt is None:

@@ -78,7 +78,7 @@ def _glance(engine: Engine, actor: Actor) -> Overview:
     machine = engine.host.machine
     if not actor.admin:
         seen = (job for job in machine.state.jobs.values() if may_see(actor, job))
-        return overview(machine, engine.cluster, seen)
+        return msgspec.structs.replace(overview(machine, engine.cluster, seen), admin=False)
     if engine.glance is None or engine.glance[0] != machine.state.seq:
         engine.glance = machine.state.seq, overview(machine, engine.cluster)
     return engine.glance[1]

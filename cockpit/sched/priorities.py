@@ -63,7 +63,8 @@ class PriorityTable:
         if self.measure is None:
             return Breakdown(job.id, partition, 0 if job.held_by else max(1, MOST - job.id), ())
         found = self.measure.breakdown(job, partition)
-        return replace(found, total=raised) if (raised := _raised(found, self.highest)) != found.total else found
+        kept = _raised(found, self.highest)
+        return replace(found, total=kept, kept=True) if kept != found.total else found
 
 
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:

@@ -54,7 +54,7 @@ class Bars:
         if not name:
             return None
         kept = self._all.get(name)
-        if kept is None or kept.end_at <= self.now or not may_use(kept, job.submitter.name, job.account):
+        if kept is None or not is_open_to(kept, job.submitter.name, job.account, self.now):
             return InReservation(name)
         if kept.start_at > self.now:
             return InReservation(name, Millis(kept.start_at))
@@ -91,8 +91,9 @@ def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeN
     return found
 
 
-def may_use(kept: Reservation, user: str, account: str) -> bool:
-    """Where users and accounts are both given, a job must match both, as in Slurm; where neither is, nobody does."""
-    if kept.maintenance or not (kept.users or kept.accounts):
+def is_open_to(kept: Reservation, user: str, account: str, now: Millis) -> bool:
+    """Whether a job may go in, now or once it begins. Where users and accounts are both given, it must match both, as
+    in Slurm (reservations.html); where neither is, none does."""
+    if kept.end_at <= now or kept.maintenance or not (kept.users or kept.accounts):
         return False
     return (not kept.users or user in kept.users) and (not kept.accounts or account in kept.accounts)

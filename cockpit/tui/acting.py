@@ -8,8 +8,9 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.present.refusals import refusal_text
 from cockpit.tui import commands
-from cockpit.tui.action import ACCOUNTS, CARDS, JOB, JOBS, ON_ACCOUNTS, PRIORITY, QOS, Situation
+from cockpit.tui.action import ACCOUNTS, CARDS, JOB, JOBS, NODE, ON_ACCOUNTS, PRIORITY, QOS, Situation
 from cockpit.tui.screens.job import JobPage
+from cockpit.tui.screens.node import NodePage
 from cockpit.tui.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -38,20 +39,24 @@ class Acting(Upkeep):
             filter=self.main_screen.filter_text,
             place=self.place_under_cursor(),
             accounts=self.accounts,
+            admin=self.overview is None or self.overview.admin,
             trying=self.priority_rows.tried is not None,
         )
 
     @property
     def view_name(self) -> str:
         """Of the list that is shown, or `job` for a job's page."""
-        page = isinstance(self.screen, JobPage) if self.screen_stack else False
-        return JOB if page else self.main_screen.view
+        shown = self.screen if self.screen_stack else None
+        pages = {JobPage: JOB, NodePage: NODE}
+        return next((view for page, view in pages.items() if isinstance(shown, page)), self.main_screen.view)
 
     def chosen_rows(self) -> list[JobRow]:
         """The jobs that an action is about."""
         if isinstance(self.screen, JobPage):
             row = self.job_rows.row(self.screen.job)
             return [row] if row is not None else []
+        if isinstance(self.screen, NodePage):
+            return []
         if self.main_screen.view == CARDS:
             row = self.job_rows.row(JobId(self.main_screen.job_of_card()))
             return [row] if row is not None else []

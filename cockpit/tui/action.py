@@ -13,22 +13,23 @@ if TYPE_CHECKING:
     from cockpit.model.view import AccountRow, AccountsShown, JobRow
     from cockpit.tui.face import Face
 
-JOBS, NODES, CARDS, PRIORITY, JOB = "jobs", "nodes", "cards", "priority", "job"
+JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
 ACCOUNTS, QOS = "accounts", "accounts-qos"
 """Two parts of one view."""
+QUEUES = "queues"
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
 SERVE = "nodes in service"
 """Groups of the help."""
 ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
-ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB}) | ON_ACCOUNTS
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
 ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
 """Views with a job that may be queued."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY}) | ON_ACCOUNTS
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES}) | ON_ACCOUNTS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
@@ -47,6 +48,8 @@ class Situation(NamedTuple):
     """The account, user or QOS under the cursor."""
     accounts: AccountsShown | None = None
     """As last seen: also what this person may change."""
+    admin: bool = True
+    """This person may change what is everybody's."""
     trying: bool = False
     """Other weights are tried out."""
 
@@ -149,8 +152,12 @@ def _locked(situation: Situation, account: str) -> str:
     return f"Only an administrator may change this{also}."
 
 
+def needs_admin(situation: Situation) -> str:
+    return "" if situation.admin else "Only an administrator of this cluster may do this."
+
+
 def needs_trial(situation: Situation) -> str:
-    return "" if situation.trying else "No other weights are tried out."
+    return needs_admin(situation) if situation.trying else "No other weights are tried out."
 
 
 def needs_filter(situation: Situation) -> str:

@@ -10,6 +10,7 @@ from cockpit.present.answer import Around
 from cockpit.present.columns import Context
 from cockpit.present.frame import Standing
 from cockpit.present.job_cells import Laid
+from cockpit.present.moments import clock_of_second
 from cockpit.present.overview import capacity
 from cockpit.tui import offers
 from cockpit.tui.account_rows import AccountRows, QosRows
@@ -22,6 +23,7 @@ from cockpit.tui.keymap import with_keys
 from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.outside import Outside
 from cockpit.tui.priority_rows import PriorityRows
+from cockpit.tui.queue_rows import QueueRows
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
@@ -62,6 +64,7 @@ class Knowing(Face):
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
         self.account_rows = AccountRows(self.context, outside.filters.of)
         self.qos_rows = QosRows(self.context, outside.filters.of)
+        self.queue_rows = QueueRows(self.context, outside.filters.of)
         self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
         self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)
@@ -71,6 +74,8 @@ class Knowing(Face):
         self._demand: Mapping[str, float] = {}
         self._heard: float | None = None
         """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
+        self._heard_at = outside.now()
+        """The same as the clock on the wall says it."""
         self._trouble = ""
         self._still: Standstill | None = None
         self.main_screen = MainScreen()
@@ -98,6 +103,8 @@ class Knowing(Face):
             access="ro" if self.outside.read_only else "rw",
             user=self.outside.user,
             age=f"{age} s old" if stale else "",
+            heard=clock_of_second(self._heard_at, None) if stale else "",
+            fresh=self._heard is not None and not stale and self._still is None,
             trouble=self._trouble,
             badge=badge,
         )

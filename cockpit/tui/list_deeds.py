@@ -19,8 +19,19 @@ def fold(app: Face) -> None:
     app.main_view.toggle_fold()
 
 
+def open_node(app: Face) -> None:
+    """The page of the node under the cursor."""
+    from cockpit.tui.screens.node import NodePage
+
+    row = app.main_view.node_under_cursor()
+    if row is not None:
+        app.push_screen(NodePage(row.node.name))
+
+
 def node_jobs(app: Face) -> None:
-    """The jobs on the node under the cursor."""
+    """The jobs on the node of the page, which the cursor of the list is on."""
+    while len(app.screen_stack) > 1:
+        app.pop_screen()
     app.main_view.show_jobs_of_node()
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import list_deeds, page_deeds
+from cockpit.tui import list_deeds, page_deeds, queue_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     CARDS,
     JOB,
     JOBS,
     LOOK,
+    NODE,
     NODES,
     ON_ACCOUNTS,
     ON_JOBS,
@@ -21,17 +22,18 @@ from cockpit.tui.action import (
     OVER_A_JOB,
     PRIORITY,
     QOS,
+    QUEUES,
     Action,
     can_fold,
     needs_filter,
     needs_job,
 )
 
-_JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
+_JOBS, _JOB, _NODES, _NODE = (frozenset({view}) for view in (JOBS, JOB, NODES, NODE))
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
 _TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
-_NODES = frozenset({NODES})
+
 
 LOOKING: Final = (
     Action(
@@ -46,8 +48,19 @@ LOOKING: Final = (
         in_row=True,
     ),
     Action(
-        "node_jobs", "its jobs", ("enter",), "The jobs on this node", list_deeds.node_jobs, LOOK, frozenset({NODES})
+        "queue_jobs",
+        "its jobs",
+        ("enter",),
+        "The jobs of this queue",
+        queue_deeds.queue_jobs,
+        LOOK,
+        frozenset({QUEUES}),
+        in_row=True,
     ),
+    Action(
+        "open_node", "open", ("enter",), "The node's cards and jobs", list_deeds.open_node, LOOK, _NODES, in_row=True
+    ),
+    Action("node_jobs", "its jobs", ("enter",), "List its jobs", list_deeds.node_jobs, LOOK, _NODE, in_row=True),
     Action(
         "logs", "logs", ("l",), "What the job printed", page_deeds.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True
     ),

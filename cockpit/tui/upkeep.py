@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.present.node_cells import card_demand
-from cockpit.tui.action import CARDS, JOBS, NODES, ON_ACCOUNTS, PRIORITY
+from cockpit.tui.action import CARDS, JOBS, NODES, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
+from cockpit.tui.screens.node import NodePage
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
@@ -62,7 +63,7 @@ class Upkeep(Knowing):
             await self._priority_feed.ask()
         self._is_fresh()
         self._tick()
-        if isinstance(self.screen, JobPage):
+        if isinstance(self.screen, JobPage | NodePage):
             await self.screen.catch_up()
 
     def _tick(self) -> None:
@@ -160,6 +161,8 @@ class Upkeep(Knowing):
             self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
             self._take_nodes(await self.backend.nodes())
+        if self.main_screen.view == QUEUES:
+            _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
         row = self.job_under_cursor()
@@ -188,7 +191,7 @@ class Upkeep(Knowing):
             _show_changes(screen.cards, *self.card_rows.take(nodes, self.job_rows.list.rows()))
 
     def _is_fresh(self) -> None:
-        self._heard, self._trouble = asyncio.get_running_loop().time(), ""
+        self._heard, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.outside.now(), ""
 
     def _is_stale(self, error: CockpitError) -> None:
         if isinstance(error, Unreachable):

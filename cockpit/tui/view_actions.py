@@ -20,6 +20,7 @@ from cockpit.tui.action import (
     may_add_below,
     may_administer,
     may_change_place,
+    needs_admin,
     needs_trial,
 )
 
@@ -183,6 +184,7 @@ SERVICE: Final = (
         node_deeds.reserve,
         SERVE,
         _NODES,
+        needs_admin,
         acts=True,
         in_row=True,
     ),
@@ -194,6 +196,7 @@ SERVICE: Final = (
         node_deeds.drain,
         SERVE,
         _NODES,
+        needs_admin,
         acts=True,
         in_row=True,
     ),

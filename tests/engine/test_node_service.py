@@ -11,7 +11,7 @@ from cockpit.engine.views import node_rows
 from cockpit.model import events
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import Millis, NodeName, ReplicaId
-from cockpit.model.job import ExitStatus, JobState
+from cockpit.model.job import EndCause, ExitStatus, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import NoEligibleNode
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -37,7 +37,10 @@ def test_after_a_failed_prolog_the_job_waits_again_in_its_place_and_the_node_is_
     (first,) = engine.run(a_spec("first", cpus=4, node_names=("n1",)))
     (behind,) = engine.submit(a_spec("behind", cpus=4, node_names=("n1",)))
     engine.act(prolog_failed(engine.machine, ReplicaId(first, 1, 0), "prolog 1 ended with 1 on n1", engine.now))
-    assert engine.job(first).state is JobState.QUEUED
+    waits = engine.job(first)
+    assert waits.state is JobState.QUEUED
+    assert waits.accrues_from == waits.submitted_at
+    assert (waits.attempt.ended_at, waits.attempt.cause) == (engine.now, EndCause.START_FAILED)
     assert list(engine.machine.queue) == [first, behind]
     assert state_of(engine, N1) == (NodeState.DRAINED, "prolog 1 ended with 1 on n1", "engine")
     engine.schedule()

@@ -5,6 +5,7 @@ import json
 from io import StringIO
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.priority import WeightChanges
@@ -51,6 +52,17 @@ def test_json_has_raw_factor_weight_and_contribution(desk: Desk) -> None:
     assert (hidden["id"], hidden["name"], hidden["priority"], hidden["position"]) == (None, "-", None, 2)
     assert (direct["priority"], direct["factors"], direct["note"]) == (9000, {}, "set")
     assert (held["priority"], held["position"], held["note"]) == (0, None, "held")
+
+
+@pytest.mark.req("SC-01")
+def test_a_priority_that_does_not_fall_is_noted(desk: Desk) -> None:
+    shown = priorities()
+    first = replace(shown.rows[0], breakdown=replace(shown.rows[0].breakdown, total=20_000, kept=True))
+    desk.backend.order = replace(shown, rows=(first,))
+    assert desk("priority").lines[1].split()[5] == "20000"
+    assert desk("priority").lines[1].endswith("was higher, and stays so")
+    (row,) = json.loads(desk("priority", "-o", "json").out)["rows"]
+    assert row["note"] == "kept"
 
 
 def test_rows_are_filtered_sorted_and_chosen_as_in_every_list(desk: Desk) -> None:

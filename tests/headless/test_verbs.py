@@ -7,14 +7,13 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from cockpit.backends.base import JobsDelta
 from cockpit.errors import SpecErrors
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.ids import JobId
 from cockpit.model.job import ExitStatus, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
-from tests.doubles.samples import failed_row, five_jobs, job, job_row, queued_row
+from tests.doubles.samples import job
 from tests.headless.conftest import Desk
 
 JOB_PAGE = """\
@@ -228,35 +227,6 @@ def test_events_of_one_job(desk: Desk) -> None:
     assert desk.backend.asked == [("events", 4715, -1, 2)]
 
 
-LOG = b"".join(b"line %d\n" % number for number in range(30_000))
-
-
-@pytest.mark.parametrize(
-    ("tail", "first"), [("3", 29_997), ("1", 29_999), ("20000", 10_000), ("30000", 0), ("99999", 0)]
-)
-def test_the_last_lines_of_a_log_that_is_longer_than_a_block(desk: Desk, tail: str, first: int) -> None:
-    desk.backend.log = LOG
-    done = desk("logs", "4711", "--tail", tail)
-    assert done.lines[0] == f"line {first}"
-    assert done.lines[-1] == "line 29999"
-
-
-@pytest.mark.parametrize(
-    ("log", "tail", "shown"), [(b"a\nb", "1", b"b"), (b"", "5", b""), (b"a\n", "0", b""), (b"\n\n", "1", b"\n")]
-)
-def test_the_last_lines_of_a_short_log(desk: Desk, log: bytes, tail: str, shown: bytes) -> None:
-    desk.backend.log = log
-    assert desk("logs", "4711", "--tail", tail).out == shown
-
-
-def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
-    desk("logs", "4711/2#1", "--stderr", "-f")
-    desk("logs", "4711/2", "--replica", "3", "--attempt", "4")
-    first, second = (request for _, request in desk.backend.asked)
-    assert (first.rank, first.attempt, first.stream, first.wait) == (2, 1, "stderr", True)
-    assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
-
-
 @pytest.mark.req("UI-41")
 @pytest.mark.parametrize(
     "words",
@@ -271,39 +241,6 @@ def test_every_one_is_tried_whatever_becomes_of_the_others(desk: Desk, words: tu
     desk.backend.refusal = Refusal(RefusalKind.CONFLICT, "not now")
     refused = desk(*words)
     assert (refused.code, refused.out, refused.err) == (ExitCode.CONFLICT, b"", "not now\nnot now\n")
-
-
-def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:
-    desk.backend.log = b"loading\n"
-    assert desk("logs", "4711", terminal=True).err == ""
-    desk.backend.errors = b"Traceback\n"
-    assert desk("logs", "4711/2#1", terminal=True) == (
-        0,
-        b"loading\n",
-        "There are errors, too: cockpit logs 4711/2#1 --stderr\n",
-    )
-    assert desk("logs", "4711", "--stderr", terminal=True) == (0, b"Traceback\n", "")
-    assert desk("logs", "4711").err == "", "a script asked for the output"
-
-
-@pytest.mark.req("UI-40")
-def test_watch_writes_a_line_for_each_change_that_passes(desk: Desk) -> None:
-    rows = five_jobs()
-    desk.backend.deltas = [
-        JobsDelta(tuple(rows), (), 1),
-        JobsDelta((failed_row(4711), job_row(4720)), (JobId(4699), JobId(4715)), 2),
-        JobsDelta((queued_row(1),), (), 3),
-    ]
-    done = desk("jobs", "--watch", "--filter", "state:running", "--columns", "id,state")
-    changes = [msgspec.json.decode(line) for line in done.lines]
-    assert {change["version"] for change in changes} == {1}
-    assert [change.get("row", change.get("id")) for change in changes] == [
-        {"id": 4711, "state": "running"},
-        {"id": 4699, "state": "running"},
-        {"id": 4720, "state": "running"},
-        4711,
-        4699,
-    ]
 
 
 def test_the_cluster_at_a_glance(desk: Desk) -> None:

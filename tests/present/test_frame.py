@@ -43,6 +43,21 @@ def test_stale_data_is_badged_with_reason_and_age_before_any_figure_goes() -> No
     assert "⚠" not in text(top_bar(STANDING, overview(), 120))
 
 
+@pytest.mark.req("UI-01", "UI-29")
+def test_fresh_data_is_live_where_there_is_room_and_old_data_says_when_it_was_good() -> None:
+    fresh = STANDING._replace(fresh=True)
+    assert text(top_bar(fresh, overview(), 120)).endswith("   live ")
+    assert "live" not in text(top_bar(fresh, overview(), 80))
+    old = STANDING._replace(age="75 s old", heard="14:03:12")
+    assert "⚠ 75 s old · heard 14:03:12" in text(top_bar(old, overview(), 120))
+
+
+@pytest.mark.req("UI-01")
+def test_jobs_that_begin_or_stand_still_are_counted_where_there_are_any() -> None:
+    some = replace(overview(), jobs_by_state={"running": 2, "staging": 1, "starting": 2, "suspended": 4})
+    assert "● 2 running   ◌ 0 queued   ◍ 3 starting   ⏸ 4 suspended" in text(top_bar(STANDING, some, 140))
+
+
 @pytest.mark.req("TR-03")
 def test_an_engine_in_trouble_shows_unless_it_is_not_heard_at_all() -> None:
     ill = replace(overview(), trouble=("The disk is full.",))

@@ -55,6 +55,8 @@ def test_a_priority_of_little_says_no_more() -> None:
 def test_what_an_administrator_set_is_said_and_held_jobs_have_none() -> None:
     direct = breakdown(1, total=9000, parts=(), nice=0, direct=True)
     assert plain(in_a_line(direct, 80)) == "  priority 9 000, set by an administrator"
+    kept = breakdown(1, total=20_000, kept=True)
+    assert plain(in_a_line(kept, 200)).startswith("  priority 20 000, as high as it was")
     assert list(priority_lines(detail())) == []
     held = waiting_detail().__class__(detail().row, detail().job, None, (), "", (breakdown(1, total=0),))
     assert list(priority_lines(held)) == []

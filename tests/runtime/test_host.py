@@ -80,6 +80,16 @@ async def test_a_hold_ends_by_itself_and_the_job_leaves_an_hour_after_its_end(wo
     assert (await world.host.ended_job(job)).held_until is None
 
 
+@pytest.mark.req("PF-31", "TR-01")
+async def test_all_jobs_of_a_submission_wait_for_the_disk_once(world: World) -> None:
+    world.journal.tried.clear()
+    await world.submit(*(a_spec(f"job-{number}", hold=True) for number in range(60)))
+    assert world.journal.tried.count("append") == 1
+    await world.submit(a_spec("alone", hold=True))
+    assert world.journal.tried.count("append") == 2
+    assert world.journal.durable["JobSubmitted"]
+
+
 # ── The journal refuses ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

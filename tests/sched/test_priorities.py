@@ -222,6 +222,7 @@ class TestIncrementOnly:
         line.crowd.put(replace(line.crowd.queue[high], site_factor=10))
         table = made(replace(line.crowd.snapshot(), highest=kept))
         assert (places(table), totals(table)) == ([(low, "batch"), (high, "batch")], [80, 60])
+        assert [table.breakdown(line.crowd.queue[job], "batch").kept for job in (low, high)] == [False, True]
         line.crowd.put(replace(line.crowd.queue[low], held_by="ann"))
         seen = replace(line.crowd.snapshot(), highest=kept)
         table = made(seen, table)

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.errors import RequestRefused
+from cockpit.model.asking import ShellRequest
 from cockpit.model.job import JobState
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import PriorityWord
 from tests.tui.editor import an_editor
-from tests.tui.lab import the_lab
+from tests.tui.lab import a_lab, job, seat_of, the_lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +80,35 @@ async def test_what_cannot_be_done_says_why() -> None:
         await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has ended (succeeded)")
         await cockpit.press("s").sees("only what runs or is kept").press("+").sees("no container of it is kept")
         await cockpit.press("k", "k", "X").sees("Job 1 is running: cancel it first")
+
+
+@pytest.mark.req("UI-12", "JT-40")
+async def test_of_several_containers_one_is_chosen_those_that_failed_first() -> None:
+    async with a_lab(job("pair", "bash -c 'exit 3'", nodes=2, terminal=True)) as lab:
+        asked = []
+
+        async def open_shell(request: ShellRequest) -> None:
+            asked.append((request.job, request.rank, request.terminal))
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "not in this story"))
+
+        lab.backend.open_shell = open_shell
+        screen = await lab.cockpit.stands_on("pair").press("s").sees("job 1 pair: which container", "replica 1 on n02")
+        assert "with exit 3" in screen
+        await lab.cockpit.press("Esc").misses("which container")
+        assert asked == []
+        await lab.cockpit.press("s", "j", "Enter").sees("not in this story").misses("which container")
+        assert asked == [(1, 1, True)]
+
+
+@pytest.mark.req("UI-28")
+async def test_what_only_administrators_may_do_is_dimmed_for_others_and_says_why() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("2").stands_on("n01").press("D").sees("nodes drain n01").press("Esc")
+        cockpit.app.backend = seat_of(lab, "bob")
+        await cockpit.press("Ctrl-r", "D").sees("Only an administrator of this cluster may do this.")
+        (drain,) = (key for key in cockpit.app.keys_of_view() if key.action == "drain")
+        assert not drain.enabled
 
 
 @pytest.mark.req("UI-28")

@@ -8,6 +8,7 @@ import pytest
 
 from cockpit.config.settings import Settings
 from cockpit.errors import SpecErrors
+from cockpit.model.ids import JobId
 from cockpit.tui.opening import Look, app_for
 from cockpit.tui.options import Options, face_options
 from cockpit.tui.widgets.lines import LineView
@@ -105,11 +106,37 @@ async def test_the_mouse_chooses_rows_views_and_keys() -> None:
         await cockpit.sees("Stop job 5 wide?")
 
 
-@pytest.mark.req("UI-04")
-async def test_enter_on_a_node_shows_its_jobs() -> None:
+@pytest.mark.req("UI-26")
+async def test_the_right_button_copies_a_rows_id_and_a_line_of_a_page() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.press("2").stands_on("n01").press("Enter").sees('/ node:"n01"', "train").misses("wide")
-        await lab.cockpit.press("Esc").sees("wide")
+        cockpit, pilot = lab.cockpit, lab.cockpit.player._pilot
+        await cockpit.stands_on("train")
+        await pilot.click("#jobs", offset=(10, 4), button=3)
+        await cockpit.stands_on("wide").sees("copied 5")
+        assert cockpit.app.clipboard == "5"
+        await cockpit.press("Enter", "]", "]").sees("name: wide")
+        await pilot.click("#body", offset=(4, 0), button=3)
+        await cockpit.sees("copied the line")
+        assert cockpit.app.clipboard == "name: wide"
+
+
+@pytest.mark.req("UI-04")
+async def test_a_nodes_page_shows_its_cards_and_jobs_and_leads_to_them() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        screen = await cockpit.press("2").stands_on("n01").press("Enter").sees("node n01", "Cards", "Jobs", "4/4")
+        assert len([each for each in screen.splitlines() if "alice  train" in each]) == 4, "each card is train's"
+        assert "● running" in screen
+        await cockpit.press("Enter").sees('/ node:"n01"', "train").misses("wide").press("Esc").sees("wide")
+        await cockpit.press("2", "Enter").sees("alice  train")
+        await lab.backend.cancel(JobId(1))
+        await (
+            cockpit.lives(10)
+            .misses("alice  train")
+            .sees("No job that you may see", "4 whole cards free")
+            .press("Esc")
+            .stands_on("n01")
+        )
 
 
 @pytest.mark.req("UI-04", "JT-44")

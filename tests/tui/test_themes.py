@@ -80,6 +80,40 @@ def test_states_that_matter_are_told_apart_by_colour_too(theme: RoleTheme) -> No
         assert sum((a - b) ** 2 for a, b in zip(*rgb, strict=True)) ** 0.5 > 35, (one, other)
 
 
+SEEN_BY = {
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+"""Linear RGB as such eyes see it (Machado, Oliveira, Fernandes 2009, severity 1)."""
+
+
+def seen(colour: str, eyes: str) -> list[float]:
+    light = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in Color.parse(colour).normalized
+    ]
+    mixed = [min(max(sum(a * b for a, b in zip(row, light, strict=True)), 0), 1) for row in SEEN_BY[eyes]]
+    return [255 * (12.92 * each if each <= 0.0031308 else 1.055 * each ** (1 / 2.4) - 0.055) for each in mixed]
+
+
+@pytest.mark.req("UI-25")
+@pytest.mark.parametrize("eyes", SEEN_BY)
+@pytest.mark.parametrize(
+    "roles", [APART, ["held", "tight", "idle", "drained"], [f"hue{number}" for number in range(8)]], ids=str
+)
+def test_colours_are_told_apart_by_the_eyes_that_the_theme_is_for(eyes: str, roles: list[str]) -> None:
+    colours = load_themes()[eyes].colours
+    for one, other in combinations(map(str, roles), 2):
+        shades = seen(colours[one], eyes), seen(colours[other], eyes)
+        assert sum((a - b) ** 2 for a, b in zip(*shades, strict=True)) ** 0.5 > 27, (one, other)
+
+
+@pytest.mark.req("UI-25")
+def test_high_contrast_is_that() -> None:
+    theme = load_themes()["high-contrast"]
+    ground = theme.surface["background"]
+    assert min(contrast(theme.colours[role], ground) for role in theme.colours.keys() - SHAPES_ONLY) > 7
+
+
 @pytest.mark.req("UI-25")
 def test_the_terminals_own_colours_reverse_the_cursors_row() -> None:
     theme = load_themes()["ansi"]

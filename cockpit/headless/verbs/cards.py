@@ -6,17 +6,13 @@ from argparse import ArgumentParser
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, chosen_columns, chosen_rows, write_rows
-from cockpit.headless.records import JSON_VERSION, encoded_lines, record_type, records
+from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 from cockpit.model.node import NodeState
 from cockpit.present.card_rows import CardRow, card_rows
 from cockpit.present.stranded import requests_in_sight
 from cockpit.present.tables.cards import CARDS as TABLE
-
-Place = tuple[str, int, int | None]
-"""Node, card and slot of a row."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -28,7 +24,9 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     user = await asker(call)
     if call.args.watch:
-        await _watch(call, user)
+        from cockpit.headless.watch import watch_rows
+
+        await watch_rows(call, TABLE, lambda: _rows(call), _place, user=user)
     else:
         write_rows(TABLE, await _rows(call), call.args, call.context(user=user), call.streams)
     return ExitCode.OK
@@ -41,39 +39,9 @@ async def _rows(call: Call) -> list[CardRow]:
     return [part for row in shown for part in card_rows(row, requests)]
 
 
-async def _watch(call: Call, user: str) -> None:
-    """`{"version": 1, "change": "row", "row": {…}}`, and `{"version": 1, "change": "gone", "node": …, "card": …,
-    "slice": …}` for a slice that is no longer there or passes the filter no more."""
-    columns = chosen_columns(TABLE, call.args) if call.args.columns else TABLE.columns
-    record = record_type(columns)
-    shown: dict[Place, CardRow] = {}
-    async for _ in call.backend.watch_jobs():
-        context = call.context(user=user)
-        rows = {_place(row): row for row in chosen_rows(TABLE, await _rows(call), call.args, context)}
-        changed = [row for place, row in rows.items() if shown.get(place) != row]
-        lines: list[object] = [
-            {"version": JSON_VERSION, "change": "row", "row": row} for row in records(record, columns, changed, context)
-        ]
-        lines += [_gone(place) for place in shown if place not in rows]
-        if lines:
-            call.streams.write(encoded_lines(lines))
-            call.streams.flush()
-        shown = rows
-
-
-def _place(row: CardRow) -> Place:
-    return row.node.name, row.card.index, row.slot
-
-
-def _gone(place: Place) -> dict[str, object]:
-    node, card, slot = place
-    return {
-        "version": JSON_VERSION,
-        "change": "gone",
-        "node": node,
-        "card": card + 1,
-        "slice": None if slot is None else slot + 1,
-    }
+def _place(row: CardRow) -> dict[str, object]:
+    """What tells it from others; cards and slices count from 1, as people see them."""
+    return {"node": row.node.name, "card": row.card.index + 1, "slice": None if row.slot is None else row.slot + 1}
 
 
 CARDS = Verb(

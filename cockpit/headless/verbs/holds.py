@@ -15,8 +15,18 @@ from cockpit.present.references import job_text
 from cockpit.present.tables.holds import HOLDS as TABLE
 
 
+def list_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
+    add_output_options(parser)
+
+
 async def run_list(call: Call) -> int:
-    write_rows(TABLE, await call.backend.holds(), call.args, call.context(), call.streams)
+    if call.args.watch:
+        from cockpit.headless.watch import watch_rows
+
+        await watch_rows(call, TABLE, call.backend.holds, lambda row: {"id": row.job})
+    else:
+        write_rows(TABLE, await call.backend.holds(), call.args, call.context(), call.streams)
     return ExitCode.OK
 
 
@@ -49,6 +59,8 @@ async def run_end(call: Call) -> int:
     return await try_each(call, call.args.jobs, end, "removed the kept containers of", job_text)
 
 
-HOLDS = Verb(add_output_options, run_list, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json"))
+HOLDS = Verb(
+    list_arguments, run_list, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json", "cockpit holds --watch")
+)
 EXTEND = Verb(extend_arguments, run_extend, ("cockpit holds extend 4715 --by 2h",))
 END = Verb(end_arguments, run_end, ("cockpit holds end 4715",))

@@ -11,6 +11,7 @@ from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.view import NodeRow
 from cockpit.present.safe import safe
 from cockpit.present.tables.nodes import NODES as TABLE
 
@@ -21,16 +22,24 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--memory", type=mebibytes, metavar="M", help="… so much memory, such as 64G")
     parser.add_argument("--cards", metavar="K", help="… so many cards, or a part of one such as 0.5")
     parser.add_argument("--card-model", action="append", metavar="X", help="… cards of this model (again: or of that)")
+    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
     add_output_options(parser)
 
 
 async def run(call: Call) -> int:
     chosen = chosen_spec(call.args)
-    rows = await call.backend.nodes()
-    if not call.args.all:
-        rows = [row for row in rows if row.node.state is NodeState.UP]
-    write_rows(TABLE, rows, call.args, call.context(chosen=chosen), call.streams)
+    if call.args.watch:
+        from cockpit.headless.watch import watch_rows
+
+        await watch_rows(call, TABLE, lambda: _rows(call), lambda row: {"name": row.node.name}, chosen=chosen)
+    else:
+        write_rows(TABLE, await _rows(call), call.args, call.context(chosen=chosen), call.streams)
     return ExitCode.OK
+
+
+async def _rows(call: Call) -> list[NodeRow]:
+    rows = await call.backend.nodes()
+    return rows if call.args.all else [row for row in rows if row.node.state is NodeState.UP]
 
 
 def chosen_spec(args: Namespace) -> NodeSpec | None:

@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from cockpit.headless.arguments import Verb, count, reference
 from cockpit.headless.services import Call
 from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobId
 from cockpit.present.entering import entry_lines
 
 KILLED = 128 + 9
@@ -20,21 +21,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    """A terminal only where stdin and stdout both are one; else bytes pass through unchanged."""
-    streams, ref = call.streams, call.args.job
-    terminal = streams.stdin.isatty() and streams.stdout.isatty()
-    size = os.get_terminal_size(streams.stdout.fileno()) if terminal else os.terminal_size((80, 24))
-    job = await call.job_id(ref)
-    request = ShellRequest(
-        job=job,
-        rank=call.args.replica if call.args.replica is not None else ref.rank or 0,
-        command=call.args.command_words,
-        terminal=terminal,
-        rows=size.lines,
-        columns=size.columns,
-        term=os.environ.get("TERM") or "dumb",
-    )
-    detail = await call.backend.job(job) if terminal and not request.command else None
+    streams = call.streams
+    request = await requested(call)
+    detail = await call.backend.job(JobId(request.job)) if request.terminal and not request.command else None
     session = await call.backend.open_shell(request)
     if detail is not None:
         streams.say("\n".join(entry_lines(detail, request.rank, session.notice, call.context())))
@@ -51,6 +40,22 @@ async def run(call: Call) -> int:
     from cockpit.headless.pipes import relay_pipes
 
     return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno())
+
+
+async def requested(call: Call) -> ShellRequest:
+    """A terminal only where stdin and stdout both are one; else bytes pass through unchanged."""
+    streams, ref = call.streams, call.args.job
+    terminal = streams.stdin.isatty() and streams.stdout.isatty()
+    size = os.get_terminal_size(streams.stdout.fileno()) if terminal else os.terminal_size((80, 24))
+    return ShellRequest(
+        job=await call.job_id(ref),
+        rank=call.args.replica if call.args.replica is not None else ref.rank or 0,
+        command=call.args.command_words,
+        terminal=terminal,
+        rows=size.lines,
+        columns=size.columns,
+        term=os.environ.get("TERM") or "dumb",
+    )
 
 
 SHELL = Verb(

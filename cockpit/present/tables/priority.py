@@ -13,8 +13,8 @@ from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.safe import safe
 
-HELD, DIRECT = "held", "set"
-NOTES: Final = {HELD: "held", DIRECT: "set by an administrator", "": ""}
+HELD, DIRECT, KEPT = "held", "set", "kept"
+NOTES: Final = {HELD: "held", DIRECT: "set by an administrator", KEPT: "was higher, and stays so", "": ""}
 
 
 def job_id(row: PriorityRow, _: Context) -> int | None:
@@ -40,7 +40,13 @@ def nice(row: PriorityRow, _: Context) -> int | None:
 def note(row: PriorityRow, _: Context) -> str:
     if row.breakdown is None:
         return ""
-    return HELD if row.position is None else DIRECT if row.breakdown.direct else ""
+    if row.position is None:
+        return HELD
+    return DIRECT if row.breakdown.direct else KEPT if row.breakdown.kept else ""
+
+
+def _is_noted(breakdown: Breakdown | None) -> bool:
+    return breakdown is not None and (breakdown.direct or breakdown.kept)
 
 
 def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
@@ -156,7 +162,7 @@ PRIORITY: Final = Table(
             "note",
             "NOTE",
             Kind.TEXT,
-            "held: not considered; set: by an administrator, nothing is computed",
+            "held: not considered; set: by an administrator; kept: more than its parts come to now (INCREMENT_ONLY)",
             derive=note,
             words=lambda row, context: NOTES[note(row, context)],
             schema={"enum": list(NOTES)},
@@ -194,7 +200,7 @@ def table_of(priorities: Priorities, *, tried: bool) -> Table:
     shown = {
         "position_before": tried,
         "nice": any(row.breakdown is not None and row.breakdown.nice for row in priorities.rows),
-        "note": any(row.position is None or (row.breakdown and row.breakdown.direct) for row in priorities.rows),
+        "note": any(row.position is None or _is_noted(row.breakdown) for row in priorities.rows),
         **_counting(priorities),
     }
     columns = (replace(each, wide=not shown.get(each.id, not each.wide)) for each in PRIORITY.columns)

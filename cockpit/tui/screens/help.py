@@ -34,6 +34,7 @@ TITLES = {
     "cards": "the map of the cards",
     "priority": "the order of the queue",
     "job": "a job's page",
+    "node": "a node's page",
 }
 KEYS_ROOM, LABEL_ROOM = 18, 14
 

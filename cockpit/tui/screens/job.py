@@ -230,7 +230,7 @@ class JobPage(Screen[None]):
 
     @on(Lines.Clicked, "#tabs")
     def _tab_clicked(self, event: Lines.Clicked) -> None:
-        if name := view_at(TAB_NAMES, event.column):
+        if name := view_at(TAB_NAMES, event.column, self.size.width):
             self.show_tab(name.lower())
 
     @on(Lines.Clicked, "#keys")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from cockpit.tui.theme import RoleTheme
 
 
+RIGHT = 3
+"""The mouse's button."""
 FOUND, MATCH = "accent", "link"
 """Where the search is, and where else the text stands."""
 
@@ -170,6 +172,13 @@ class LineView(ScrollView, can_focus=True):
         if self.searched:
             shown = marked(shown, self.searched, FOUND if self._given_at(place) == self._found else MATCH)
         return strip_of(shown, width, theme, ground)
+
+    def on_click(self, event: events.Click) -> None:
+        """The right button copies the line, whole, however much of it is seen."""
+        number = self._given_at(round(event.y + self.scroll_offset.y))
+        if event.button == RIGHT and 0 <= number < len(self._given):
+            self.app.copy_to_clipboard(plain(self._given[number]).strip())
+            self.app.notify("copied the line")
 
     def action_by(self, lines: int) -> None:
         self.follow = False

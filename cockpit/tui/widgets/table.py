@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from cockpit.tui.theme import RoleTheme
 
 GAP = 2
+MOST_DRAWN = 1_000
+"""Rows whose cells are remembered: who goes through a hundred thousand does not come back to all of them."""
 MARGIN = 1
 """Blank columns at the left edge; the cursor's sign stands there."""
+RIGHT = 3
+"""The mouse's button."""
 CURSOR_SIGN = "▌"
 MARK_SIGN = "◆"
 BRIGHT = "bright"
@@ -101,6 +105,14 @@ class Table(ScrollView, can_focus=True):
         """Enter, or a second click."""
 
         def __init__(self, table: Table, row_id: Hashable) -> None:
+            super().__init__()
+            self.table = table
+            self.row_id = row_id
+
+    class CopyAsked(Message):
+        """The right button."""
+
+        def __init__(self, table: Table, row_id: Hashable | None) -> None:
             super().__init__()
             self.table = table
             self.row_id = row_id
@@ -185,6 +197,9 @@ class Table(ScrollView, can_focus=True):
     def _cells(self, row_id: Hashable) -> tuple[Line, ...]:
         drawn = self._drawn.get(row_id)
         if drawn is None:
+            if len(self._drawn) >= MOST_DRAWN:
+                seen = set(self._visible_ids())
+                self._drawn = {each: cells for each, cells in self._drawn.items() if each in seen}
             width = self._row_width
             pairs = zip(self._rows.columns(width), self._rows.cells(row_id, width), strict=True)
             drawn = tuple(fitted(cell, column.width, right=column.right) for column, cell in pairs)
@@ -338,11 +353,13 @@ class Table(ScrollView, can_focus=True):
             self.post_message(self.Opened(self, self.cursor_id))
 
     def on_click(self, event: events.Click) -> None:
-        """One click puts the cursor there, a second opens."""
+        """One click puts the cursor there, a second opens; the right button copies."""
         place = event.y + self.scroll_offset.y
         if place < len(self._rows.order):
             self._put_cursor(place)
-            if event.chain > 1:
+            if event.button == RIGHT:
+                self.post_message(self.CopyAsked(self, self.cursor_id))
+            elif event.chain > 1:
                 self.action_open()
 
     def on_resize(self) -> None:

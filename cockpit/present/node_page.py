@@ -1,0 +1,109 @@
+"""One node as a page: what is used of it, each of its cards with who holds it, and the jobs that run there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.present import units
+from cockpit.present.bars import bar
+from cockpit.present.folding import id_text
+from cockpit.present.node_answer import node_answer
+from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.states import GLYPHS
+from cockpit.present.tables.jobs import elapsed_seconds
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobId
+    from cockpit.model.node import Card
+    from cockpit.model.view import JobRow, NodeRow, SliceUse
+    from cockpit.present.columns import Context
+
+INDENT: Final = "  "
+BAR_COLUMNS: Final = 30
+FREE: Final = "free"
+UNKNOWN: Final = "n/a"
+NO_JOBS: Final = "No job that you may see runs here."
+
+
+def node_lines(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context, columns: int) -> list[Line]:
+    """Harmless lines. `others` knows the jobs that the asker may see."""
+    return [*_head(row, others, columns), line(), *_used(row), *_cards(row), line(), *_jobs(row, others, context)]
+
+
+def _head(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
+    """As the panel says it, but for what follows in full."""
+    first, *rest = node_answer(row, others, columns)
+    yield (Span(INDENT), *first)
+    yield from (each for each in rest if not each[0].text.strip().startswith(("jobs", "cards")))
+
+
+def _used(row: NodeRow) -> Iterator[Line]:
+    node = row.node
+    yield _fraction("CPUs", row.used_cpus, node.cpus, f"{row.used_cpus}/{node.cpus}")
+    memory = f"{units.memory(row.used_memory_mib)}/{units.memory(node.memory_mib)}"
+    yield _fraction("memory", row.used_memory_mib, node.memory_mib, memory)
+    if node.cards:
+        cards = f"{units.cards(row.used_card_milli)}/{len(node.cards)}"
+        yield _fraction("cards", row.used_card_milli, len(node.cards) * WHOLE_CARD, cards)
+
+
+def _fraction(label: str, used: int, total: int, text: str) -> Line:
+    return (Span(f"{INDENT}{label:<8}", MUTED), *bar(used / max(total, 1), BAR_COLUMNS, "running"), Span(f" {text}"))
+
+
+def _cards(row: NodeRow) -> Iterator[Line]:
+    """A line for each slice that is held, and for each card of which nothing is."""
+    if not row.node.cards:
+        return
+    yield line()
+    yield line(Span(f"{INDENT}Cards", STRONG))
+    loads = {load.card: f"{load.percent} %" for load in row.loads}
+    rows = [each for card in row.node.cards for each in _card(row, card, loads.get(card.index, UNKNOWN))]
+    yield from small_table(("CARD", "MODEL", "SHARE", "IN USE", "JOB", "USER", "NAME"), rows, right=(2, 3))
+
+
+def _card(row: NodeRow, card: Card, load: str) -> Iterator[tuple[str, ...]]:
+    uses = [use for use in row.slices if use.card == card.index]
+    for use in uses:
+        name = f"{safe(use.name)}{' (kept)' if use.held else ''}"
+        share = str(units.cards(use.milli))
+        yield _slot(use), safe(card.model), share, load, str(use.job or "-"), safe(use.user), name
+    rest = WHOLE_CARD - sum(use.milli for use in uses)
+    if rest > 0:
+        yield str(card.index + 1), safe(card.model), str(units.cards(rest)), load if not uses else "", FREE, "", ""
+
+
+def _slot(use: SliceUse) -> str:
+    """`1`, or `1(2)` for the second slice of the first card."""
+    return f"{use.card + 1}" + ("" if use.slot is None else f"({use.slot + 1})")
+
+
+def _jobs(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context) -> Iterator[Line]:
+    seen = [job for number in row.jobs if (job := others(number)) is not None]
+    if not seen:
+        yield line(Span(INDENT + NO_JOBS, MUTED))
+        return
+    yield line(Span(f"{INDENT}Jobs", STRONG))
+    rows = [_job(job, context) for job in seen]
+    yield from small_table(("ID", "STATE", "USER", "CPUS", "MEMORY", "CARDS", "TIME", "NAME"), rows, right=(3, 4, 5, 6))
+
+
+def _job(job: JobRow, context: Context) -> tuple[str, ...]:
+    """Over all its nodes, as in the list of jobs."""
+    elapsed = elapsed_seconds(job, context)
+    ran = units.duration(elapsed) if elapsed is not None else ""
+    state = f"{GLYPHS[job.state]} {job.state}"
+    return (
+        id_text(job),
+        state,
+        safe(job.user),
+        str(job.cpus),
+        units.memory(job.memory_mib),
+        str(units.cards(job.card_milli)),
+        f"{ran}/{units.duration(job.time_limit_seconds)}",
+        safe(job.name),
+    )

@@ -1,0 +1,83 @@
+"""One node's page: its cards and its jobs, kept up to date while it is open."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.screen import Screen
+
+from cockpit.errors import CockpitError
+from cockpit.present.frame import Key, key_at, key_row
+from cockpit.present.node_page import node_lines
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, Span, line
+from cockpit.tui.widgets.lines import Lines, LineView
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from cockpit.model.ids import NodeName
+    from cockpit.tui.face import Face
+
+REFRESH_SECONDS = 1.0
+
+
+class NodePage(Screen[None]):
+    """Follows the node."""
+
+    app: Face
+
+    def __init__(self, node: NodeName) -> None:
+        super().__init__()
+        self.node = node
+
+    def compose(self) -> ComposeResult:
+        theme = self.app.role_theme
+        yield Lines(theme, id="head")
+        yield LineView(theme, id="body")
+        yield Lines(theme, id="keys")
+
+    def on_mount(self) -> None:
+        self.query_one(LineView).focus()
+        self.run_worker(self._follow(), name="node")
+        self.draw()
+
+    def draw(self) -> None:
+        """Everything, from what is known."""
+        width = self.size.width
+        self.query_one("#head", Lines).show([line(Span(" node ", MUTED), Span(safe(self.node), ACCENT))])
+        self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
+        row, body = self.app.node_rows.row(self.node), self.query_one(LineView)
+        if row is None:
+            body.show([line(Span("  It is not part of the cluster any more.", "warning"))])
+        else:
+            columns = body.scrollable_content_region.width
+            body.show(node_lines(row, self.app.job_rows.row, self.app.context(), columns))
+
+    def _keys(self) -> list[Key]:
+        back = self.app.around(self.size.width).keys.get("back")
+        return [*([Key(back, "back", action="back")] if back else []), *self.app.keys_of_view()]
+
+    @on(Lines.Clicked, "#keys")
+    def _key_clicked(self, event: Lines.Clicked) -> None:
+        if action := key_at(self._keys(), event.column):
+            self.app.perform(action)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.draw)
+
+    async def catch_up(self) -> None:
+        """Ask now."""
+        try:
+            self.app.node_rows.take(await self.app.backend.nodes())
+        except CockpitError as error:
+            self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
+        else:
+            self.draw()
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_SECONDS)
+            await self.catch_up()

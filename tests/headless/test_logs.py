@@ -1,0 +1,48 @@
+"""`cockpit logs`: the whole of it, its last lines, and who is told what beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.headless.conftest import Desk
+
+LOG = b"".join(b"line %d\n" % number for number in range(30_000))
+
+
+@pytest.mark.parametrize(
+    ("tail", "first"), [("3", 29_997), ("1", 29_999), ("20000", 10_000), ("30000", 0), ("99999", 0)]
+)
+def test_the_last_lines_of_a_log_that_is_longer_than_a_block(desk: Desk, tail: str, first: int) -> None:
+    desk.backend.log = LOG
+    done = desk("logs", "4711", "--tail", tail)
+    assert done.lines[0] == f"line {first}"
+    assert done.lines[-1] == "line 29999"
+
+
+@pytest.mark.parametrize(
+    ("log", "tail", "shown"), [(b"a\nb", "1", b"b"), (b"", "5", b""), (b"a\n", "0", b""), (b"\n\n", "1", b"\n")]
+)
+def test_the_last_lines_of_a_short_log(desk: Desk, log: bytes, tail: str, shown: bytes) -> None:
+    desk.backend.log = log
+    assert desk("logs", "4711", "--tail", tail).out == shown
+
+
+def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
+    desk("logs", "4711/2#1", "--stderr", "-f")
+    desk("logs", "4711/2", "--replica", "3", "--attempt", "4")
+    first, second = (request for _, request in desk.backend.asked)
+    assert (first.rank, first.attempt, first.stream, first.wait) == (2, 1, "stderr", True)
+    assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
+
+
+def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:
+    desk.backend.log = b"loading\n"
+    assert desk("logs", "4711", terminal=True).err == ""
+    desk.backend.errors = b"Traceback\n"
+    assert desk("logs", "4711/2#1", terminal=True) == (
+        0,
+        b"loading\n",
+        "There are errors, too: cockpit logs 4711/2#1 --stderr\n",
+    )
+    assert desk("logs", "4711", "--stderr", terminal=True) == (0, b"Traceback\n", "")
+    assert desk("logs", "4711").err == "", "a script asked for the output"

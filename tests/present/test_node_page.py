@@ -1,0 +1,42 @@
+"""A node as a page: its cards one by one, and its jobs."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.ids import JobId
+from cockpit.model.view import CardLoad, SliceUse
+from cockpit.present.columns import Context
+from cockpit.present.node_page import node_lines
+from cockpit.present.spans import plain
+from tests.doubles.samples import NOW, job_row, node_row
+
+CONTEXT = Context(now=NOW, zone=UTC)
+
+
+@pytest.mark.req("UI-04")
+def test_every_card_and_slice_has_its_line_and_the_rest_is_free() -> None:
+    whole = SliceUse(card=0, slot=None, milli=1000, job=JobId(4711), name="train", user="ann")
+    part = SliceUse(card=1, slot=1, milli=250, job=JobId(0), name="-", user="-", held=True)
+    row = replace(node_row(), slices=(whole, part), jobs=(JobId(4711),), loads=(CardLoad(0, 93),))
+    jobs = {4711: job_row(4711, name="train\x1b[31m")}
+    lines = [plain(each) for each in node_lines(row, jobs.get, CONTEXT, 100)]
+    table = [each.split() for each in lines if each.startswith(("  1", "  2"))]
+    assert table[:3] == [
+        ["1", "A100", "1", "93", "%", "4711", "ann", "train"],
+        ["2(2)", "A100", "0.25", "n/a", "-", "-", "-", "(kept)"],
+        ["2", "A100", "0.75", "free"],
+    ]
+    (job,) = (each for each in lines if each.startswith("  4711"))
+    assert job.split() == ["4711", "●", "running", "ann", "4", "16G", "1", "2:00:00/8:00:00", "train\\x1b[31m"]
+    assert [each.split()[0] for each in lines if "━" in each] == ["CPUs", "memory", "cards"]
+
+
+@pytest.mark.req("UI-04")
+def test_jobs_that_one_may_not_see_are_not_there() -> None:
+    row = replace(node_row(), jobs=(JobId(4711),))
+    lines = [plain(each) for each in node_lines(row, lambda _: None, CONTEXT, 100)]
+    assert lines[-1] == "  No job that you may see runs here."
