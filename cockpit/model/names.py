@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -46,7 +45,9 @@ def dns_name(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name.lower())
     label = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if any(char.isalnum() and not char.isascii() for char in plain):
-        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        from hashlib import sha256  # it loads OpenSSL, which takes a listing's one-shot command longer than most else
+
+        digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         label = f"{label[: NAME_LENGTH - 13].strip('-')}-{digest}".lstrip("-")
     if not label[:1].isalpha():
         label = f"job-{label}" if label else "job"

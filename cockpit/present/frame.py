@@ -121,27 +121,31 @@ def _used(overview: Overview, bar_columns: int) -> Line:
     return (*text, Span(" "), *bar(used / max(total, 1), bar_columns, "running")) if bar_columns else text
 
 
+ROOMY = 100
+"""Columns from which on names stand apart."""
+
+
 def view_row(views: Iterable[tuple[str, str]], current: str, note: Line, columns: int) -> Line:
     """` 1 Jobs   2 Nodes` with the current one in the accent; at the right what filters or sorts it."""
-    left = tuple(span for each in views for span in _view(each, current))
+    left = tuple(span for each in views for span in _view(each, current, columns))
     room = columns - line_width(left) - 2
     shown = fitted(note, room) if line_width(note) > room else note
     return spread(left, (*shown, Span(" ")) if note else (), columns)
 
 
-def _view(view: tuple[str, str], current: str) -> Line:
-    """A view's key, if it has one, and its name."""
+def _view(view: tuple[str, str], current: str, columns: int) -> Line:
+    """A view's key, if it has one, and its name; closer to each other where the screen is narrow."""
     key, name = view
     chosen = name == current
     sign = Span(f" {key} " if key else " ", ACCENT if chosen else MUTED)
-    return sign, Span(name, STRONG if chosen else MUTED), Span("  ")
+    return sign, Span(name, STRONG if chosen else MUTED), Span("  " if columns >= ROOMY else " ")
 
 
-def view_at(views: Iterable[tuple[str, str]], column: int) -> str:
-    """The name of the view that stands there; empty where none does."""
+def view_at(views: Iterable[tuple[str, str]], column: int, columns: int = ROOMY) -> str:
+    """The name of the view that stands there on a screen of so many columns; empty where none does."""
     end = 0
     for view in views:
-        end += line_width(_view(view, ""))
+        end += line_width(_view(view, "", columns))
         if column < end:
             return view[1]
     return ""

@@ -24,6 +24,7 @@ from cockpit.model import events
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
+from cockpit.runtime.consequential import MOVES_CONTAINERS, RECONSIDERED_AFTER
 from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.passing import planned
@@ -46,42 +47,6 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 HOUR_MS = 3_600_000
-_MOVES_CONTAINERS = (
-    events.JobPlaced,
-    events.PrologFailed,
-    events.JobEnded,
-    events.JobRequeued,
-    events.HoldEnded,
-)
-"""On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
-RECONSIDERED_AFTER = (
-    events.JobSubmitted,
-    events.JobHeld,
-    events.JobReleased,
-    events.JobEdited,
-    events.DependencyMet,
-    events.AgeBegan,
-    events.PrioritySet,
-    events.JobEnded,
-    events.JobRequeued,
-    events.JobSuspended,
-    events.JobResumed,
-    events.HoldExtended,
-    events.HoldEnded,
-    events.PrologFailed,
-    events.NodesChanged,
-    events.NodeDrained,
-    events.NodeResumed,
-    events.ClusterConfigured,
-    events.AccountsChanged,
-    events.ReservationMade,
-    events.ReservationEnded,
-    events.QuotaApplied,
-    events.QuotaRemoved,
-    events.UsageDecayed,
-)
-"""What lengthens the queue, changes what waits or its order, or frees something. Nothing else lets another job start: a
-cycle leaves nothing that it could have placed."""
 RESTING_TASKS = 4
 """Of a host at rest: scheduling, timers, and the two that the timers wait for."""
 
@@ -221,7 +186,7 @@ class Host:
             if not records:
                 return answered
             remembered = (act.request, answered) if act.request and answer is not None else None
-            durable = act.durable or any(isinstance(body, _MOVES_CONTAINERS) for body in decided)
+            durable = act.durable or any(isinstance(body, MOVES_CONTAINERS) for body in decided)
             await self._ledger.append(records, durable=durable, answer=remembered)
             self._apply_or_give_up(records)
         await self._tell()

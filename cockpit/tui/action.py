@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
 ACCOUNTS, QOS = "accounts", "accounts-qos"
 """Two parts of one view."""
+QUEUES = "queues"
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
 SERVE = "nodes in service"
 """Groups of the help."""
 ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
-ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, JOB, NODE}) | ON_ACCOUNTS
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
 ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
 """Views with a job that may be queued."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY}) | ON_ACCOUNTS
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES}) | ON_ACCOUNTS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 

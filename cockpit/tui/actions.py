@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui import account_deeds, deeds, priority_deeds
+from cockpit.tui import account_deeds, deeds, priority_deeds, queue_deeds
 from cockpit.tui.action import (
     DEMO,
     GO,
@@ -28,6 +28,7 @@ _GOING = (
     Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
     Action("accounts", "accounts", ("4",), "Accounts, shares and QOS", account_deeds.show_accounts, GO),
     Action("priorities", "priorities", ("5",), "Who comes first, and why", priority_deeds.show_priorities, GO),
+    Action("queues", "queues", ("6",), "Quotas and partitions", queue_deeds.show_queues, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
     Action("cluster", "cluster", (), "Another cluster", deeds.choose_cluster, GO),

@@ -15,9 +15,10 @@ from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - lik
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - likewise
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
+from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
 from cockpit.tui.acting import Acting
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
 from cockpit.tui.face import HelpEntry
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _TABLES = {
     PRIORITY: priority_table,
     ACCOUNTS: account_table,
     QOS: qos_table,
+    QUEUES: queue_table,
 }
 
 

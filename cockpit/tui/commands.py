@@ -17,6 +17,7 @@ from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.queues import QUEUES
 from cockpit.tui import account_deeds, node_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
 from cockpit.tui.job_deeds import prioritise
@@ -72,7 +73,7 @@ def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     name = name.removeprefix(SAVED)
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES)}.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return

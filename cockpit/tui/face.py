@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
     from cockpit.tui.priority_rows import PriorityRows
+    from cockpit.tui.queue_rows import QueueRows
     from cockpit.tui.theme import RoleTheme
 
 
@@ -60,6 +61,7 @@ class MainView(Protocol):
     def filter(self, text: str) -> None: ...
     def ask_command(self, text: str = "") -> None: ...
     def show_jobs_of_user(self, user: str) -> None: ...
+    def show_jobs_of_queue(self) -> None: ...
     def fold_all(self) -> None: ...
     def turn_colours(self) -> None: ...
     def ask_weights(self) -> None: ...
@@ -111,6 +113,7 @@ class Face(KeysInTurn):
     node_rows: NodeRows
     account_rows: AccountRows
     qos_rows: QosRows
+    queue_rows: QueueRows
     accounts: AccountsShown | None
     """As last seen; None: not asked for yet."""
     card_rows: CardRows

@@ -23,6 +23,7 @@ from cockpit.tui.keymap import with_keys
 from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.outside import Outside
 from cockpit.tui.priority_rows import PriorityRows
+from cockpit.tui.queue_rows import QueueRows
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
@@ -63,6 +64,7 @@ class Knowing(Face):
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
         self.account_rows = AccountRows(self.context, outside.filters.of)
         self.qos_rows = QosRows(self.context, outside.filters.of)
+        self.queue_rows = QueueRows(self.context, outside.filters.of)
         self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
         self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import list_deeds, page_deeds
+from cockpit.tui import list_deeds, page_deeds, queue_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     CARDS,
@@ -22,6 +22,7 @@ from cockpit.tui.action import (
     OVER_A_JOB,
     PRIORITY,
     QOS,
+    QUEUES,
     Action,
     can_fold,
     needs_filter,
@@ -44,6 +45,16 @@ LOOKING: Final = (
         LOOK,
         frozenset({JOBS, CARDS, PRIORITY}),
         needs_job,
+        in_row=True,
+    ),
+    Action(
+        "queue_jobs",
+        "its jobs",
+        ("enter",),
+        "The jobs of this queue",
+        queue_deeds.queue_jobs,
+        LOOK,
+        frozenset({QUEUES}),
         in_row=True,
     ),
     Action(

@@ -146,7 +146,7 @@ def test_a_coroutine_that_suspends_is_refused() -> None:
         drive(waits())
 
 
-HEAVY = ("asyncio", "textual", "rich", "yaml", "asyncssh", "kubernetes", "sqlite3", "aiosqlite")
+HEAVY = ("asyncio", "textual", "rich", "yaml", "asyncssh", "kubernetes", "sqlite3", "aiosqlite", "_hashlib", "numpy")
 
 
 def loaded_by(program: str) -> set[str]:

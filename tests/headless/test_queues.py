@@ -51,7 +51,7 @@ def test_the_tree_shows_what_is_borrowed(desk: Desk) -> None:
     assert title.split()[0] == "QUEUE"
     assert root.startswith("root ")
     assert nlp.startswith("  nlp ")
-    assert "12 CPUs, 64G memory, 2.5 cards" in nlp
+    assert "2.5 cards, 12 CPUs, 64G memory" in nlp
     assert nlp.endswith("nlp, chat")
     assert [line.split()[0] for line in desk("quota", "--filter", "cards_borrowed>2").lines[1:]] == ["nlp"]
 

@@ -15,7 +15,7 @@ from cockpit.present.safe import safe
 CPUS: Final = "cpu"
 MEMORY: Final = "mem"
 CARDS: Final = "gres/gpu"
-RESOURCES: Final = {CPUS: "CPUs", MEMORY: "memory", CARDS: "cards"}
+RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory"}
 INDENT: Final = "  "
 ALL_NODES: Final = "(all nodes)"
 """The queue of a cluster that has no partitions."""

@@ -10,9 +10,10 @@ from textual import on
 from cockpit.errors import CockpitError
 from cockpit.formats.weighttext import read_weights, weights_text
 from cockpit.present.filters import quoted
+from cockpit.present.queue_answer import jobs_filter
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
 from cockpit.tui.screens.arranging import Arranging
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
 
@@ -26,6 +27,7 @@ HINTS = {
     NODES: "status:up cards>=4 card_model:A100 name~a0",
     CARDS: "model:A100 state:free,stranded user:me node~a0",
     ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
+    QUEUES: "depth>0 cards_borrowed>0 kind:quota name~nlp",
     QOS: "name~high priority>=100 settings~maxwall",
     PRIORITY: "user:me partition:gpu fairshare<1000 position<=20 note:held",
     WEIGHTS: "age=1000,fairshare=5000,tres/gres/gpu=200",
@@ -150,6 +152,7 @@ class Typing(Arranging):
             PRIORITY: app.priority_rows.filter_by,
             ACCOUNTS: app.account_rows.tree.filter_by,
             QOS: app.qos_rows.filter_by,
+            QUEUES: app.queue_rows.filter_by,
         }
         by[self.view](text)
 
@@ -167,6 +170,17 @@ class Typing(Arranging):
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
             self.filter(f"node:{quoted(node.node.name)}")
+
+    def show_jobs_of_queue(self) -> None:
+        """Of a partition, or of every project of the queue under the cursor."""
+        row = self.queue_under_cursor()
+        text = None if row is None else jobs_filter(row, self.app.queue_rows.below(row))
+        if text is None:
+            self.app.notify("No project belongs to this queue, so it has no jobs.")
+            return
+        self.show_view(JOBS)
+        self._came_from = self.jobs.cursor_id
+        self.filter(text)
 
     def show_jobs_of_user(self, user: str) -> None:
         """All of them, in whichever account."""

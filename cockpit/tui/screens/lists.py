@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
 from cockpit.tui.card_map import CardMap
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.table import Table
@@ -16,7 +16,7 @@ from cockpit.tui.widgets.titles import Titles
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from cockpit.model.view import NodeRow
+    from cockpit.model.view import NodeRow, QueueRow
     from cockpit.tui.face import Face
 
 
@@ -34,6 +34,7 @@ class Lists(Screen[None]):
         self.accounts = Table(self.app.account_rows, theme, id=ACCOUNTS)
         self.qos = Table(self.app.qos_rows, theme, id=QOS)
         self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
+        self.queues = Table(self.app.queue_rows, theme, id=QUEUES)
         self._ranks = PriorityPart(self.app, self.priority)
         yield Titles(self.jobs, id="titles")
         with ContentSwitcher(initial=JOBS, id="rows"):
@@ -49,6 +50,7 @@ class Lists(Screen[None]):
             ACCOUNTS: self.accounts,
             QOS: self.qos,
             PRIORITY: self.priority,
+            QUEUES: self.queues,
         }
 
     @property
@@ -77,6 +79,11 @@ class Lists(Screen[None]):
         """None in an empty list."""
         name = self.nodes.cursor_id
         return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
+
+    def queue_under_cursor(self) -> QueueRow | None:
+        """None in an empty list."""
+        here = self.queues.cursor_id
+        return None if here is None else self.app.queue_rows.row(here)  # type: ignore[arg-type]  # ids of queues
 
     def show_view(self, view: str) -> None:
         """Another table in the same frame."""

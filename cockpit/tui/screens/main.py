@@ -8,7 +8,7 @@ from textual import on
 
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.spans import Span, line
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
 from cockpit.tui.screens.telling import LEAST_PANEL, Telling
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
@@ -18,13 +18,14 @@ from cockpit.tui.widgets.titles import Titles
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"), ("5", "Priority"))
+VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"), ("5", "Priority"), ("6", "Queues"))
 DEEDS = {"priority": "priorities"}
 """What shows a view, where it is not called as that."""
 SMALL_HEIGHT = 30
 MOST_PANEL = 9
 """Lines of the answer panel on large screens."""
-TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", ACCOUNTS: "Accounts", QOS: "Accounts"}
+TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", QUEUES: "Queues"}
+TITLES |= {ACCOUNTS: "Accounts", QOS: "Accounts"}
 """In the row of views."""
 
 
@@ -84,12 +85,12 @@ class MainScreen(Telling):
 
     @on(Table.Opened)
     def _opened(self) -> None:
-        opens = {NODES: "open_node", ACCOUNTS: "unfold", QOS: "modify"}
+        opens = {NODES: "open_node", QUEUES: "queue_jobs", ACCOUNTS: "unfold", QOS: "modify"}
         self.app.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
-        if name := view_at(VIEWS, event.column):
+        if name := view_at(VIEWS, event.column, self.size.width):
             self.app.perform(DEEDS.get(name.lower(), name.lower()))
 
     @on(Lines.Clicked, "#keys")

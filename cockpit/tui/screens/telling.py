@@ -9,17 +9,18 @@ from cockpit.present.answer import answer
 from cockpit.present.card_answer import card_answer, legend, totals
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.node_answer import node_answer
+from cockpit.present.queue_answer import legend_line, queue_answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
 from cockpit.tui.screens.entry_line import Typing
 from cockpit.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-WIDE = 100
-"""Columns from which on a note may be a sentence."""
+WIDE, ROOMY = 100, 130
+"""Columns from which on a note may be a sentence, and a long one."""
 LEAST_PANEL = 3
 """Lines of the answer panel on the smallest screens."""
 
@@ -36,6 +37,7 @@ class Telling(Typing):
             ACCOUNTS: self._place_answer,
             QOS: self._place_answer,
             PRIORITY: self._rank_answer,
+            QUEUES: self._queue_answer,
         }
         self.query_one("#answer", Lines).show(answers[self.view]())
 
@@ -66,6 +68,11 @@ class Telling(Typing):
         columns = self.query_one("#answer").size.width
         return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
 
+    def _queue_answer(self) -> Iterator[Line]:
+        row, columns = self.queue_under_cursor(), self.query_one("#answer").size.width
+        if row is not None:
+            yield from queue_answer(row, self.app.queue_rows.rows(), self.app.context(), self._keys(), columns)
+
     def _keys(self) -> Mapping[str, str]:
         return self.app.around(self.size.width).keys
 
@@ -78,6 +85,7 @@ class Telling(Typing):
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
+        notes |= {QUEUES: self._queues_note}
         yield from notes.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
@@ -95,6 +103,9 @@ class Telling(Typing):
     def _cards_note(self) -> Iterator[Span]:
         yield Span("   ")
         yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
+
+    def _queues_note(self) -> Iterator[Span]:
+        yield from legend_line() if self.size.width >= ROOMY else ()
 
     def _accounts_note(self) -> Iterator[Span]:
         key = self._keys().get("next_tab", ":next-tab")

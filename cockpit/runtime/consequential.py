@@ -1,0 +1,42 @@
+"""Which events ask more of the host than to be written down and applied."""
+
+from __future__ import annotations
+
+from cockpit.model import events
+
+MOVES_CONTAINERS = (
+    events.JobPlaced,
+    events.PrologFailed,
+    events.JobEnded,
+    events.JobRequeued,
+    events.HoldEnded,
+)
+"""On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
+RECONSIDERED_AFTER = (
+    events.JobSubmitted,
+    events.JobHeld,
+    events.JobReleased,
+    events.JobEdited,
+    events.DependencyMet,
+    events.AgeBegan,
+    events.PrioritySet,
+    events.JobEnded,
+    events.JobRequeued,
+    events.JobSuspended,
+    events.JobResumed,
+    events.HoldExtended,
+    events.HoldEnded,
+    events.PrologFailed,
+    events.NodesChanged,
+    events.NodeDrained,
+    events.NodeResumed,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.ReservationMade,
+    events.ReservationEnded,
+    events.QuotaApplied,
+    events.QuotaRemoved,
+    events.UsageDecayed,
+)
+"""What lengthens the queue, changes what waits or its order, or frees something. Nothing else lets another job start: a
+cycle leaves nothing that it could have placed."""
