@@ -50,6 +50,7 @@ def _of_tree(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
             max={each: amount for each, amount in node.max.items() if each != JOBS},
             max_jobs=node.max[JOBS] // 1000 if JOBS in node.max else None,
             projects=node.namespaces,
+            bounded=counts.bounded,
         )
 
 
@@ -80,6 +81,7 @@ class _Counts:
         self.waiting, self.running = Counter[Key](), Counter[Key]()
         self.used: Mapping[Key, Counter[str]] = defaultdict(Counter)
         self._quotas = Quotas(machine.state.quota)
+        self.bounded = self._quotas.resources
         for (project, partitions), count in Counter(map(_waits_in, machine.queue.values())).items():
             for key in self._queues(project, partitions or (WHOLE_CLUSTER,)):
                 self.waiting[key] += count

@@ -1,4 +1,4 @@
-"""A lender gets back what it lent, event by event: whoever borrowed it is told, ends, waits again, and both jobs say why."""
+"""A lender gets back what it lent, event by event: who borrowed it is told, ends and waits again, and both say why."""
 
 from __future__ import annotations
 
