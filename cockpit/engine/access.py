@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
-from cockpit.model.reasons import BehindHead, MakingRoom, WouldDelay
+from cockpit.model.reasons import BehindHead, MakingRoom, StandsStill, WouldDelay
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def refuse_others(actor: Actor, deed: str) -> Refusal | None:
 
 def shown_reason(actor: Actor, reason: Reason | None, jobs: Mapping[JobId, Job]) -> Reason | None:
     """A reason without the job that it names, where the actor may not see that."""
-    if isinstance(reason, MakingRoom) and not actor.admin:
+    if isinstance(reason, MakingRoom | StandsStill) and not actor.admin:
         return replace(reason, jobs=tuple(job if _sees(actor, job, jobs) else HIDDEN_JOB for job in reason.jobs))
     if actor.admin or not isinstance(reason, WouldDelay | BehindHead) or _sees(actor, reason.ahead, jobs):
         return reason

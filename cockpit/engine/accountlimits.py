@@ -46,6 +46,7 @@ def changed_qos(before: Qos, change: QosChange) -> Qos:
         preempt=changed_names(before.preempt, change.preempt),
         preempt_mode=before.preempt_mode if change.preempt_mode is None else change.preempt_mode.upper(),
         grace_seconds=_figure(before.grace_seconds, change.grace_seconds) or 0,
+        exempt_seconds=_figure(before.exempt_seconds, change.exempt_seconds),
         flags=changed_names(before.flags, change.flags and tuple(map(_canonical, change.flags)), lower=False),
     )
 
@@ -86,7 +87,7 @@ def association_errors(change: AssociationChange) -> Iterator[str]:
 def qos_errors(change: QosChange) -> Iterator[str]:
     """What is wrong with single fields of it."""
     yield from _figure_errors("priority", change.priority, PRIORITY)
-    for name in ("max_jobs_per_account", "max_submit_per_account", "grace_seconds"):
+    for name in ("max_jobs_per_account", "max_submit_per_account", "grace_seconds", "exempt_seconds"):
         yield from _figure_errors(name, getattr(change, name))
     for name in ("max_tres_per_user", "max_tres_per_account"):
         yield from _amount_errors(name, getattr(change, name))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import CardSlice, Node, Placement
+from cockpit.model.reasons import StandsStill
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
 from cockpit.sched.partitions import for_login
@@ -26,8 +27,8 @@ HIDDEN = "-"
 """Stands for whatever the asker may not see."""
 
 
-def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
-    """One line of the job list. `reason` and `priority` count while it is queued."""
+def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts_by: Millis | None = None) -> JobRow:
+    """One line of the job list. `reason`, `priority` and `starts_by` count while it is queued."""
     attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
@@ -54,7 +55,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> Job
         card_models=spec.card_models,
         placed_on=tuple(each.node for each in attempt.placement) if attempt is not None else (),
         time_limit_seconds=job.spec.time_limit_seconds,
-        reason=reason if job.state is JobState.QUEUED else None,
+        reason=reason if job.state is JobState.QUEUED else _stands_still(job),
         command=job.spec.command,
         project=job.project,
         pool=job.spec.pool or "",
@@ -67,7 +68,14 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> Job
         qos=job.qos,
         priority=priority if job.state is JobState.QUEUED else None,
         array=job.array,
+        starts_by=starts_by if job.state is JobState.QUEUED else None,
     )
+
+
+def _stands_still(job: Job) -> StandsStill | None:
+    if job.suspension is None or job.ending is not None:
+        return None
+    return StandsStill(job.suspension.by, job.suspension.for_jobs)
 
 
 def hold_row(job: Job) -> HoldRow:

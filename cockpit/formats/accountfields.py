@@ -101,6 +101,12 @@ QOS = Table(
             about="GraceTime: between the notice of a preemption and the end.",
         ),
         Field(
+            name="preempt_exempt_time",
+            attribute="exempt_seconds",
+            kind=duration(SECONDS),
+            about="PreemptExemptTime: so long its jobs run before they can be preempted; without it: the cluster's.",
+        ),
+        Field(
             name="flags",
             attribute="flags",
             kind=ListOf(Word([*QosFlag]), 32),

@@ -29,6 +29,8 @@ COUNT = Bounds(0, 1_000_000)
 WEIGHT = Bounds(0, 2**32 - 2)
 JOB_FACTOR = Bounds(0, 65_533)
 SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
+SLICE = Bounds(5, 65_533, " s")
+"""What slurm.conf allows of SchedulerTimeSlice."""
 PREEMPT_TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
 PREEMPT_MODES = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND", "WITHIN")
 ONE_PREEMPT_MODE = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND")
@@ -142,6 +144,12 @@ PREEMPTION = Table(
             kind=duration(SECONDS),
             about="So long a job runs before it can be preempted.",
         ),
+        Field(
+            name="time_slice",
+            attribute="slice_seconds",
+            kind=duration(SLICE),
+            about="SchedulerTimeSlice: how long jobs that share CPUs by turns go on at a time.",
+        ),
     ],
 )
 
@@ -217,6 +225,12 @@ PARTITION = Table(
             attribute="preempt_mode",
             kind=Word(ONE_PREEMPT_MODE),
             about="Instead of the cluster's.",
+        ),
+        Field(
+            name="grace_time",
+            attribute="grace_seconds",
+            kind=duration(SECONDS),
+            about="GraceTime: between the notice of a preemption (preempt/partition_prio) and the end.",
         ),
         Field(
             name="tres_billing_weights",

@@ -45,6 +45,7 @@ _OF_QOS = {
     "Preempt": ("preempt",),
     "PreemptMode": ("preempt_mode",),
     "GraceTime": ("grace_seconds",),
+    "PreemptExemptTime": ("exempt_seconds",),
     "Flags": ("flags",),
 }
 _OF_ASSOCIATION = {
@@ -199,6 +200,7 @@ _READERS: dict[str, Read] = {
     "preempt_mode": _name,
     "flags": _names,
     "grace_seconds": _seconds,
+    "exempt_seconds": _time,
     "usage_factor": _factor,
     "max_wall_seconds": _time,
     "grp_wall_seconds": _time,
@@ -210,4 +212,4 @@ def _text(name: str, value: object) -> str:
         return tres_text(value) if name.endswith("Mins") else amounts_text(value)
     if isinstance(value, tuple):
         return ",".join(value)
-    return slurm_time(value) if isinstance(value, int) and "Wall" in name else str(value)
+    return slurm_time(value) if isinstance(value, int) and ("Wall" in name or "Exempt" in name) else str(value)

@@ -138,6 +138,8 @@ def _preemption(preemption: Preemption) -> Iterator[str]:
     yield f"PreemptType={preemption.kind}"
     yield f"PreemptMode={','.join(preemption.mode)}"
     yield f"PreemptExemptTime={slurm_time(preemption.exempt_seconds)}"
+    if preemption.slice_seconds != Preemption().slice_seconds:
+        yield f"SchedulerTimeSlice={preemption.slice_seconds}"
 
 
 def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
@@ -187,6 +189,8 @@ def _partition_words(partition: Partition, nodes: Sequence[str]) -> Iterator[str
     yield f"PriorityTier={partition.priority_tier}"
     if partition.preempt_mode:
         yield f"PreemptMode={partition.preempt_mode}"
+    if partition.grace_seconds:
+        yield f"GraceTime={partition.grace_seconds}"
     if partition.billing_weights:
         yield f"TRESBillingWeights={_prices(partition.billing_weights)}"
 

@@ -54,6 +54,7 @@ class QosChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     preempt: tuple[str, ...] | None = None
     preempt_mode: str | None = None
     grace_seconds: int | None = None
+    exempt_seconds: int | None = None
     flags: tuple[str, ...] | None = None
 
 

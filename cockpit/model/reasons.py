@@ -234,6 +234,14 @@ class MakingRoom(msgspec.Struct, frozen=True, cache_hash=True, tag="making_room"
     """When the last of them is gone; None: nobody knows."""
 
 
+class StandsStill(msgspec.Struct, frozen=True, cache_hash=True, tag="stands_still"):
+    """It was running, and is suspended: the one reason of a job that does not wait in the queue."""
+
+    by: str = ""
+    """The person who wants it; empty: other jobs have its CPUs."""
+    jobs: tuple[JobId, ...] = ()
+
+
 class BehindHead(msgspec.Struct, frozen=True, cache_hash=True, tag="behind_head"):
     """Nothing passes the first job that waits, on a cluster without backfill, or beyond the depth of it."""
 
@@ -271,6 +279,7 @@ Reason = (
     | NodesReserved
     | BehindHead
     | MakingRoom
+    | StandsStill
 )
 
 

@@ -47,7 +47,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     placed_on: tuple[NodeName, ...]
     time_limit_seconds: int
     reason: Reason | None
-    """Why it waits; None when it does not."""
+    """Why it waits, or stands still; None when it does neither."""
     command: str
     project: str
     pool: str = ""
@@ -66,6 +66,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     array: ArrayTask | None = None
     suspended_ms: int = 0
     """How long it stood still since it started; not counting the present pause, which began with the state."""
+    starts_by: Millis | None = None
+    """While it is queued and the plan keeps room for it: its start, no later than that."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):

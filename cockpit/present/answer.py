@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from cockpit.model.forecast import Outlook
-from cockpit.model.ids import JobId, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import Node
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoEligibleNode
@@ -209,11 +209,16 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterato
     words = {JobState.STARTING: f"is being started{where}", JobState.RUNNING: f"runs{where}"}
     sentence = why(row, context) or words.get(row.state, str(row.state))
     started = row.started_at
-    end = clock(started + row.time_limit_seconds * 1000, context.now, context.zone) if started else ""  # type: ignore[arg-type]  # a sum of millis
+    known = started is not None and row.state is not JobState.SUSPENDED
+    end = clock(_ends_by(row), context.now, context.zone) if known else ""
     right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
     yield _head(row, sentence, STRONG, right, around)
     yield _progress(row, context)
     yield from _tail(detail, around)
+
+
+def _ends_by(row: JobRow) -> Millis:
+    return Millis((row.started_at or row.state_since) + row.suspended_ms + 1000 * row.time_limit_seconds)
 
 
 def _started(row: JobRow, context: Context) -> Line:

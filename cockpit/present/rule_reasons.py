@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import tzinfo
 from typing import assert_never
 
@@ -23,10 +22,12 @@ from cockpit.model.reasons import (
     QosRefused,
     QuotaFull,
     QuotaMaxJobs,
+    StandsStill,
     WaitsForJob,
 )
 from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
+from cockpit.present.evictions import giving_way_clauses
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
@@ -47,6 +48,7 @@ RuleReason = (
     | NodesReserved
     | BehindHead
     | MakingRoom
+    | StandsStill
 )
 
 _AWAITED = {
@@ -61,8 +63,10 @@ _AWAITED = {
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """What stands in the way, then what else is to know of it."""
     match reason:
-        case BeginsLater() | InReservation() | NodesReserved() | MakingRoom():
+        case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
+        case MakingRoom() | StandsStill():
+            return giving_way_clauses(reason, now, zone)
         case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
             return _of_other_jobs(reason)
         case PartitionRefuses() | LimitReached() | NoAssociation() | QosRefused():
@@ -105,14 +109,8 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
             assert_never(reason)
 
 
-def _of_time(
-    reason: BeginsLater | InReservation | NodesReserved | MakingRoom, now: Millis, zone: tzinfo | None
-) -> tuple[str, ...]:
+def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     match reason:
-        case MakingRoom():
-            until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
-            others = listed([f"job {job}" if job else "another job" for job in reason.jobs])
-            return (f"{others} {_give(reason.jobs)} way to it, {until}",)
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
         case InReservation():
@@ -186,10 +184,6 @@ def _amount(reason: LimitReached, amount: float) -> str:
         return units.spoken(round(amount))
     number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"
     return f"{number} min" if reason.limit == "GrpTRESMins" else number
-
-
-def _give(jobs: Sequence[int]) -> str:
-    return "gives" if len(jobs) == 1 else "give"
 
 
 def _job(reason: WaitsForJob | DependencyNever) -> str:

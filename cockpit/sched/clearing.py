@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -23,8 +23,11 @@ from cockpit.sched.request import Ask, Request
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
-Place = Callable[[Index, Job, Shape], Found | None]
-"""Room in an index, unless somebody ahead would be delayed by it."""
+
+class Place(Protocol):
+    """Room in an index, unless somebody ahead would be delayed by it."""
+
+    def __call__(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None: ...
 
 
 class Cleared(NamedTuple):
@@ -65,7 +68,10 @@ class Clearing:
             return None
         taken = [each for each in offers if each.concession in chosen]
         after = conceded(index, chosen)
-        found = place(after, self._delayed(ask.job, taken), shape)
+        still = any(each.mode is EvictionMode.SUSPEND for each in taken)
+        found = place(
+            after, _for_longer(ask.job, max((each.grace_seconds for each in taken), default=0)), shape, still=still
+        )
         return Cleared(tuple(eviction(each, ask.job.id) for each in taken), after, found) if found else None
 
     def carried_out(self, cleared: Cleared) -> None:
@@ -76,7 +82,7 @@ class Clearing:
     def promise(self, job: JobId, others: Iterable[JobId]) -> None:
         """The job starts once these are gone."""
         others = tuple(others)
-        gone_at = [self._gone_at(other) for other in others]
+        gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]
         self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
 
@@ -87,7 +93,7 @@ class Clearing:
     def coming_free(self, counters: Counters) -> dict[Counter, int]:
         """What those count for who are on their way out, or are to go."""
         free: dict[Counter, int] = {}
-        for job in (*self.leaving(), *self._gives_way):
+        for job in (*self.leaving(), *self._going()):
             for counter, amount in counters.tallies[job].parts if job in counters.tallies else ():
                 free[counter] = free.get(counter, 0) + amount
         return free
@@ -120,20 +126,24 @@ class Clearing:
 
     def without_leaving(self, index: Index) -> Index:
         """As it will be once those are gone who are on their way out, or are to go."""
-        leaving = [job for job in (*self.leaving(), *self._gives_way) if job in index.placed]
+        leaving = [job for job in (*self.leaving(), *self._going()) if job in index.placed]
         if not leaving:
             return index
         after = index.fork()
         after.apply([(job, None) for job in leaving], {})
         return after
 
-    def _delayed(self, job: Job, taken: Sequence[Offer]) -> Job:
-        """It begins only once the others have had their grace."""
-        grace = max((each.grace_seconds for each in taken), default=0)
-        limit = job.spec.time_limit_seconds + grace
-        return replace(job, spec=replace(job.spec, time_limit_seconds=limit)) if grace else job
+    def _going(self) -> list[JobId]:
+        """Who ends by what this pass decided; one that stands still keeps what it has."""
+        return [each.job for each in self.evictions if each.mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE)]
 
-    def _gone_at(self, job: JobId) -> Millis | None:
+    def delayed(self, job: Job) -> Job:
+        """As one that is promised room comes to hold it: for its time, and until the others have had their grace."""
+        until = self.promised[job.id].until
+        return _for_longer(job, -(-(until - self._snapshot.now) // 1000)) if until is not None else job
+
+    def gone_at(self, job: JobId) -> Millis | None:
+        """When one that is on its way out, or is to go, is gone at the latest."""
         grace = [each.grace_seconds for each in self.evictions if each.job == job]
         if grace:
             return Millis(self._snapshot.now + 1000 * grace[0])
@@ -161,6 +171,12 @@ def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobI
         for job, placement in left.items()
         if job in index.ends and any(part.cpus for part in placement)
     }
+
+
+def _for_longer(job: Job, seconds: int) -> Job:
+    if seconds <= 0:
+        return job
+    return replace(job, spec=replace(job.spec, time_limit_seconds=job.spec.time_limit_seconds + seconds))
 
 
 def eviction(offer: Offer, for_job: JobId) -> Eviction:

@@ -69,7 +69,7 @@ class Conservative:
             )
         return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
 
-    def place_cleared(self, cleared: Index, job: Job, shape: Shape) -> Found | None:
+    def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
         """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
         if self.head not in (None, job.id):
             return None

@@ -85,10 +85,20 @@ class InOrder:
         assert self.head is not None
         return BehindHead(self.head)
 
-    def place_cleared(self, cleared: Index, job: Job, shape: Shape) -> Found | None:
-        """Room where others have given way, unless somebody ahead would be delayed by it."""
+    def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:
+        """Room where others have given way, unless somebody ahead would be delayed by it. `still`: some of them stand
+        still, and so leave later than was known."""
+        before = self.guard
+        if still and before is not None and self.head != job.id:
+            self._guard = before.within(cleared)
+            if self._guard is None:
+                self._guard = before
+                return None
         found = self.place(cleared, job, shape)
-        return found if isinstance(found, Found) else None
+        if not isinstance(found, Found):
+            self._guard = before
+            return None
+        return found
 
     def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """The job starts there."""

@@ -7,13 +7,12 @@ Priorities stay what they are now: who comes later is put in by submission, behi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
 
 import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, Attempt, Job, JobState
+from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import pass_over
@@ -22,11 +21,15 @@ from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.habits import Lengths
 from cockpit.sched.index import Index, count
 from cockpit.sched.placement import find
+from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
+from cockpit.sched.precedence import GANG
 from cockpit.sched.priorities import PriorityTable
 from cockpit.sched.request import RequestBook
+from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import shape_of
 from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.stage import Stage
 
 EXACT_LOOKS = 256
 """So many moments are gone through one by one; then those within a 32nd of their distance together, in their middle."""
@@ -67,23 +70,19 @@ class Future:
         self.ended: list[Ended] = []
         """Soonest first."""
         self.began_at = self._now = snapshot.now
-        self._policy, self._lengths = policy, lengths
+        self._policy = policy
         self._index = index.fork()
-        self._index.book = RequestBook(index.book.rules)  # the cycle alone writes to its own
-        self._jobs, self._occupied, self._ends = dict(snapshot.jobs), dict(snapshot.occupied), dict(snapshot.ends)
+        self._index.book = RequestBook(_without_slices(index.book.rules))  # the cycle alone writes to its own
+        self._stage = stage = Stage(snapshot, lengths)
         self._snapshot = replace(
-            snapshot, queue=(), jobs=self._jobs, occupied=self._occupied, ends=self._ends, changes=(), touched=None
+            snapshot, queue=(), jobs=stage.jobs, occupied=stage.occupied, ends=stage.ends, changes=(), touched=None
         )
         self._table = PriorityTable(self._snapshot, None, ())
         self._waiting = {job.id: job for job in snapshot.queue}
         self._entries: list[tuple[JobId, str]] = [(job.id, partition) for job, partition in order]
         self._arrivals, self._came = arrivals, 0
-        self._leaving: list[tuple[Millis, JobId]] = []
         self._looks = 0
         self._next_at: Millis | None = None
-        for job, end in self._ends.items():
-            self._leaving.append((self._end_of(self._jobs.get(job), end), job))
-        self._leaving.sort()
         self._conditional = {job.id for job in snapshot.queue if job.waits_for}
         self._look()
 
@@ -113,8 +112,8 @@ class Future:
         return True
 
     def _moments(self) -> Iterator[Millis]:
-        if self._leaving:
-            yield self._leaving[0][0]
+        if (end := self._stage.next_end()) is not None:
+            yield end
         if self._next_at is not None:
             yield self._next_at
         if self._came < len(self._arrivals) and self._waiting:
@@ -123,12 +122,11 @@ class Future:
     def _leave(self, until: Millis) -> bool:
         """Those whose end has come by then are gone."""
         gone: list[JobId] = []
-        while self._leaving and self._leaving[0][0] <= until:
-            at, job = heappop(self._leaving)
-            self.ended.append(Ended(at, job, self._occupied.pop(job)))
-            self._ends.pop(job, None)
-            self._jobs.pop(job, None)
-            gone.append(job)
+        for left in self._stage.leave(until):
+            self.ended.append(Ended(left.at, left.job, left.placement))
+            gone.append(left.job)
+            if left.requeued is not None:
+                self._wait(left.requeued)
         if gone:
             self._index.apply([(job, None) for job in gone], {})
             for job in gone:
@@ -142,12 +140,18 @@ class Future:
         while self._came < len(self._arrivals) and self._arrivals[self._came].submitted_at <= self._now:
             job = self._arrivals[self._came]
             self._came += 1
-            self._waiting[job.id] = self._jobs[job.id] = job
-            self._entries += [(job.id, partition) for partition in partitions_of(job)]
-            room = room or any(
-                find(self._index, shape_of(job.spec, partition)) is not None for partition in partitions_of(job)
+            self._wait(job)
+            room = (
+                room
+                or self._index.book.rules.takes_room
+                or any(find(self._index, shape_of(job.spec, partition)) is not None for partition in partitions_of(job))
             )
         return room
+
+    def _wait(self, job: Job) -> None:
+        """Behind everybody."""
+        self._waiting[job.id] = self._stage.jobs[job.id] = job
+        self._entries += [(job.id, partition) for partition in partitions_of(job)]
 
     def _look(self) -> None:
         """One pass of the cycle over who waits."""
@@ -156,40 +160,44 @@ class Future:
         entries = [(waiting[job], partition) for job, partition in self._entries if job in waiting]
         if len(entries) < len(self._entries) // 2:
             self._entries = [(job.id, partition) for job, partition in entries]
-        table, snapshot = self._table, replace(self._snapshot, now=self._now)
+        stage = self._stage
+        table, snapshot = (
+            self._table,
+            replace(self._snapshot, now=self._now, promised=tuple(stage.promised), suspended=tuple(stage.suspended)),
+        )
         table.order = entries
         plan = pass_over(snapshot, self._index, self._policy, table)
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
+        if plan.round.clearing is not None:
+            self._carry_out(plan, snapshot)
+            return
         for start in plan.starts:
             self._begin(start)
         if plan.starts:
             self._index = plan.refusals.index  # the pass has put its starts into one of its own
             count(self._index, {start.job: start.placement for start in plan.starts}, snapshot)
 
-    def _begin(self, start: Start) -> None:
-        job, at = self._waiting.pop(start.job), self._now
-        self.begun[start.job] = Begun(at, start.placement)
-        attempt = Attempt(
-            number=1,
-            spec_index=start.spec_index,
-            placement=start.placement,
-            placed_at=at,
-            replicas=(),
-            partition=start.partition,
-            billing=start.billing,
-        )
-        self._jobs[start.job] = replace(job, state=JobState.RUNNING, state_since=at, attempt=attempt)
-        self._occupied[start.job] = start.placement
-        self._ends[start.job] = Millis(at + 1000 * job.spec.time_limit_seconds)
-        heappush(self._leaving, (Millis(at + self._lengths.run_ms(job)), start.job))
+    def _carry_out(self, plan: Plan, snapshot: Snapshot) -> None:
+        """Of a pass in which some may give way: what it promises is in its index, too, and has not happened."""
+        stage, now = self._stage, self._now
+        for turn in plan.turns:
+            stage.turn(turn, now)
+        for eviction in plan.evictions:
+            stage.evict(eviction, now)
+            self._waiting[eviction.for_job] = stage.jobs[eviction.for_job]
+        for start in plan.starts:
+            self._begin(start)
+        moved = [job for turn in plan.turns for job in (turn.job, *turn.others)]
+        moved += [*(each.job for each in plan.evictions), *(start.job for start in plan.starts)]
+        if moved:
+            changes = {job: stage.occupied[job] for job in moved}
+            self._index = self._index.fork()
+            self._index.apply(changes.items(), stage.ends)
+            count(self._index, changes, snapshot)
 
-    def _end_of(self, job: Job | None, limit: Millis) -> Millis:
-        """When what holds something now lets go of it: a job by habit, a kept container when its time is over."""
-        end = limit
-        if job is not None and job.attempt is not None and job.state in OCCUPYING:
-            since = job.attempt.placed_at
-            end = min(limit, Millis(since + self._lengths.run_ms(job, self.began_at - since)))
-        return max(end, Millis(self.began_at + 1))
+    def _begin(self, start: Start) -> None:
+        self._stage.begin(self._waiting.pop(start.job), start, self._now)
+        self.begun.setdefault(start.job, Begun(self._now, start.placement))
 
     def _settle(self) -> None:
         """Conditions on jobs that have ended come true: they are taken to end as they should."""
@@ -197,14 +205,23 @@ class Future:
             job = self._waiting.get(job_id)
             left = tuple(each for each in job.waits_for if self._holds(each, job)) if job is not None else ()
             if job is not None and left != job.waits_for:
-                self._waiting[job_id] = self._jobs[job_id] = replace(job, waits_for=left)
+                self._waiting[job_id] = self._stage.jobs[job_id] = replace(job, waits_for=left)
             if not left:
                 self._conditional.discard(job_id)
 
     def _holds(self, condition: Dependency, job: Job) -> bool:
         """Whether the job must go on waiting for it."""
-        others = (each for each in self._jobs.values() if each.id != job.id and not each.ended)
+        others = (each for each in self._stage.jobs.values() if each.id != job.id and not each.ended)
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
         return any(each.is_meant(condition) for each in others)
+
+
+def _without_slices(rules: Rulebook) -> Rulebook:
+    """Who has the CPUs keeps them to the end: turns of half a minute are too short to be followed for days."""
+    preemption = rules.cluster.preemption
+    if GANG not in preemption.mode:
+        return rules
+    patient = replace(preemption, mode=tuple(mode for mode in preemption.mode if mode != GANG))
+    return rules.with_cluster(replace(rules.cluster, preemption=patient))

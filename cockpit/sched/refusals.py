@@ -40,6 +40,7 @@ class Refusals:
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = failed, narrowed, exceeded
         self.promised = clearing.promised if clearing is not None else {}
+        """Who waits only for others to be gone, and for whom."""
         """Who has room as soon as others are gone."""
         self._vain = clearing.vain if clearing is not None else {}
         self._floor = index.floor

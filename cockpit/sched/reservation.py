@@ -61,6 +61,18 @@ class Guard:
             beside.append({order: room for order, room in left if room is not None})
         return Guard(self.head, self._shape, self.reserved_at, beside, self._position)
 
+    def within(self, index: Index) -> Guard | None:
+        """The guard of the same moment in another index, in which some leave later; None: the head would be delayed."""
+        gone = {job for job, end in index.ends.items() if end <= self.reserved_at}
+        found: list[Rooms] = []
+        for spec, known in zip(self._shape.specs, self._rooms, strict=True):
+            places = known.keys() if index.floor.reservations else eligible(index, self._shape, spec)
+            rooms = {order: index.rooms[order].without(gone) for order in places}
+            found.append({order: room for order, room in rooms.items() if _fits(room, self._shape, spec)})
+        if not _enough(found, self._shape):
+            return None
+        return Guard(self.head, self._shape, self.reserved_at, found, self._position)
+
     def reservation(self) -> Reserved:
         spec_index = self._spec_index()
         placement = allocated(self._shape, self._shape.specs[spec_index], self._chosen())

@@ -256,14 +256,20 @@ class Round:
             self._promise(ask, shape, later, self.clearing.gone_for(ask.job.id))
 
     def _promise(self, ask: Ask, shape: Shape, found: Found, others: Iterable[JobId]) -> None:
-        """Nobody else gets this room, though others are still in it."""
+        """Nobody else gets this room, though others are still in it until they have had their grace."""
         assert self.clearing is not None
-        job = ask.job
-        self.clearing.promise(job.id, others)
+        clearing, others = self.clearing, list(others)
+        clearing.promise(ask.job.id, others)
+        job = clearing.delayed(ask.job)
         self._started.add(job.id)
         self._take_over(self.index.fork())
-        end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
-        self.index.apply(((job.id, found.placement),), {job.id: end})
+        placed, ends = self.index.placed, self.index.ends
+        gone_at = {
+            other: min(end, ends.get(other, end)) for other in others if (end := clearing.gone_at(other)) is not None
+        }
+        gone_at[job.id] = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
+        going = [(other, placed[other]) for other in others if other in placed]
+        self.index.apply([*going, (job.id, found.placement)], gone_at)
         self._close(self._gates.started(job, shape.partition, self._amounts(found, shape)))
         self.line.started(self.index, job, found.placement)
 

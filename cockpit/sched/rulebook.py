@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from msgspec.structs import replace
 
 from cockpit.model.accounts import NORMAL, Accounts
-from cockpit.model.cluster import Cluster, Enforce
+from cockpit.model.cluster import Cluster, Enforce, PreemptType
 from cockpit.model.job import Job
 from cockpit.model.quota import QuotaTree
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
@@ -41,6 +43,17 @@ class Rulebook:
         if asked_of not in self._parties:
             self._parties[asked_of] = self._party(*asked_of)
         return self._parties[asked_of]
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether some rule lets a job take another's room."""
+        return self.cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
+
+    def with_cluster(self, cluster: Cluster) -> Rulebook:
+        """The same with another manner of preemption."""
+        other = copy(self)
+        other.cluster = cluster
+        return other
 
     def claim(self, job: Job, partition: str) -> str:
         """What of the job decides whose room it may take; empty: nobody's."""

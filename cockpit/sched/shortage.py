@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from cockpit.model.reasons import NodeShortfall, NodesReserved, NotEnoughFree, Resource
+from cockpit.model.reasons import NodeShortfall, NodesReserved, NotEnoughFree, NotEvaluated, Resource
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.cards import accepts
 from cockpit.sched.feasible import infeasible, kept_by, wanted
@@ -29,21 +29,24 @@ class Shortages:
         self._index = index
         self._of_one: dict[Shape, NotEnoughFree] = {}
 
-    def reason(self, shape: Shape) -> NotEnoughFree | NodesReserved:
-        """Of a feasible shape that found no room, for the first alternative that could ever have it."""
+    def reason(self, shape: Shape) -> NotEnoughFree | NodesReserved | NotEvaluated:
+        """Of a feasible shape that found no room, for the first alternative that could ever have it. It has some by now
+        where others stood still after it was looked at; the next pass sees that."""
         floor = self._index.floor
         if kept := kept_by(shape, floor, lambda freer: find(self._index, freer) is not None):
             return kept
         specs = (spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
         one = replace(shape, nodes=1, specs=(next(specs),))
         if one not in self._of_one:
-            self._of_one[one] = _not_enough(self._index, one)
+            near = nearest(self._index, one, one.specs[0])
+            if not near:
+                return NotEvaluated()
+            self._of_one[one] = _not_enough(self._index, one, near)
         return replace(self._of_one[one], nodes_wanted=shape.nodes)
 
 
-def _not_enough(index: Index, shape: Shape) -> NotEnoughFree:
+def _not_enough(index: Index, shape: Shape, near: tuple[NodeShortfall, ...]) -> NotEnoughFree:
     (spec,) = shape.specs
-    near = nearest(index, shape, spec)
     return NotEnoughFree(
         resource=near[0].resource,
         wanted=wanted(spec, near[0].resource),

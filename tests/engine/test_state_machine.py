@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from cockpit.engine import decide
+from cockpit.engine import decide, evictions
 from cockpit.engine.access import Actor
 from cockpit.engine.apply import apply
 from cockpit.engine.dependencies import Fates, verdict
@@ -22,8 +22,9 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.submit import edit, submit
 from cockpit.engine.urgency import set_priority
 from cockpit.model import events
+from cockpit.model.accounts import Qos
 from cockpit.model.asking import SiteFactor, WantedPriority
-from cockpit.model.cluster import Cluster, Priority, PriorityFlag, PriorityKind, Reservation
+from cockpit.model.cluster import Cluster, Preemption, Priority, PriorityFlag, PriorityKind, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Job, JobState
@@ -43,13 +44,25 @@ class EngineMachine(RuleBasedStateMachine):
         super().__init__()
         sliced = tuple(a_card(index, slices=4) for index in range(2))
         self.engine = EngineDriver(a_node("n1", cpus=4, cards=4), a_node("n2", cpus=4, card_list=sliced))
+        self.engine.tell(
+            events.AccountsChanged(
+                qos=(Qos(name="low", grace_seconds=20), Qos(name="high", priority=9, preempt=("low",)))
+            )
+        )
         self.count = 0
 
     def jobs(self, *states: JobState) -> list[Job]:
         return [job for job in self.engine.machine.state.jobs.values() if job.state in states]
 
-    @rule(cards=_CARDS, nodes=st.integers(1, 2), hold=st.booleans(), keep=st.booleans(), cpus=st.integers(1, 4))
-    def submit(self, cards: int, nodes: int, hold: bool, keep: bool, cpus: int) -> None:
+    @rule(
+        cards=_CARDS,
+        nodes=st.integers(1, 2),
+        hold=st.booleans(),
+        keep=st.booleans(),
+        cpus=st.integers(1, 4),
+        qos=st.sampled_from(["low", "low", "high"]),
+    )
+    def submit(self, cards: int, nodes: int, hold: bool, keep: bool, cpus: int, qos: str) -> None:
         self.count += 1
         if cards > 2000 and nodes > 1:
             nodes = 1
@@ -62,6 +75,7 @@ class EngineMachine(RuleBasedStateMachine):
                 nodes=nodes,
                 hold=hold,
                 terminal=True,
+                qos=qos,
                 time_limit_seconds=600,
                 debug_hold=DebugHold(cards=cards_mode),
             )
@@ -128,12 +142,23 @@ class EngineMachine(RuleBasedStateMachine):
         )
         self.engine.act(make_reservation(self.engine.machine, wanted, _ADMIN, self.engine.now))
 
-    @rule(multifactor=st.booleans(), bound=st.sampled_from([None, 1]), always=st.booleans())
-    def configure(self, multifactor: bool, bound: int | None, always: bool) -> None:
+    @rule(
+        multifactor=st.booleans(),
+        bound=st.sampled_from([None, 1]),
+        always=st.booleans(),
+        mode=st.sampled_from([(), ("CANCEL",), ("REQUEUE",), ("SUSPEND", "GANG")]),
+    )
+    def configure(self, multifactor: bool, bound: int | None, always: bool, mode: tuple[str, ...]) -> None:
         kind = PriorityKind.MULTIFACTOR if multifactor else PriorityKind.BASIC
         flags = (PriorityFlag.ACCRUE_ALWAYS,) if always else ()
         self.engine.tell(
-            events.ClusterConfigured(Cluster(priority=Priority(kind=kind, flags=flags), urgent_jobs=bound))
+            events.ClusterConfigured(
+                Cluster(
+                    priority=Priority(kind=kind, flags=flags),
+                    urgent_jobs=bound,
+                    preemption=Preemption(kind="preempt/qos", mode=mode) if mode else Preemption(),
+                )
+            )
         )
 
     @rule()
@@ -146,13 +171,13 @@ class EngineMachine(RuleBasedStateMachine):
         job = data.draw(st.sampled_from(self.jobs(JobState.STARTING)))
         self.engine.started(job.id)
 
-    @precondition(lambda self: self.jobs(JobState.RUNNING, JobState.STARTING))
+    @precondition(lambda self: self.jobs(JobState.RUNNING, JobState.STARTING, JobState.SUSPENDED))
     @rule(
         data=st.data(),
         status=st.sampled_from([{"code": 0}, {"code": 3}, {"signal": 9, "oom": True}, {"lost": "its shim was killed"}]),
     )
     def end(self, data: st.DataObject, status: dict[str, object]) -> None:
-        job = data.draw(st.sampled_from(self.jobs(JobState.RUNNING, JobState.STARTING)))
+        job = data.draw(st.sampled_from(self.jobs(JobState.RUNNING, JobState.STARTING, JobState.SUSPENDED)))
         rank = data.draw(st.integers(0, job.spec.nodes - 1))
         self.engine.ended(job.id, rank, **status)
 
@@ -167,6 +192,9 @@ class EngineMachine(RuleBasedStateMachine):
             decide.extend_hold(job, self.engine.now, 600),
             decide.end_hold(job),
             decide.open_shell(job, 0, ()),
+            evictions.suspend(job, "ann"),
+            evictions.resume(self.engine.machine, job),
+            evictions.requeue(self.engine.machine, job, self.engine.now, grace),
         ]
         self.engine.act(data.draw(st.sampled_from(decisions)))
 
@@ -189,6 +217,17 @@ class EngineMachine(RuleBasedStateMachine):
             for condition in job.waits_for if job.never is None else ():
                 fate = Fates().of(machine, condition)
                 assert condition.kind is DependencyKind.SINGLETON or verdict(condition, fate) is None
+
+    @invariant()
+    def attempts_are_neither_lost_nor_doubled(self) -> None:
+        """Every placement of a job is one of its attempts, in their order."""
+        placed: dict[int, list[int]] = {}
+        for record in self.engine.journal:
+            if isinstance(record.body, events.JobPlaced):
+                placed.setdefault(record.body.job, []).append(record.body.attempt)
+        for job in self.engine.machine.state.jobs.values():
+            known = [*job.earlier, *([job.attempt] if job.attempt is not None else [])]
+            assert [each.number for each in known] == placed.get(job.id, [])
 
     @invariant()
     def journal_replays_to_the_same_state(self) -> None:

@@ -61,7 +61,7 @@ preemptions = st.sampled_from(
         Preemption(),
         Preemption(mode=("GANG",)),
         Preemption(kind="preempt/qos", mode=("REQUEUE", "WITHIN"), exempt_seconds=5),
-        Preemption(kind="preempt/partition_prio", mode=("SUSPEND", "GANG")),
+        Preemption(kind="preempt/partition_prio", mode=("SUSPEND", "GANG"), slice_seconds=10),
     ]
 )
 limits = st.builds(
@@ -108,6 +108,7 @@ def partition(draw: st.DrawFn, name: str, *, default: bool) -> Partition:
         qos=draw(st.sampled_from(["", "normal"])),
         priority_job_factor=draw(st.integers(0, 60_000)),
         priority_tier=draw(st.integers(0, 60_000)),
+        grace_seconds=draw(st.sampled_from((0, 90))),
         preempt_mode=draw(st.sampled_from(["", "OFF", "REQUEUE"])),
         billing_weights=draw(tres),
     )

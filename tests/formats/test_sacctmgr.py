@@ -51,6 +51,8 @@ def test_settings_of_an_association() -> None:
 def test_times_without_colons_are_minutes_but_grace_is_seconds() -> None:
     assert association_change(["MaxWall=90"]).limits.max_wall_seconds == 5400
     assert qos_change(["GraceTime=90"]).grace_seconds == 90
+    assert qos_change(["PreemptExemptTime=90"]).exempt_seconds == 5400
+    assert qos_words(Qos(name="low", exempt_seconds=90)) == ("PreemptExemptTime=00:01:30",)
 
 
 def test_settings_of_a_qos() -> None:

@@ -43,6 +43,7 @@ def test_partitions_have_their_pools_nodes_and_rules() -> None:
                 qos="part",
                 priority_job_factor=10,
                 priority_tier=2,
+                grace_seconds=90,
                 preempt_mode="REQUEUE",
                 billing_weights={"cpu": 1.0, "mem": 0.25 / 1024, "gres/gpu:RTX 4090": 10.0},
                 state=PartitionState.DRAIN,
@@ -55,7 +56,7 @@ def test_partitions_have_their_pools_nodes_and_rules() -> None:
         (
             "PartitionName=gpu Default=NO Nodes=n1 State=DRAIN MaxTime=1-01:00:00 DefaultTime=00:02:00 MinNodes=1 "
             "MaxNodes=2 DenyAccounts=guests AllowQos=normal,high QOS=part PriorityJobFactor=10 PriorityTier=2 "
-            "PreemptMode=REQUEUE TRESBillingWeights=cpu=1,mem=0.25G,gres/gpu:rtx_4090=10"
+            "PreemptMode=REQUEUE GraceTime=90 TRESBillingWeights=cpu=1,mem=0.25G,gres/gpu:rtx_4090=10"
         ),
         "PartitionName=all Default=YES Nodes=n1,n2 State=UP MaxTime=UNLIMITED PriorityJobFactor=1 PriorityTier=1",
     ]
@@ -84,7 +85,7 @@ def test_priority_and_preemption() -> None:
                 flags=(PriorityFlag.MAX_TRES, PriorityFlag.NO_FAIR_TREE),
                 decay_half_life_seconds=0,
             ),
-            preemption=Preemption(kind="preempt/qos", mode=("REQUEUE", "WITHIN"), exempt_seconds=90),
+            preemption=Preemption(kind="preempt/qos", mode=("REQUEUE", "WITHIN"), exempt_seconds=90, slice_seconds=10),
             enforce=(Enforce.LIMITS, Enforce.SAFE),
         )
     )
@@ -98,6 +99,7 @@ def test_priority_and_preemption() -> None:
         "PreemptType=preempt/qos",
         "PreemptMode=REQUEUE,WITHIN",
         "PreemptExemptTime=00:01:30",
+        "SchedulerTimeSlice=10",
         "AccountingStorageEnforce=limits,safe",
         "AccountingStorageType=accounting_storage/slurmdbd",
     }

@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.formats.quotatree import API_VERSION, KIND, read_quota_tree
 from cockpit.model.accounts import ROOT, Accounts, Association, Qos, Usage, assoc_key
-from cockpit.model.cluster import Cluster, Enforce, Partition, Priority, Reservation
+from cockpit.model.cluster import Cluster, Enforce, Partition, Preemption, Priority, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.model.node import NodeState
@@ -66,6 +66,7 @@ def read_rules(scenario: dict) -> dict:
             enforce=tuple(map(Enforce, scenario.get("enforce", ()))),
             login_pool=scenario.get("login_pool", ""),
             priority=_struct(Priority, scenario.get("priority", {})),
+            preemption=_struct(Preemption, scenario.get("preemption", {})),
         ),
         "accounts": read_accounts(scenario),
         "reservations": reservations,

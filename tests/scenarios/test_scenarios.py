@@ -16,6 +16,7 @@ quota        the root of a quota tree, in a manifest's words; jobs then have a p
 priority     as in slurm.conf: kind, weights, max_age, …; `order`: the names of all jobs, the best first
 usage        account and user, or qos; billed = "1h", minutes = {cpu = 60}, wall = "1h": decayed use
 policy       backfill: kind, window_seconds, resolution_seconds, depth; fraction_fit
+preemption   as in slurm.conf: kind, mode, exempt_seconds; `evicts`: {job, for, mode} of all who give way, in order
 next_in      after how long time alone may change something
 """
 
@@ -49,6 +50,8 @@ def told(reason, names: dict) -> dict:
         data["nearest"], data["free"] = nearest[0]["node"], nearest[0]["free"]
     for name in {"ahead", "job"} & data.keys():
         data[name] = names.get(data[name], "")
+    if data["reason"] == "making_room":
+        data["jobs"] = [names[job] for job in data["jobs"]]
     for moment in {"begin_at", "start_at", "end_at"} & data.keys():
         data[moment.replace("_at", "_in")] = data[moment] // 1000 if data[moment] is not None else None
     return data
@@ -68,12 +71,15 @@ def test_scenario(path: Path) -> None:
         asked[world.submit_spec(read_job(table), **read_record(table, ids))] = table
     names = {job: table["name"] for job, table in asked.items()}
     plan = world.run()
+    named = names | {number: table["name"] for number, table in enumerate(scenario.get("running", ()), 1)}
+    evicted = [(named[each.job], named[each.for_job], each.mode) for each in plan.evictions]
+    assert evicted == [(each["job"], each["for"], each["mode"]) for each in scenario.get("evicts", ())]
     partitions = {start.job: start.partition for start in plan.starts}
     for job, table in asked.items():
         nodes = [part.node for part in world.occupied.get(job, ())]
         assert nodes == table.get("starts", []), table["name"]
         if not nodes:
-            reason = told(world.reason(job), names)
+            reason = told(world.reason(job), named)
             assert some(reason, *table["waits"]) == table["waits"], table["name"]
         elif "in_partition" in table:
             assert partitions[job] == table["in_partition"]

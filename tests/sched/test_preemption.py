@@ -7,11 +7,14 @@ import pytest
 from cockpit.model.accounts import Accounts, Association, Qos
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Partition, Preemption
 from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.reasons import MakingRoom, NotEnoughFree
 from cockpit.sched.decisions import Eviction
+from cockpit.sched.history import History
 from cockpit.sched.policy import Policy
+from cockpit.sched.predict import Foresight
 from tests.sched.world import World, node, wants
 
 QOS = (
@@ -198,3 +201,44 @@ def test_within_a_qos_only_whoever_is_before_the_other() -> None:
     world.hold(first, "")
     assert world.run().evictions == (Eviction(younger, first, EvictionMode.REQUEUE, Grounds.QOS),)
     assert youngest in {job.id for job in world.queue}
+
+
+def foretold(world: World, job: JobId) -> Forecast:
+    return Foresight(world.snapshot(), None, world.policy, History()).forecast(job)
+
+
+@pytest.mark.req("SC-08", "SC-12")
+def test_predictions_let_others_give_way() -> None:
+    world = qos_world(node("n1", 4))
+    victim = running(world, wants(4000), qos="scavenge", limit=1000)
+    behind = submit(world, wants(4000), limit=100)
+    urgent = submit(world, wants(4000), qos="high", limit=600)
+    assert foretold(world, urgent).likely_at == world.now + 5000
+    assert foretold(world, behind).likely_at == world.now + 605_000
+    plan = world.run()
+    assert [each.job for each in plan.evictions] == [victim]
+    assert foretold(world, urgent).likely_at == world.now + 5000
+
+
+@pytest.mark.req("SC-08", "SC-12")
+def test_predictions_let_suspended_jobs_go_on() -> None:
+    world = qos_world(node("n1", 4, cpus=4), mode=("SUSPEND", "GANG"))
+    running(world, wants(2000, cpus=4), limit=1000)
+    urgent = submit(world, wants(1000, cpus=4), qos="high", limit=600)
+    world.run()
+    assert urgent in world.occupied
+    big = submit(world, wants(4000, cpus=4), limit=100)
+    assert foretold(world, big).likely_at == world.now + 600_000 + 999_000
+
+
+@pytest.mark.req("SC-08", "SC-13")
+def test_removing_what_a_reason_names_lets_the_job_start() -> None:
+    """The exempt one alone stands in the way: without its exemption it gives way."""
+    world = qos_world(node("n1", 4), exempt_seconds=3600)
+    victim = running(world, wants(4000))
+    urgent = submit(world, wants(4000), qos="high")
+    assert world.run().evictions == ()
+    assert world.reason(urgent).preemptable == 0
+    world.now = Millis(3_600_000)
+    world.version += 1
+    assert [each.job for each in world.run().evictions] == [victim]

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Submitter
+from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Submitter, Suspension
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.cycle import next_plan
-from cockpit.sched.decisions import Eviction
+from cockpit.sched.decisions import Eviction, Turn
 from cockpit.sched.explain import reason_of
 from cockpit.sched.index import Index
 from cockpit.sched.plan import Plan
@@ -126,6 +126,9 @@ class World:
         self.version += 1
 
     def end(self, job: JobId) -> None:
+        known = self.jobs.get(job)
+        if known is not None and (known.ending is not None or known.suspension is not None):
+            self.jobs[job] = replace(known, state=JobState.STOPPED, ending=None, suspension=None)
         self.occupy(job, None)
 
     def keep_cards(self, job: JobId) -> None:
@@ -160,6 +163,7 @@ class World:
             changes_from=self._changes_from,
             touched=self._touched,
             promised=[job for job, each in self.jobs.items() if each.clears and each.state is JobState.QUEUED],
+            suspended=[job for job, each in self.jobs.items() if each.state is JobState.SUSPENDED],
             jobs=self.jobs,
             rules_version=self.rules_version,
             **self.rules,
@@ -180,6 +184,8 @@ class World:
         return plan
 
     def carry_out(self, plan: Plan) -> None:
+        for turn in plan.turns:
+            self.turn(turn)
         for each in plan.evictions:
             self.evict(each)
         for start in plan.starts:
@@ -199,11 +205,29 @@ class World:
             self.started_at[start.job] = self.now
         self.withdraw(*(start.job for start in plan.starts))
 
+    def turn(self, turn: Turn) -> None:
+        """Who goes on, and who stands still instead."""
+        for other in turn.others:
+            suspension = Suspension(for_jobs=turn.instead)
+            held = tuple(replace(part, cpus=0) for part in self.occupied[other])
+            self.change_running(other, state=JobState.SUSPENDED, state_since=self.now, suspension=suspension)
+            self.occupy(other, held)
+        job = self.jobs[turn.job]
+        stood = job.attempt.suspended_ms + self.now - job.state_since
+        attempt = replace(job.attempt, suspended_ms=stood, resumed_at=self.now)
+        self.change_running(job.id, state=JobState.RUNNING, state_since=self.now, suspension=None, attempt=attempt)
+        end = attempt.placed_at + stood + 1000 * job.spec.time_limit_seconds
+        self.occupy(job.id, attempt.placement, Millis(end))
+
+    def change_running(self, job: JobId, **fields) -> None:
+        self.jobs[job] = replace(self.jobs[job], **fields)
+
     def evict(self, eviction: Eviction) -> None:
         """A suspended job keeps memory and cards; another is on its way out until `gone`."""
         job, held = self.jobs[eviction.job], self.occupied[eviction.job]
         if eviction.mode is EvictionMode.SUSPEND:
-            self.jobs[job.id] = replace(job, state=JobState.SUSPENDED)
+            suspension = Suspension(for_jobs=(eviction.for_job,), grounds=eviction.grounds)
+            self.jobs[job.id] = replace(job, state=JobState.SUSPENDED, state_since=self.now, suspension=suspension)
             self.occupy(job.id, tuple(replace(part, cpus=0) for part in held))
             return
         kill_at = Millis(self.now + 1000 * eviction.grace_seconds)
