@@ -247,6 +247,7 @@ def impatiently(user: CockpitUser, *words: str) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize("engine_too", [False, True])
 def test_a_killed_holder_ends_its_job_as_lost(careful: CockpitUser, engine_too: bool) -> None:
     job = careful.submit(SCRIPTS["waits"], terminal=True)
+    eventually(lambda: careful.row("job", job)["state"] == "running")
     eventually(lambda: times_run(careful, "job") == 1)
     kill(careful.holder_pid(job), engine_process(careful) if engine_too else None)
     assert careful.wait(job) == 255
