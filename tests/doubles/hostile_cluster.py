@@ -82,6 +82,20 @@ def _from(number: int) -> Iterator[str]:
     return islice(cycle(TEXTS), number % len(TEXTS), None)
 
 
+def queues() -> QueuesShown:
+    """A tree of two, and a partition."""
+    held = {"gres/gpu": 6000, "cpu": 8000}
+    usual = {"since": NOW, "waiting": 1, "running": 2, "used": held, "min": {"gres/gpu": 2000}, "max": {"cpu": 9000}}
+    return QueuesShown(
+        (
+            QueueRow(kind=QueueKind.QUOTA, path="root", name="root-x", level=0, **usual),
+            QueueRow(kind=QueueKind.QUOTA, path="root/a", name="root-a-x", level=1, projects=("p", "q"), **usual),
+            QueueRow(kind=QueueKind.PARTITION, path="gpu", name="gpu", level=0, **usual),
+        ),
+        "tree",
+    )
+
+
 class HostileBackend(MemoryBackend):
     """Refuses what it is asked to do in words that attack too; once a job was held, it cannot be reached any more."""
 
@@ -93,6 +107,7 @@ class HostileBackend(MemoryBackend):
         self.tree = with_attacks(account_tree(), _from(2))
         self.queued = QueuesShown(tuple(with_attacks(A_QUEUE, _from(start)) for start in range(len(TEXTS))), TEXTS[0])
         self.order = with_attacks(priorities(), _from(3))
+        self.queued = with_attacks(queues(), _from(4))
         self.outlooks = {number: with_attacks(outlook(), _from(number)) for number in range(1, len(TEXTS))}
         self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
         self.lost = False
