@@ -21,7 +21,7 @@ MOST_TRIED = 2_000
 
 
 class Concession(msgspec.Struct, frozen=True):
-    """One job giving way: going, standing still, or doing with less."""
+    """One job giving way: going, or standing still."""
 
     job: JobId
     left: tuple[tuple[int, Allocation | None], ...]
