@@ -99,6 +99,8 @@ class Machine:
         """Jobs of which these do not know the last version."""
         self._promised: dict[JobId, None] = {}
         """Queued jobs for which others are made to go."""
+        self._suspended: dict[JobId, None] = {}
+        """In the order in which they began to stand still."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -122,13 +124,14 @@ class Machine:
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
-        apply(self.state, record)
-        kind = type(record.body)
+        state, body = self.state, record.body
+        apply(state, record)
+        kind = type(body)
         if kind in _OF_NO_JOB:
             self._note(record)
         else:
-            self._follow(kind, record.body.job)  # type: ignore[union-attr] # all other kinds are of a job
-        return effects_of(record, self.state)
+            self._follow(kind, body.job)  # type: ignore[union-attr] # all other kinds are of a job
+        return effects_of(record, state)
 
     def _follow(self, kind: type, job: JobId) -> None:
         """What happened to one job."""
@@ -181,7 +184,7 @@ class Machine:
             changes_from=self._changes_from,
             touched=tuple(self._touched),
             promised=sorted(self._promised),
-            suspended=tuple(self.indices.states.of(JobState.SUSPENDED)),
+            suspended=tuple(self._suspended),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -209,15 +212,18 @@ class Machine:
         self._behind = {}
 
     def _index(self, job: Job) -> None:
+        before = self._occupied.get(job.id)
         if job.state is JobState.QUEUED:
             self._line_up(job)
         else:
             self._queue.pop(job.id, None)
-        if job.clears:
-            self._promised[job.id] = None
-        else:
-            self._promised.pop(job.id, None)
-        self._index_occupation(job)
+        for group, belongs in ((self._promised, job.clears), (self._suspended, job.state is JobState.SUSPENDED)):
+            if belongs:
+                group[job.id] = None
+            elif group:
+                group.pop(job.id, None)
+        if before is not None or job.attempt is not None:
+            self._index_occupation(job, before)
 
     def _line_up(self, job: Job) -> None:
         """In its place by submission, also when it comes back."""
@@ -228,9 +234,8 @@ class Machine:
             for each in behind:
                 self._queue[each.id] = self._queue.pop(each.id)
 
-    def _index_occupation(self, job: Job) -> None:
+    def _index_occupation(self, job: Job, before: Placement | None) -> None:
         now_holds = occupation(job)
-        before = self._occupied.get(job.id)
         if now_holds is before is None:
             return
         end = _gone_at(job) if now_holds is not None else None

@@ -27,8 +27,8 @@ HIDDEN = "-"
 """Stands for whatever the asker may not see."""
 
 
-def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> JobRow:
-    """One line of the job list. `reason` and `priority` count while it is queued."""
+def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts_by: Millis | None = None) -> JobRow:
+    """One line of the job list. `reason`, `priority` and `starts_by` count while it is queued."""
     attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     nodes = job.spec.nodes
@@ -68,6 +68,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None) -> Job
         qos=job.qos,
         priority=priority if job.state is JobState.QUEUED else None,
         array=job.array,
+        starts_by=starts_by if job.state is JobState.QUEUED else None,
     )
 
 

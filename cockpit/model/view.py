@@ -66,6 +66,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     array: ArrayTask | None = None
     suspended_ms: int = 0
     """How long it stood still since it started; not counting the present pause, which began with the state."""
+    starts_by: Millis | None = None
+    """While it is queued and the plan keeps room for it: its start, no later than that."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -276,6 +278,8 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """So many run at once."""
     projects: tuple[str, ...] = ()
     """Of a leaf: whose jobs wait here."""
+    bounded: tuple[str, ...] = ()
+    """Resources that its tree speaks of: nothing else is borrowed."""
 
 
 class QueuesShown(msgspec.Struct, frozen=True):

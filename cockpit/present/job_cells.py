@@ -104,9 +104,12 @@ def coarse(seconds: int) -> str:
 
 
 def _start(row: JobRow, context: Context) -> Line:
-    if row.started_at is None:
-        return line(Span(NOTHING, MUTED))
-    return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
+    """When it did; of a job for which the plan keeps room when it will at the latest, marked so."""
+    if row.started_at is not None:
+        return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
+    if row.starts_by is not None:
+        return line(Span(f"~{brief_clock(row.starts_by, context.now, context.zone)}"))
+    return line(Span(NOTHING, MUTED))
 
 
 def _placed_on(row: JobRow, _: Context) -> Line:
@@ -136,7 +139,7 @@ COLUMNS = (
     CellColumn("nodes", "NODES", 5, _nodes, right=True, need=126),
     CellColumn("cards", "CARDS", 5, _cards, right=True),
     CellColumn("elapsed_seconds", " TIME          / LIMIT", 22, _time, need=116, ticks=True),
-    CellColumn("started_at", "START", 5, _start, right=True),
+    CellColumn("started_at", "START", 6, _start, right=True),
     CellColumn("placed_on", "ON", 12, _placed_on, grows=1, most=20, need=160),
     CellColumn("why", "WHY", 28, _why, grows=6),
 )

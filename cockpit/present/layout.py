@@ -41,6 +41,8 @@ Column = TypeVar("Column", bound=Sized)
 def fitting(columns: Sequence[Column], total: int) -> list[tuple[Column, int]]:
     """The columns that are shown in `total`, with their widths. What is over or missing is the last one's."""
     chosen = [column for column in columns if total >= column.need]
+    if not chosen:  # a table that has no size yet is asked for its titles all the same
+        return []
     left = total - sum(column.width for column in chosen) - GAP * (len(chosen) - 1)
     shares = sum(column.grows for column in chosen)
     widths = [column.width + _growth(column, max(left, 0), shares) for column in chosen]

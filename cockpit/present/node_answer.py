@@ -17,21 +17,30 @@ INDENT = "  "
 
 def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
     """Harmless lines. `others` knows the jobs that the asker may see."""
-    node = row.node
-    left = line(Span(safe(node.name), ACCENT), Span(f"  {_sentence(row)}", STRONG))
-    yield spread(left, line(Span("Enter", ACCENT), Span(" its cards and jobs", MUTED)) if row.jobs else (), columns)
-    if row.reserved:
-        yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
+    yield spread(node_sentence(row), line(Span("Enter", ACCENT), Span(" its cards and jobs", MUTED)), columns)
     if row.jobs:
         yield line(Span(f"{INDENT}jobs    ", MUTED), ", ".join(_job(job, others) for job in row.jobs))
     if row.slices:
         yield line(Span(f"{INDENT}cards   ", MUTED), "  ".join(safe(usage_entry(use)) for use in row.slices))
+    yield from node_facts(row)
+
+
+def node_facts(row: NodeRow) -> Iterator[Line]:
+    """For whom it is kept, its system, its pool."""
+    node = row.node
+    if row.reserved:
+        yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
     system = " · ".join(
         filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.driver_version)))
     )
     yield line(Span(f"{INDENT}system  ", MUTED), Span(safe(system)))
     if node.pool:
         yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool))
+
+
+def node_sentence(row: NodeRow) -> Line:
+    """`n07  has 64 CPUs, 512G of memory and 3 whole cards free.`"""
+    return line(Span(safe(row.node.name), ACCENT), Span(f"  {_sentence(row)}", STRONG))
 
 
 def _sentence(row: NodeRow) -> str:

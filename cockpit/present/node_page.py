@@ -9,7 +9,7 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.folding import id_text
-from cockpit.present.node_answer import node_answer
+from cockpit.present.node_answer import node_facts, node_sentence
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
@@ -29,16 +29,10 @@ UNKNOWN: Final = "n/a"
 NO_JOBS: Final = "No job that you may see runs here."
 
 
-def node_lines(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context, columns: int) -> list[Line]:
+def node_lines(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context) -> list[Line]:
     """Harmless lines. `others` knows the jobs that the asker may see."""
-    return [*_head(row, others, columns), line(), *_used(row), *_cards(row), line(), *_jobs(row, others, context)]
-
-
-def _head(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
-    """As the panel says it, but for what follows in full."""
-    first, *rest = node_answer(row, others, columns)
-    yield (Span(INDENT), *first)
-    yield from (each for each in rest if not each[0].text.strip().startswith(("jobs", "cards")))
+    head = ((Span(INDENT), *node_sentence(row)), *node_facts(row))
+    return [*head, line(), *_used(row), *_cards(row), line(), *_jobs(row, others, context)]
 
 
 def _used(row: NodeRow) -> Iterator[Line]:

@@ -43,6 +43,8 @@ class JobFeed:
         self._live: list[msgspec.Raw] | None = None
         """Encoded pages of live and held jobs, as long as no row changes."""
         self._plan: Plan | None = None
+        self._starts: dict[JobId, Millis] = {}
+        """When jobs for which `_plan` keeps room start at the latest."""
         self._outdated: list[JobId] = []
         """Rows whose reason was another before `_plan`, and that still say so."""
         self._subscribers: list[Subscription] = []
@@ -114,7 +116,7 @@ class JobFeed:
         stale = set(machine.touched)
         machine.touched.clear()
         if self._host.plan is not self._plan and (reasons is None or not self._outdated):
-            self._outdated = self._with_new_reason(self._host.plan)
+            self._outdated = [*{**dict.fromkeys(self._with_new_reason(self._host.plan)), **self._with_new_start()}]
             self._plan = self._host.plan
         stale.update(self._outdated[:reasons])
         del self._outdated[:reasons]
@@ -135,6 +137,13 @@ class JobFeed:
         waiting = (job for job in self._host.machine.queue.values() if not job.held_by and job.id in rows)
         return [job.id for job in waiting if recounted or rows[job.id].reason != reason_of(plan, job)]
 
+    def _with_new_start(self) -> dict[JobId, None]:
+        """Rows for which the plan has moved the start that it promises."""
+        plan, before = self._host.plan, self._starts
+        self._starts = {each.job: each.reserved_at for each in plan.reservations} if plan is not None else {}
+        moved = before.items() ^ self._starts.items()
+        return {job: None for job, _ in sorted(moved) if job in self._rows}
+
     def _make_rows(self, stale: Iterable[JobId]) -> None:
         jobs = self._host.machine.state.jobs
         for job_id in sorted(stale):  # new ones come last, in the order of their ids
@@ -150,7 +159,8 @@ class JobFeed:
             return job_row(job, None)
         if plan is None:
             return job_row(job, NotEvaluated())
-        return job_row(job, reason_of(plan, job), best_priority(plan.priorities, job))
+        starts_by = self._starts.get(job.id)
+        return job_row(job, reason_of(plan, job), best_priority(plan.priorities, job), starts_by)
 
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
         new, changed, removed = [], [], []

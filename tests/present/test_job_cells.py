@@ -63,7 +63,7 @@ def test_sentences_grow_more_than_names(total: int) -> None:
 def test_queue_and_priority_leave_the_sentence_its_room(total: int, shown: set[str]) -> None:
     widths = {laid.column.id: laid.width for laid in laid_out(total)}
     assert widths.keys() & SOMETIMES == shown
-    assert widths["why"] >= 22
+    assert widths["why"] >= 21
 
 
 def test_ids_are_as_wide_as_the_largest() -> None:
@@ -112,6 +112,12 @@ def test_what_stands_in_the_way_is_plain_and_the_rest_quiet() -> None:
 
 def test_a_kept_container_says_how_long() -> None:
     assert text("why", failed_row(1)) == "exit 3 · kept 3:59 more"
+
+
+@pytest.mark.req("UI-01")
+def test_a_start_that_is_planned_is_marked_as_that() -> None:
+    assert text("started_at", queued_row(1)) == "–"
+    assert text("started_at", queued_row(1, starts_by=Millis(NOW + HOUR))) == "~13:00"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_every_card_and_slice_has_its_line_and_the_rest_is_free() -> None:
     part = SliceUse(card=1, slot=1, milli=250, job=JobId(0), name="-", user="-", held=True)
     row = replace(node_row(), slices=(whole, part), jobs=(JobId(4711),), loads=(CardLoad(0, 93),))
     jobs = {4711: job_row(4711, name="train\x1b[31m")}
-    lines = [plain(each) for each in node_lines(row, jobs.get, CONTEXT, 100)]
+    lines = [plain(each) for each in node_lines(row, jobs.get, CONTEXT)]
     table = [each.split() for each in lines if each.startswith(("  1", "  2"))]
     assert table[:3] == [
         ["1", "A100", "1", "93", "%", "4711", "ann", "train"],
@@ -38,5 +38,5 @@ def test_every_card_and_slice_has_its_line_and_the_rest_is_free() -> None:
 @pytest.mark.req("UI-04")
 def test_jobs_that_one_may_not_see_are_not_there() -> None:
     row = replace(node_row(), jobs=(JobId(4711),))
-    lines = [plain(each) for each in node_lines(row, lambda _: None, CONTEXT, 100)]
+    lines = [plain(each) for each in node_lines(row, lambda _: None, CONTEXT)]
     assert lines[-1] == "  No job that you may see runs here."

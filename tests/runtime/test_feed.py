@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from cockpit.engine.access import Actor
@@ -13,6 +14,7 @@ from cockpit.model import events
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation
 from cockpit.model.reasons import Held, NotEnoughFree
+from cockpit.protocol.pages import JobsPage, rows_of
 from cockpit.runtime import feed
 from cockpit.runtime.feed import JobFeed
 from cockpit.sched.cycle import cycle
@@ -107,3 +109,26 @@ async def test_jobs_are_listed_as_they_were_submitted_however_many_came_at_once(
     assert list(set(later)) != later
     await host.happens(*(submitted(job, cpus=1) for job in later))
     assert [row.id for row in jobs.rows(ADMIN)] == [1, *later]
+
+
+@pytest.mark.req("PF-18")
+async def test_the_first_page_is_as_small_as_a_screen_and_counts_all(host: PlanningHost) -> None:
+    """Rows are seen before all are there."""
+    await host.happens(*(submitted(number) for number in range(1, 41)))
+    feed = JobFeed(host)
+    first, *rest = (msgspec.msgpack.decode(page, type=JobsPage) for page in feed.pages(feed.rows(ADMIN), 5))
+    assert [row.id for row in rows_of(first)] == [1, 2, 3, 4, 5]
+    assert sum(first.counts.values()) == 40
+    assert [row.id for page in rest for row in rows_of(page)] == list(range(6, 41))
+
+
+@pytest.mark.req("UI-01")
+async def test_a_row_tells_the_start_that_the_plan_promises_as_long_as_it_does(host: PlanningHost) -> None:
+    await host.happens(submitted(1), placed(1, 8), events.ReplicaStarted(JobId(1), 1, 0), submitted(2), submitted(3))
+    feed = JobFeed(host)
+    first, second, third = feed.rows(ADMIN)
+    promised = {each.job: each.reserved_at for each in host.plan.reservations}
+    assert promised.keys() == {2}
+    assert (first.starts_by, second.starts_by, third.starts_by) == (None, promised[2], None)
+    await host.happens(events.JobHeld(JobId(2), "ann"))
+    assert [row.starts_by is not None for row in feed.rows(ADMIN)] == [False, False, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -90,8 +91,9 @@ class JobPage(Screen[None]):
         self.query_one("#keys", Lines).show([tuple(self._search_row()) or key_row(self._keys(), width)])
         if self._detail is None:
             return
-        head = head_line(self._detail, self.app.around(width))
-        crowded = self.tab == LOGS and not fits
+        crowded = self.tab == LOGS and not fits  # then the note takes the place of the place in the queue
+        detail = replace(self._detail, explanation=None) if crowded else self._detail
+        head = head_line(detail, self.app.around(width))
         self.query_one("#head", Lines).show([spread(head, (*note, Span(" ")), width) if crowded else head])
         if self.tab != LOGS:
             size = self._body.scrollable_content_region

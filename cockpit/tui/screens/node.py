@@ -53,8 +53,7 @@ class NodePage(Screen[None]):
         if row is None:
             body.show([line(Span("  It is not part of the cluster any more.", "warning"))])
         else:
-            columns = body.scrollable_content_region.width
-            body.show(node_lines(row, self.app.job_rows.row, self.app.context(), columns))
+            body.show(node_lines(row, self.app.job_rows.row, self.app.context()))
 
     def _keys(self) -> list[Key]:
         back = self.app.around(self.size.width).keys.get("back")
