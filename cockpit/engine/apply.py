@@ -362,7 +362,8 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 @_applies(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    _write_down(state, usage.ended(_ledger(state), _usage_rules(state), job, record.at))
+    if (rules := _usage_rules(state)).charge(job):
+        _write_down(state, usage.ended(_ledger(state), rules, job, record.at))
     if job.array is not None and body.state is not JobState.SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)
     _change(

@@ -122,13 +122,14 @@ class Machine:
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
-        apply(self.state, record)
-        kind = type(record.body)
+        state, body = self.state, record.body
+        apply(state, record)
+        kind = type(body)
         if kind in _OF_NO_JOB:
             self._note(record)
         else:
-            self._follow(kind, record.body.job)  # type: ignore[union-attr] # all other kinds are of a job
-        return effects_of(record, self.state)
+            self._follow(kind, body.job)  # type: ignore[union-attr] # all other kinds are of a job
+        return effects_of(record, state)
 
     def _follow(self, kind: type, job: JobId) -> None:
         """What happened to one job."""
@@ -209,6 +210,7 @@ class Machine:
         self._behind = {}
 
     def _index(self, job: Job) -> None:
+        before = self._occupied.get(job.id)
         if job.state is JobState.QUEUED:
             self._line_up(job)
         else:
@@ -217,7 +219,8 @@ class Machine:
             self._promised[job.id] = None
         else:
             self._promised.pop(job.id, None)
-        self._index_occupation(job)
+        if before is not None or job.attempt is not None:
+            self._index_occupation(job, before)
 
     def _line_up(self, job: Job) -> None:
         """In its place by submission, also when it comes back."""
@@ -228,9 +231,8 @@ class Machine:
             for each in behind:
                 self._queue[each.id] = self._queue.pop(each.id)
 
-    def _index_occupation(self, job: Job) -> None:
+    def _index_occupation(self, job: Job, before: Placement | None) -> None:
         now_holds = occupation(job)
-        before = self._occupied.get(job.id)
         if now_holds is before is None:
             return
         end = _gone_at(job) if now_holds is not None else None

@@ -31,19 +31,22 @@ def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect,
     return tuple(reaction(state.jobs[record.body.job])) if reaction is not None else ()  # type: ignore[union-attr] # all of a job
 
 
-def starts_of(job: Job) -> Iterator[StartReplica]:
+def starts_of(job: Job) -> list[StartReplica]:
     """One start per replica of the current attempt."""
     attempt = job.attempt
     assert attempt is not None
-    for allocation in attempt.placement:
-        replica = ReplicaId(job.id, attempt.number, allocation.rank)
-        yield StartReplica(replica, job.spec, job.submitter, allocation)
+    return [
+        StartReplica(ReplicaId(job.id, attempt.number, each.rank), job.spec, job.submitter, each)
+        for each in attempt.placement
+    ]
 
 
-def containers_after_end(job: Job) -> Iterator[Effect]:
+def containers_after_end(job: Job) -> list[Effect]:
     """Keep an ended job's containers while they are held, else remove them."""
-    for replica in job.attempt.replica_ids(job.id) if job.attempt is not None else ():
-        yield KeepContainer(replica, job.spec.debug_hold.cards) if job.kept else RemoveContainer(replica)
+    replicas = job.attempt.replica_ids(job.id) if job.attempt is not None else ()
+    if job.kept:
+        return [KeepContainer(each, job.spec.debug_hold.cards) for each in replicas]
+    return [RemoveContainer(each) for each in replicas]
 
 
 def live_replicas(job: Job) -> Iterator[ReplicaId]:
@@ -54,9 +57,8 @@ def live_replicas(job: Job) -> Iterator[ReplicaId]:
                 yield ReplicaId(job.id, job.attempt.number, replica.rank)
 
 
-def _ended(job: Job) -> Iterator[Effect]:
-    yield from containers_after_end(job)
-    yield RecordEnded(job.id)
+def _ended(job: Job) -> list[Effect]:
+    return [*containers_after_end(job), RecordEnded(job.id)]
 
 
 def signals_of(job: Job) -> Iterator[SignalReplica]:

@@ -75,28 +75,21 @@ class Replay:
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
         came = ended = 0
-        arrivals = self._arrivals
-        while came < len(arrivals) or self._ends:
-            self._now = self._next_moment(came)
-            ending = self._due()
-            first = came
-            while came < len(arrivals) and arrivals[came].at == self._now:
-                came += 1
+        arrivals, ends, count = self._arrivals, self._ends, len(self._arrivals)
+        while came < count or ends:
+            first, ending = came, []
+            if came == count or (ends and ends[0][0] < arrivals[came].at):
+                now = ends[0][0]
+            else:
+                now = arrivals[came].at
+                while came < count and arrivals[came].at == now:
+                    came += 1
+            while ends and ends[0][0] == now:
+                ending.append(heappop(ends)[2])
+            self._now = now
             self._moment(arrivals[first:came], ending)
             ended += len(ending)
             yield ended
-
-    def _next_moment(self, came: int) -> Millis:
-        if came == len(self._arrivals):
-            return self._ends[0][0]
-        arrives_at = self._arrivals[came].at
-        return min(arrives_at, self._ends[0][0]) if self._ends else arrives_at
-
-    def _due(self) -> list[JobId]:
-        due = []
-        while self._ends and self._ends[0][0] == self._now:
-            due.append(heappop(self._ends)[2])
-        return due
 
     def _moment(self, arriving: Sequence[Arrival], ending: Sequence[JobId]) -> None:
         ties = self._policy.ties
@@ -177,11 +170,13 @@ class Replay:
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
 
     def _tell(self, *bodies: events.EventBody) -> None:
+        now = self._now
         for body in bodies:
-            self._handle(body, self._now)
+            self._handle(body, now)
             if self.told is not None:
-                self.told(body, self._now)
+                self.told(body, now)
 
     def _handle(self, body: events.EventBody, at: Millis) -> None:
-        seq = self.machine.state.seq + 1
-        self.machine.handle(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))
+        machine = self.machine
+        seq = machine.state.seq + 1
+        machine.handle(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))

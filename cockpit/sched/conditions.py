@@ -7,6 +7,13 @@ from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, DependencyNever, Held, Reason, WaitsForJob
 
 
+def is_conditional(job: Job) -> bool:
+    """Whether `Gates.own` may ever say something about the job as it is."""
+    spec = job.spec
+    waits = bool(job.held_by or job.waits_for) or job.never is not None
+    return waits or spec.begin_at is not None or spec.suspension.scheduling or bool(spec.reservation)
+
+
 def unmet(job: Job, now: Millis) -> Reason | None:
     """The first condition of its own that a queued job still waits for."""
     if job.held_by:

@@ -7,7 +7,6 @@ SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from heapq import heapify, heappop, heappush
 from typing import Self
 
@@ -22,7 +21,8 @@ from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course, Window
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Fit, Found, eligible, find, find_among, has_room
+from cockpit.sched.placement import Fit, Found, allocated, eligible, find, find_among, has_room
+from cockpit.sched.reservation import is_certain
 from cockpit.sched.shape import Shape, alternative
 
 
@@ -33,46 +33,75 @@ class Conservative:
     """Nobody is guarded more than others."""
 
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
+        self.head: JobId | None = None
+        """The first job that waits for room."""
         self._holes: dict[JobId, Reserved] = {}
+        self._put_off: list[tuple[Index, Job, Shape]] = []
+        """Who cannot start now, in order: their holes are looked for when somebody comes who might, or asks for them;
+        with the index that they were found to have no room in."""
+        self._asked: Index | None = None
+        """What `_certain` is about: who starts in a pass is known to end."""
+        self._certain = False
         self._now = now
         self._fit = fit
+        self._backfill = backfill
         self._grain = 1000 * backfill.resolution_seconds or 1
         self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
         self._courses: dict[int, Course] = {}
+        self._own: set[int] = set()
+        """Nodes whose courses no other pass has too; before any other are changed, they are copied."""
         self._not_before: dict[Shape, tuple[int, Millis]] = {}
         """The hole that a shape found last, and how long it asked for: whoever asks for as much finds none sooner."""
 
     @property
-    def head(self) -> JobId | None:
-        """The first job that waits for room."""
-        return next(iter(self._holes), None)
-
-    @property
     def reservations(self) -> list[Reserved]:
         """In the order of the queue."""
+        self.settle()
         return list(self._holes.values())
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
-        span = 1000 * job.spec.time_limit_seconds
-        hole = self._hole(index, shape, self._rounded(span) + (self._grain if self._now % self._grain else 0))
+        if index.too_narrow_for(shape) and self._is_certain(index):
+            self._put_off.append((index, job, shape))
+            self.head = self.head or job.id
+            return None
+        self.settle()
+        head = self.head
+        hole = self._find(index, job, shape)
         if hole is None:
             return self._no_hole(index, shape)
         moment, found = hole
         if moment == self._now:
             return found
-        head = self.head
+        return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
+
+    def settle(self) -> None:
+        """Work out what was put off, before anything changes that it depends on."""
+        put_off, self._put_off = self._put_off, []
+        for index, job, shape in put_off:
+            self._find(index, job, shape)
+
+    def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
+        """The job's hole; where that is not now, it is reserved."""
+        limit = 1000 * job.spec.time_limit_seconds
+        grain = self._grain
+        hole = self._hole(index, shape, limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain))
+        if hole is None or hole[0] == self._now:
+            return hole
+        moment, found = hole
+        self.head = self.head or job.id
         if job.id not in self._holes:  # else it has one in another partition
-            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + span))
+            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + limit))
             self._holes[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
-        return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
+        return hole
 
     def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
         """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
         if self.head not in (None, job.id):
             return None
+        self.settle()
         self._courses.clear()  # whatever has started is in the index by now
         return find(cleared, shape, self._fit)
 
@@ -81,16 +110,17 @@ class Conservative:
         self._reserve(index, job.id, placement, self._now, end)
 
     def is_due_after(self, now: Millis) -> bool:
-        """Whether every hole begins later."""
+        """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
         return all(each.reserved_at > now for each in self._holes.values())
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
-        fresh = copy(self)
+        fresh = type(self).__new__(type(self))
+        fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
-        courses = {order: course.copy() for order, course in self._courses.items()}
-        fresh._courses = courses  # noqa: SLF001 - of its own kind
+        fresh._put_off = self._put_off.copy()  # noqa: SLF001 - of its own kind
+        fresh._courses, fresh._own = self._courses.copy(), set()  # noqa: SLF001 - of its own kind
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -104,25 +134,31 @@ class Conservative:
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
-            if order in self._courses:  # else it is made of an index that has the job
-                self._courses[order].reserve(start, end, job, part)
+            if order not in self._courses:  # it is made of an index that has the job
+                continue
+            if order not in self._own:
+                self._own.add(order)
+                self._courses[order] = self._courses[order].copy()
+            self._courses[order].reserve(start, end, job, part)
 
     def _hole(self, index: Index, shape: Shape, span: int) -> tuple[Millis, Found] | None:
         """The earliest over the shape's alternatives, of equally early ones the first."""
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
-        holes = [
-            (hole[0], number, hole[1])
-            for number, spec in enumerate(shape.specs)
-            if (hole := self._opening(index, shape, spec, span, after)) is not None
-        ]
-        if not holes:
+        best: tuple[Millis, int, list[int]] | None = None
+        for number, spec in enumerate(shape.specs):
+            hole = self._opening(index, shape, spec, span, after)
+            if hole is not None and (best is None or hole[0] < best[0]):
+                best = hole[0], number, hole[1]
+        if best is None:
             return None
-        moment, number, orders = min(holes)
+        moment, number, orders = best
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
+        if len(orders) == 1 and not shape.specs[number].card_milli:  # nothing to choose
+            return moment, Found(number, allocated(shape, shape.specs[number], [index.rooms[orders[0]]]))
         rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
         return moment, find_among(rooms, shape, number, self._fit)
 
@@ -132,7 +168,13 @@ class Conservative:
         """The first moment at which enough nodes have room for so long, and all the nodes that have it then."""
         waiting = []
         later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
-        for order in sorted(eligible(index, later, spec)):
+        places = eligible(index, later, spec)
+        if len(places) == 1 and not index.floor.reservations:  # nothing to choose between
+            (order,) = places
+            course = self._course(index, order)
+            moment = course.earliest(spec, span, exclusive=shape.exclusive, after=after) if shape.nodes == 1 else None
+            return None if moment is None else (moment, [order])
+        for order in sorted(places):
             windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.floor.reservations:
                 windows = _outside(_kept(index, order, shape), windows, span)
@@ -159,10 +201,17 @@ class Conservative:
             if self._grain > 1:
                 ends = {job: self._rounded(ends[job]) for job in room.tenants if job in ends}
             self._courses[order] = Course(self._now, room, ends)
+            self._own.add(order)
         return self._courses[order]
 
+    def _is_certain(self, index: Index) -> bool:
+        """Whether there is a hole for everybody."""
+        if index is not self._asked:
+            self._asked, self._certain = index, is_certain(index, self._backfill)
+        return self._certain
+
     def _rounded(self, moment: int) -> Millis:
-        return Millis(-(-moment // self._grain) * self._grain)
+        return Millis(moment if self._grain == 1 else -(-moment // self._grain) * self._grain)
 
 
 def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:

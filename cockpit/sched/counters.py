@@ -32,7 +32,7 @@ class Counters:
 
     def fork(self) -> Counters:
         """A copy that may be changed."""
-        fork = Counters()
+        fork = Counters.__new__(Counters)
         fork.used, fork.tallies = self.used.copy(), self.tallies.copy()
         return fork
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
-from copy import copy
+from collections.abc import Iterable, Iterator, Mapping
+from operator import and_
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation
@@ -27,10 +27,11 @@ class Course:
 
     def __init__(self, now: Millis, room: Room, ends: Mapping[JobId, Millis]) -> None:
         """`ends`: when each tenant is gone; one that is not in it stays. Who is over its limit goes any moment."""
-        self.now = room
+        self.now, self._empty = room, room.emptied()
         self._at = [now]
         self._cpus = [room.cpus]
-        self._memory_mib = [room.memory_mib]
+        self._memory_mib = [room.memory_mib] if room.node.memory_mib else []
+        """Of each step, where it is known what memory the node has."""
         self._tenants = [len(room.tenants)]
         self._rooms = [room] if room.node.cards else []
         """Of each step, where the node has cards."""
@@ -39,24 +40,42 @@ class Course:
 
     def copy(self) -> Course:
         """One that may be changed while this one stays."""
-        fresh = copy(self)
-        for each in ("_at", "_cpus", "_memory_mib", "_tenants", "_rooms"):
-            setattr(fresh, each, getattr(self, each).copy())
+        fresh = Course.__new__(Course)
+        fresh.now, fresh._empty = self.now, self._empty  # noqa: SLF001 - of its own kind
+        fresh._at, fresh._rooms = self._at.copy(), self._rooms.copy()  # noqa: SLF001 - of its own kind
+        fresh._cpus, fresh._memory_mib = self._cpus.copy(), self._memory_mib.copy()  # noqa: SLF001 - of its own kind
+        fresh._tenants = self._tenants.copy()  # noqa: SLF001 - of its own kind
         return fresh
 
     def windows(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Iterator[Window]:
         """Where a replica that stays for `span` may start, soonest first, none before `after`. Windows may touch."""
-        if shortfall(self.now.emptied(), spec, exclusive=exclusive) is not None:
+        if shortfall(self._empty, spec, exclusive=exclusive) is not None:
             return iter(())
         if spec.card_milli:
             return self._windows_by_room(spec, span, after, exclusive=exclusive)
         return self._windows_by_number(spec, span, after, exclusive=exclusive)
 
+    def earliest(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Millis | None:
+        """The beginning of the first of these windows; None: there is none."""
+        if spec.card_milli or spec.cpus > self._empty.cpus or spec.memory_mib > self._empty.memory_mib:
+            window = next(self.windows(spec, span, exclusive=exclusive, after=after), None)
+            return window[0] if window is not None else None
+        first = self._step(after)
+        at = [*self._at[first:], NEVER, NEVER + span]  # behind everything there is room that is never reached
+        fits = [*self._fitting(first, spec, exclusive=exclusive), True, False]
+        begin = end = 0
+        while True:
+            begin = fits.index(True, end)
+            end = fits.index(False, begin)
+            since = max(at[begin], after)
+            if at[end] - since >= span:
+                return Millis(since) if since < NEVER else None
+
     def narrowest(self, start: Millis, end: Millis) -> Room:
         """What is free of the node all the time from `start` to `end`."""
         first, last = self._step(start), bisect_left(self._at, end)
         if not self._rooms:
-            cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last])
+            cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last], default=0)
             now = self.now
             return Room(now.node, now.order, now.kind, now.tenants, cpus, memory_mib, (), ())
         room = self._rooms[first]
@@ -67,26 +86,36 @@ class Course:
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
         """The job has its part from `start` to `end`."""
         first, last = self._begin(start), self._begin(end)
-        for step in range(first, last):
-            self._cpus[step] -= part.cpus
-            self._memory_mib[step] -= part.memory_mib
-            self._tenants[step] += 1
-        self._rooms[first:last] = [room.having(job, part) for room in self._rooms[first:last]]
+        self._cpus[first:last] = [free - part.cpus for free in self._cpus[first:last]]
+        self._tenants[first:last] = [count + 1 for count in self._tenants[first:last]]
+        if self._memory_mib:
+            self._memory_mib[first:last] = [free - part.memory_mib for free in self._memory_mib[first:last]]
+        if self._rooms:
+            self._rooms[first:last] = [room.having(job, part) for room in self._rooms[first:last]]
 
     def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
-        at, cpus, memory_mib = self._at, spec.cpus, spec.memory_mib
-        most = 0 if exclusive else NEVER
         since: Millis | None = None
-        for step in range(self._step(after), len(at)):
-            if self._cpus[step] >= cpus and self._memory_mib[step] >= memory_mib and self._tenants[step] <= most:
+        first = self._step(after)
+        for at, fits in zip(self._at[first:], self._fitting(first, spec, exclusive=exclusive), strict=True):
+            if fits:
                 if since is None:
-                    since = max(at[step], after)
+                    since = max(at, after)
             elif since is not None:
-                if at[step] - since >= span:
-                    yield since, Millis(at[step] - span)
+                if at - since >= span:
+                    yield since, Millis(at - span)
                 since = None
         if since is not None:
             yield since, NEVER
+
+    def _fitting(self, first: int, spec: NodeSpec, *, exclusive: bool) -> Iterable[bool]:
+        """Of each step from that one on, whether a replica without cards has room."""
+        cpus, memory_mib = spec.cpus, spec.memory_mib
+        fitting: Iterable[bool] = [free >= cpus for free in self._cpus[first:]]
+        if memory_mib:
+            fitting = map(and_, fitting, [free >= memory_mib for free in self._memory_mib[first:]])
+        if exclusive:
+            fitting = map(and_, fitting, [not count for count in self._tenants[first:]])
+        return fitting
 
     def _windows_by_room(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
         at = [*self._at, NEVER]
@@ -116,19 +145,22 @@ class Course:
         step = self._begin(end)
         part = self.now.tenants[job]
         self._cpus[step] += part.cpus
-        self._memory_mib[step] += part.memory_mib
         self._tenants[step] -= 1
+        if self._memory_mib:
+            self._memory_mib[step] += part.memory_mib
         if self._rooms:
             self._rooms[step] = self._rooms[step].left_by(job)
 
     def _begin(self, moment: Millis) -> int:
         """The step that begins at the moment, made where there is none."""
-        step = bisect_left(self._at, moment)
-        if step == len(self._at) or self._at[step] != moment:
-            self._at.insert(step, moment)
+        at = self._at
+        step = bisect_left(at, moment)
+        if step == len(at) or at[step] != moment:
+            at.insert(step, moment)
             self._cpus.insert(step, self._cpus[step - 1])
-            self._memory_mib.insert(step, self._memory_mib[step - 1])
             self._tenants.insert(step, self._tenants[step - 1])
+            if self._memory_mib:
+                self._memory_mib.insert(step, self._memory_mib[step - 1])
             if self._rooms:
                 self._rooms.insert(step, self._rooms[step - 1])
         return step

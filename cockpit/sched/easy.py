@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Self
 
 from msgspec.structs import replace
@@ -62,12 +61,13 @@ class InOrder:
                 self._keep_room(index, job, shape)
             self.head = self.head or job.id
             return None
-        if self.head is None:
+        if self.head in (None, job.id):  # it does not stand in its own way in another partition
             return found
-        guard = self.guard  # before anything more starts
-        if self.head == job.id:  # it does not stand in its own way in another partition
-            return found
-        return self.beside_head(guard, index, job, shape, found)
+        return self.beside_head(index, job, shape, found)
+
+    def settle(self) -> None:
+        """Work out what was put off, before anything changes that it depends on."""
+        _ = self.guard
 
     def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
         """Give the job its reservation, where it can have one."""
@@ -78,9 +78,7 @@ class InOrder:
         if self._promised is not None or self._guard is not None:
             self._guarded = job, shape
 
-    def beside_head(
-        self, _guard: Guard | None, _index: Index, _job: Job, _shape: Shape, _found: Found
-    ) -> Found | Reason:
+    def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
         """The room found, other room, or why the job has to wait behind the head."""
         assert self.head is not None
         return BehindHead(self.head)
@@ -111,7 +109,8 @@ class InOrder:
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
-        fresh = copy(self)
+        fresh = type(self).__new__(type(self))
+        fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         return fresh
 
@@ -127,8 +126,8 @@ class InOrder:
 class Easy(InOrder):
     """One pass in which others may pass the head as long as its reservation holds."""
 
-    def beside_head(self, guard: Guard | None, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
-        end = self.end(job)
+    def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
+        guard, end = self.guard, self.end(job)
         if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
             return found
         other = find(index, shape, self._fit, avoid=guard.reserved_nodes)

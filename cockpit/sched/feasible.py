@@ -33,9 +33,12 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
 def infeasible(shape: Shape, floor: Floor) -> Reason | None:
     """As `never_fits`, but with only the nodes that are in service and that the shape may use; remembered while the
     nodes stay what they are."""
-    if shape not in floor.never:
-        floor.never[shape] = _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
-    return floor.never[shape]
+    try:
+        return floor.never[shape]
+    except KeyError:
+        never = _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
+        floor.never[shape] = never
+        return never
 
 
 def kept_by(shape: Shape, floor: Floor, passes: Callable[[Shape], bool]) -> NodesReserved | None:

@@ -217,12 +217,20 @@ class Index:
             self._move(old, self.rooms[order])
         self.widest = self._most_free()
 
+    def too_narrow_for(self, shape: Shape) -> bool:
+        """Whether no node has CPUs enough for any of the alternatives."""
+        widest = self.widest
+        return shape.specs[0].cpus > widest and all(spec.cpus > widest for spec in shape.specs[1:])
+
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)
 
     def located(self, placement: Placement) -> Located:
         """With the node's order; a node may have left the cluster under a running job."""
         position = self.floor.position
+        if len(placement) == 1:
+            (part,) = placement
+            return ((position[part.node], part),) if part.node in position else ()
         return tuple([(position[part.node], part) for part in placement if part.node in position])
 
     def running(self) -> Mapping[NodeSpec, int]:
@@ -273,23 +281,22 @@ class Index:
             self._own.add(kind)
             self.by_whole[kind] = self.by_whole[kind].copy()
             self.by_hole[kind] = self.by_hole[kind].copy()
-        self.by_whole[kind].take(len(old.idle), old)
-        self.by_whole[kind].put(len(new.idle), new)
-        for hole in _shared_holes(old):
-            self.by_hole[kind].take(hole, old)
-        for hole in _shared_holes(new):
-            self.by_hole[kind].put(hole, new)
+        whole = self.by_whole[kind]
+        whole.take(len(old.idle), old)
+        whole.put(len(new.idle), new)
+        if new.holes:
+            for hole in _shared_holes(old):
+                self.by_hole[kind].take(hole, old)
+            for hole in _shared_holes(new):
+                self.by_hole[kind].put(hole, new)
 
     def _most_free(self) -> int:
-        return max([shelves.most_free() for shelves in self.by_whole], default=0)
-
-
-_NONE: frozenset[int] = frozenset()
+        return max(map(Shelves.most_free, self.by_whole), default=0)
 
 
 def _shared_holes(room: Room) -> frozenset[int]:
     if len(room.idle) == len(room.holes):
-        return _NONE
+        return frozenset()
     return frozenset(hole for card, hole in enumerate(room.holes) if hole and card not in room.idle)
 
 

@@ -36,13 +36,15 @@ class Listed(list[Ask]):
 
     def open(self, shapes: Bounds, requests: Bounds) -> Iterator[Ask]:
         for ask in self:
-            shape, number, seconds, _, _ = ask
-            if seconds < shapes[shape] and seconds < requests[number]:
+            seconds = ask.seconds
+            if seconds < shapes[ask.shape] and seconds < requests[ask.number]:
                 yield ask
 
 
 def line_up(priorities: PriorityTable, book: RequestBook) -> LineUp:
     """Everybody in the order of the table."""
+    if priorities.queue is not None:
+        return Listed(book.asks_in_line(priorities.queue))
     if priorities.columns is None:
         return Listed(book.asks(priorities.order))
     return priorities.columns.line_up(book, cast("Order", priorities.order))

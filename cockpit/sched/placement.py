@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Protocol
 
 import msgspec
@@ -64,8 +65,9 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
-    wide_enough = (spec for spec in shape.specs if spec.cpus <= index.widest)
-    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in wide_enough)
+    if index.too_narrow_for(shape):
+        return False
+    return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
 
 
 def eligible(index: Index, shape: Shape, spec: NodeSpec) -> frozenset[int]:
@@ -78,13 +80,19 @@ def eligible(index: Index, shape: Shape, spec: NodeSpec) -> frozenset[int]:
 def allocated(shape: Shape, spec: NodeSpec, rooms: Collection[Room], fit: Fit | None = None) -> Placement:
     """One replica in each room, ranks in the cluster's order of nodes so that neighbours stay neighbours."""
 
-    in_order = sorted(rooms, key=lambda room: room.order) if len(rooms) > 1 else rooms
+    if len(rooms) == 1 and fit is None:
+        (room,) = rooms
+        return (allocate(room, spec, 0, exclusive=shape.exclusive),)
+    in_order = sorted(rooms, key=_order_of)
     return tuple(
         [
             allocate(room, spec, rank, exclusive=shape.exclusive, card=fit.card(room, spec) if fit else None)
             for rank, room in enumerate(in_order)
         ]
     )
+
+
+_order_of = attrgetter("order")
 
 
 def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:

@@ -41,7 +41,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Why the rest does not start. `WouldDelay` holds only for jobs that end after the reservation."""
         return self.round.refusals()
 
-    @cached_property
+    @property
     def next_at(self) -> Millis | None:
         """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
         return self.round.next_at()

@@ -7,6 +7,7 @@ nothing is the same. Short queues are counted job by job; long ones in columns, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -32,16 +33,27 @@ FEW = 500
 class PriorityTable:
     """Priorities as of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry]) -> None:
+    def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry] | None = None) -> None:
+        """`order`: None for that of submission."""
         self.nodes_version = snapshot.nodes_version
         self.usage = snapshot.usage
         self.measure = measure
         """None: in order of submission (`priority/basic`)."""
-        self.order = order
-        """Every entry of the queue, held jobs included, best first."""
+        self.queue: Sequence[Job] | None = None
+        """The queue, where that is the order; None: see `order`."""
+        if order is not None:
+            self.order = order
+        elif not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
+            self.queue = snapshot.queue
+        self._snapshot = snapshot
         self.highest: Highest = snapshot.highest if measure is not None and _only_increments(measure.scale) else {}
         self.columns: Columns | None = None
         """For the next table alone; they follow the queue."""
+
+    @cached_property
+    def order(self) -> Sequence[Entry]:
+        """Every entry of the queue, held jobs included, best first."""
+        return _by_submission(self._snapshot)
 
     def breakdown(self, job: Job, partition: str = "") -> Breakdown:
         """The job's priority in a partition as of the table's moment, also for a job that is running.
@@ -58,7 +70,7 @@ class PriorityTable:
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
     """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
     if snapshot.cluster.priority.kind is PriorityKind.BASIC:
-        return PriorityTable(snapshot, None, _by_submission(snapshot))
+        return PriorityTable(snapshot, None)
     measure = _measure(snapshot, table)
     columns = _columns(snapshot, measure.scale, table)
     order, _ = _ranked(snapshot, measure, columns)

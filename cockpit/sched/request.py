@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.reasons import NotEvaluated, Reason
+from cockpit.sched.conditions import is_conditional
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.limits import NOBODY, Party
 from cockpit.sched.rulebook import Rulebook
@@ -42,6 +43,11 @@ class Request(msgspec.Struct, frozen=True, cache_hash=True):
     claim: str = ""
     """What decides whose room it may take (`Rulebook.claim`); empty: nobody's."""
 
+    @property
+    def bound(self) -> bool:
+        """Whether there is a rule that may stop it."""
+        return self.refused is not None or bool(self.array or self.party.running or self.party.budgets)
+
 
 class Ask(NamedTuple):
     """A queued job in one of its partitions, ready for a pass."""
@@ -54,6 +60,10 @@ class Ask(NamedTuple):
     """The job's time limit."""
     job: Job
     request: Request
+    cpus: int
+    """A node with fewer of them is of no use; 0 where others may give way, or that depends on the alternative."""
+    free: bool
+    """Nothing but room and time can keep it waiting: neither a condition of its own nor a rule."""
 
 
 class RequestBook:
@@ -74,6 +84,17 @@ class RequestBook:
         # a job's record is replaced when the job changes, so to know it by its identity is enough
         found = map(self._single.get, map(id, map(_job_of, entries)))
         return [ask or self._of_several(*entry) for ask, entry in zip(found, entries, strict=True)]
+
+    def asks_in_line(self, jobs: Sequence[Job]) -> list[Ask]:
+        """As `asks`, of each job in each of its partitions."""
+        self.tidied(len(jobs))
+        found = list(map(self._single.get, map(id, jobs)))
+        for number in [number for number, ask in enumerate(found) if ask is None] if not all(found) else ():
+            partitions = partitions_of(jobs[number])
+            if len(partitions) > 1:
+                return self.more((job, name) for job in jobs for name in partitions_of(job))
+            found[number] = self._learn(jobs[number], partitions[0])
+        return cast("list[Ask]", found)
 
     def more(self, entries: Iterable[Entry]) -> list[Ask]:
         """Of entries that come to those known already; numbers stay what they are."""
@@ -98,7 +119,10 @@ class RequestBook:
         number = self._request_numbers.setdefault(made, len(self.requests))
         if number == len(self.requests):
             self.requests.append(made)
-        return Ask(self._shape_number(made), number, job.spec.time_limit_seconds, job, self.requests[number])
+        spec = job.spec
+        cpus = spec.specs[0].cpus if len(spec.specs) == 1 and not made.claim else 0
+        free = not (made.bound or is_conditional(job))
+        return Ask(self._shape_number(made), number, spec.time_limit_seconds, job, self.requests[number], cpus, free)
 
     def tidied(self, entries: int) -> bool:
         """Whether all numbers are new, since most of the old ones were of jobs that are gone."""

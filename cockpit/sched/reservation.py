@@ -43,6 +43,11 @@ class Guard:
         """One for each of the head's alternatives."""
         self._position = position
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes the head gets."""
+        return self._shape.nodes
+
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether the head still has its room if the job holds this placement until `end`."""
         return end <= self.reserved_at or any(

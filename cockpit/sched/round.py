@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 
 from msgspec.structs import replace
 
@@ -88,7 +87,8 @@ class Round:
     def resumed(self, snapshot: Snapshot, index: Index) -> Round:
         """The same pass, later, to be gone on with: `index` is as this one left things. What was decided stays decided;
         this one is left as it is."""
-        fresh = copy(self)
+        fresh = Round.__new__(Round)
+        fresh.__dict__ |= self.__dict__
         fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
@@ -133,25 +133,19 @@ class Round:
         """Best first."""
         for ask in queue.open(self.shapes, self.requests):
             # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-            if self.may_have_room(ask) and self.passes(ask):
+            if ask.cpus > self.index.widest and self.line.guarded and not self._unhurried:
+                self._failed[ask.request.shape] = None  # a cheap no, for which no rule need be asked
+                self.shapes[ask.shape] = 0
+            elif self.passes(ask):
                 # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
                 self.consider(ask)
-
-    def may_have_room(self, ask: Ask) -> bool:
-        """A cheap no where the head has its reservation and no node has CPUs enough: no rule need be asked then."""
-        shape = ask.request.shape
-        if shape.specs[0].cpus <= self.index.widest or len(shape.specs) > 1 or ask.request.claim:
-            return True
-        if not self.line.guarded or self._unhurried:
-            return True
-        self._failed[shape] = None
-        self.shapes[ask.shape] = 0
-        return False
 
     def passes(self, ask: Ask) -> bool:
         """Whether no rule stops the job; closes its request where one stops all of it."""
         if ask.job.id in self._started:  # in another partition
             return False
+        if ask.free:
+            return True
         if self._gates.shared(ask.request) is not None:
             self._stop(ask)
             return False
@@ -193,7 +187,8 @@ class Round:
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
         cleared = self.clearing.next_at() if self.clearing is not None else None
-        return min(filter(None, (self._begins, self._bars.next_at(), cleared, self._slice_ends)), default=None)
+        bars = self._bars.next_at() if self._bars.lasting else None
+        return min([each for each in (self._begins, bars, cleared, self._slice_ends) if each], default=None)
 
     def _made_room(self, ask: Ask, shape: Shape) -> bool:
         """5. preempt or reclaim: whether others give way for a job that has no room; then it starts, or is promised."""
@@ -274,6 +269,7 @@ class Round:
         self.line.started(self.index, job, found.placement)
 
     def _take_over(self, index: Index) -> None:
+        self.line.settle()
         if self._gates.counters is self.given.counters:
             self._gates.counters = self.given.counters.fork()
         index.counters = self._gates.counters
@@ -285,6 +281,8 @@ class Round:
     def _shape(self, ask: Ask, free: Use = NO_USE) -> Shape:
         """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""
         request = ask.request
+        if ask.free and not self._bars.lasting:
+            return request.shape
         shape = self._gates.open_shape(request, free)
         if shape is not request.shape:
             self._narrowed[request] = shape
@@ -324,6 +322,7 @@ class Round:
         spec_index = alternative(job.spec, shape, found.spec_index)
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
         self._started.add(job.id)
+        self.line.settle()
         if self.index is self.given:
             self._take_over(self.given.fork())
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)

@@ -76,7 +76,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
         and (not index.departures or index.departures[0][0] > now)
         and last.round.line.is_due_after(now)
         and cluster.priority.kind is PriorityKind.BASIC
-        and all(each.priority_tier == 1 for each in cluster.partitions)
+        and (not cluster.partitions or all(each.priority_tier == 1 for each in cluster.partitions))
         and _same(snapshot.usage, last.round.snapshot.usage)
         and _same(snapshot.qos_usage, last.round.snapshot.qos_usage)
     )

@@ -26,7 +26,11 @@ class Shelves:
         return Shelves({label: shelf.copy() for label, shelf in self._shelves.items()})
 
     def put(self, label: int, room: Room) -> None:
-        insort(self._shelves.setdefault(label, []), (room.cpus, room.memory_mib, room.order))
+        entry = room.cpus, room.memory_mib, room.order
+        if label in self._shelves:
+            insort(self._shelves[label], entry)
+        else:
+            self._shelves[label] = [entry]
 
     def take(self, label: int, room: Room) -> None:
         shelf = self._shelves[label]
@@ -36,7 +40,8 @@ class Shelves:
 
     def most_free(self) -> int:
         """CPUs of the node that has most of them free."""
-        return max([shelf[-1][0] for shelf in self._shelves.values()], default=0)
+        shelves = self._shelves.values()
+        return max([shelf[-1][0] for shelf in shelves]) if shelves else 0
 
     def labels(self) -> list[int]:
         return sorted(self._shelves)

@@ -53,7 +53,9 @@ class Rules(msgspec.Struct, frozen=True):
 
     def charge(self, job: Job) -> bool:
         """Whether what the job uses is written down: it runs, on somebody's account, and does not stand still."""
-        runs = job.attempt is not None and job.state in OCCUPYING and job.state is not JobState.SUSPENDED
+        if job.attempt is None or not (self.accounts.associations or self.accounts.qos):
+            return False
+        runs = job.state in OCCUPYING and job.state is not JobState.SUSPENDED
         return runs and bool(self.line(job) or self.qos(job))
 
 
