@@ -99,6 +99,8 @@ class Machine:
         """Jobs of which these do not know the last version."""
         self._promised: dict[JobId, None] = {}
         """Queued jobs for which others are made to go."""
+        self._suspended: dict[JobId, None] = {}
+        """In the order in which they began to stand still."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -182,7 +184,7 @@ class Machine:
             changes_from=self._changes_from,
             touched=tuple(self._touched),
             promised=sorted(self._promised),
-            suspended=tuple(self.indices.states.of(JobState.SUSPENDED)),
+            suspended=tuple(self._suspended),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -215,10 +217,11 @@ class Machine:
             self._line_up(job)
         else:
             self._queue.pop(job.id, None)
-        if job.clears:
-            self._promised[job.id] = None
-        else:
-            self._promised.pop(job.id, None)
+        for group, belongs in ((self._promised, job.clears), (self._suspended, job.state is JobState.SUSPENDED)):
+            if belongs:
+                group[job.id] = None
+            elif group:
+                group.pop(job.id, None)
         if before is not None or job.attempt is not None:
             self._index_occupation(job, before)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.quota import JOBS, places, queue_name
 from cockpit.model.view import QueueKind, QueueRow, QueuesShown
-from cockpit.sched.amounts import held, thousandths
+from cockpit.sched.amounts import ONE, thousandths
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
 from cockpit.sched.quotas import NO_LEAF, Quotas
 from cockpit.sched.tres import CARDS, CPU, MEMORY, capacity
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cockpit.engine.machine import Machine
-    from cockpit.model.job import Job
-    from cockpit.model.quota import Amounts
 
 RESOURCES = (CPU, MEMORY, CARDS)
 """What queues are told of."""
@@ -51,6 +50,7 @@ def _of_tree(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
             max={each: amount for each, amount in node.max.items() if each != JOBS},
             max_jobs=node.max[JOBS] // 1000 if JOBS in node.max else None,
             projects=node.namespaces,
+            bounded=counts.bounded,
         )
 
 
@@ -74,27 +74,42 @@ def _of_partitions(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
 
 
 class _Counts:
-    """Every live job, counted for the queues that it is in."""
+    """Every live job, counted for the queues that it is in. Jobs of one project and the same partitions are counted
+    together: a hundred thousand are common."""
 
     def __init__(self, machine: Machine) -> None:
         self.waiting, self.running = Counter[Key](), Counter[Key]()
         self.used: Mapping[Key, Counter[str]] = defaultdict(Counter)
         self._quotas = Quotas(machine.state.quota)
-        for job in machine.queue.values():
-            self.waiting.update(self._queues(job, job.partitions or (WHOLE_CLUSTER,)))
-        for job_id, placement in machine.occupied.items():
-            job = machine.state.jobs[job_id]
-            attempt = job.attempt
-            assert attempt is not None
-            queues = self._queues(job, (attempt.partition,))
-            self._add(queues, held(placement, machine.state.nodes), runs=job.state in OCCUPYING)
+        self.bounded = self._quotas.resources
+        for (project, partitions), count in Counter(map(_waits_in, machine.queue.values())).items():
+            for key in self._queues(project, partitions or (WHOLE_CLUSTER,)):
+                self.waiting[key] += count
+        for (project, partition), (running, amounts) in _running(machine).items():
+            for key in self._queues(project, (partition,)):
+                self.running[key] += running
+                self.used[key].update(amounts)
 
-    def _queues(self, job: Job, partitions: Iterable[str]) -> list[Key]:
-        leaf = self._quotas.leaf(job.project)
+    def _queues(self, project: str, partitions: Iterable[str]) -> list[Key]:
+        leaf = self._quotas.leaf(project)
         line = self._quotas.shares[leaf].line if leaf != NO_LEAF else ()
         return [*((QueueKind.QUOTA, path) for path in line), *((QueueKind.PARTITION, name) for name in partitions)]
 
-    def _add(self, queues: Iterable[Key], amounts: Amounts, *, runs: bool) -> None:
-        for key in queues:
-            self.running[key] += runs
-            self.used[key].update({each: amounts.get(each, 0) for each in RESOURCES})
+
+_waits_in = attrgetter("project", "partitions")
+
+
+def _running(machine: Machine) -> dict[tuple[str, str], tuple[int, Counter[str]]]:
+    """By project and partition: how many jobs run, and what they and kept containers hold."""
+    found: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
+    for job_id, placement in machine.occupied.items():
+        job = machine.state.jobs[job_id]
+        assert job.attempt is not None
+        key = job.project, job.attempt.partition
+        running, amounts = found.get(key) or (0, Counter[str]())
+        for part in placement:
+            amounts[CPU] += ONE * part.cpus
+            amounts[MEMORY] += ONE * part.memory_mib
+            amounts[CARDS] += part.card_milli
+        found[key] = running + (job.state in OCCUPYING), amounts
+    return found

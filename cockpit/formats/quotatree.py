@@ -16,7 +16,7 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import parsed
 from cockpit.formats.kinds import ListOf, Reading, Schema, Text, described
 from cockpit.formats.tables import Field, Table
-from cockpit.model.quota import MOST, MOST_NODES, RESOURCES, Amounts, QuotaNode, QuotaTree, tree_errors
+from cockpit.model.quota import MOST, MOST_LEVELS, MOST_NODES, RESOURCES, Amounts, QuotaNode, QuotaTree, tree_errors
 from cockpit.model.text import visible
 
 API_VERSION, KIND, NAMESPACE = "scheduling.sigs.k8s.io/v1beta1", "ElasticQuotaTree", "kube-system"
@@ -40,7 +40,10 @@ def read_quota_tree(source: str, text: str) -> QuotaTree:
     trees = []
     for where, value in found:
         reading = _Reading()
-        trees.append(_tree(value, reading))
+        try:
+            trees.append(_tree(value, reading))
+        except RecursionError:
+            reading.wrong("spec.root", f"has more than {MOST_LEVELS} levels; use fewer")
         errors += [f"{where}: {error}" for error in reading.errors]
     if len(trees) > 1:
         errors.append(f": holds {len(trees)} manifests; a cluster has one {KIND}, so write one")

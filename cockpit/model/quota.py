@@ -25,6 +25,7 @@ RESOURCES = {"cpu": "cpu", "memory": "mem", "nvidia.com/gpu": "gres/gpu", "kube-
 MOST = (1 << 63) - 1
 """Larger amounts are taken for this one, as Kubernetes does."""
 MOST_NODES = 10_000
+MOST_LEVELS = 32
 SEPARATOR = "/"
 """Between the names of a path."""
 
@@ -92,6 +93,9 @@ def tree_errors(tree: QuotaTree) -> Iterator[str]:
     if error := name_error(tree.name):
         yield f"metadata.name: {error}"
     everything = list(places(tree.root))
+    if any(place.depth >= MOST_LEVELS for place in everything):
+        yield f"spec.root: has more than {MOST_LEVELS} levels; use fewer"
+        return
     if any(_unknown(amounts) for place in everything for amounts in (place.node.min, place.node.max)):
         yield f"spec.root: bounds something else than {', '.join(RESOURCES)}, or by less than 0"
         return

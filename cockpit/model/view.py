@@ -278,6 +278,8 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """So many run at once."""
     projects: tuple[str, ...] = ()
     """Of a leaf: whose jobs wait here."""
+    bounded: tuple[str, ...] = ()
+    """Resources that its tree speaks of: nothing else is borrowed."""
 
 
 class QueuesShown(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from cockpit.present.filters import quoted
 from cockpit.present.queue_cells import BORROWED, KEPT, OWN
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
-from cockpit.present.tables.queues import RESOURCES, amount_text, borrowed_words, queue_title, share
+from cockpit.present.tables.queues import RESOURCES, amount_text, amount_words, borrowed_words, queue_title, share
 
 INDENT = "  "
 NO_TREE = "There is no quota tree; an administrator applies one: cockpit quota apply FILE"
@@ -89,7 +89,7 @@ def _holds(row: QueueRow) -> Iterator[str]:
 
 def _lent(row: QueueRow) -> Iterator[str]:
     """What is kept for it and idle; the root has nobody to lend to."""
-    for resource, name in RESOURCES.items() if row.level else ():
+    for resource in RESOURCES if row.level else ():
         held = share(row, resource)
         if held.min > held.used:
-            yield f"{amount_text(resource, held.min - held.used)} {name}"
+            yield amount_words(resource, held.min - held.used)

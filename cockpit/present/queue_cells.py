@@ -59,7 +59,7 @@ def row_id(row: QueueRow, path: str | None = None) -> str:
 def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
     """Every part that is more than nothing takes a column at least, as long as there are enough."""
     used, kept = row.used.get(resource, 0), row.min.get(resource, 0)
-    borrows = row.kind is QueueKind.QUOTA and row.level > 0
+    borrows = resource in row.bounded and row.level > 0
     own = min(used, kept) if borrows else used
     parts = (
         (OWN, OWN_ROLE, own),

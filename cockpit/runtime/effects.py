@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
 
+_QUICK = (SignalReplica, FreezeReplica, ThawReplica)
+"""Never behind the starts of others, which may be preparing their nodes for minutes."""
 AT_ONCE = 16
 """Effects carried out at the same time: more would only make every start slower."""
 
@@ -44,6 +46,9 @@ class EffectRunner:
     async def _after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
         if before is not None:
             await asyncio.wait([before])
+        if isinstance(effect, _QUICK):
+            await self._carry_out(effect)
+            return
         async with self._slots:
             await self._carry_out(effect)
 

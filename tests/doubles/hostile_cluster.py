@@ -20,6 +20,7 @@ from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.reasons import Held, NoEligibleNode
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.view import QueueKind, QueueRow, QueuesShown
 from cockpit.tui.opening import Session, run_cockpit
 from tests.doubles.account_tree import account_tree
 from tests.doubles.memory_backend import MemoryBackend
@@ -61,9 +62,38 @@ def with_attacks(value: Any, texts: Iterator[str]) -> Any:
     return next(texts) if free else value
 
 
+A_QUEUE = QueueRow(
+    kind=QueueKind.QUOTA,
+    path="root/a",
+    name="a",
+    level=1,
+    since=NOW,
+    waiting=1,
+    running=1,
+    used={"cpu": 1},
+    min={},
+    max={"gres/gpu": 9},
+    projects=("p",),
+)
+
+
 def _from(number: int) -> Iterator[str]:
     """All texts for ever, from this one on."""
     return islice(cycle(TEXTS), number % len(TEXTS), None)
+
+
+def queues() -> QueuesShown:
+    """A tree of two, and a partition."""
+    held = {"gres/gpu": 6000, "cpu": 8000}
+    usual = {"since": NOW, "waiting": 1, "running": 2, "used": held, "min": {"gres/gpu": 2000}, "max": {"cpu": 9000}}
+    return QueuesShown(
+        (
+            QueueRow(kind=QueueKind.QUOTA, path="root", name="root-x", level=0, **usual),
+            QueueRow(kind=QueueKind.QUOTA, path="root/a", name="root-a-x", level=1, projects=("p", "q"), **usual),
+            QueueRow(kind=QueueKind.PARTITION, path="gpu", name="gpu", level=0, **usual),
+        ),
+        "tree",
+    )
 
 
 class HostileBackend(MemoryBackend):
@@ -75,7 +105,9 @@ class HostileBackend(MemoryBackend):
         self.node_rows = [with_attacks(node_row(state_reason="x"), _from(start)) for start in range(len(TEXTS))]
         self.hold_rows = [with_attacks(hold_row(number), _from(number)) for number in range(len(TEXTS))]
         self.tree = with_attacks(account_tree(), _from(2))
+        self.queued = QueuesShown(tuple(with_attacks(A_QUEUE, _from(start)) for start in range(len(TEXTS))), TEXTS[0])
         self.order = with_attacks(priorities(), _from(3))
+        self.queued = with_attacks(queues(), _from(4))
         self.outlooks = {number: with_attacks(outlook(), _from(number)) for number in range(1, len(TEXTS))}
         self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
         self.lost = False

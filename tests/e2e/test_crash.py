@@ -193,10 +193,9 @@ def test_jobs_that_end_while_no_engine_lives_have_their_true_ends(careful: Cockp
     kill(engine_process(careful))
     let_go(careful, "first")
     eventually((state_folder(careful) / f"containers/{first}.1.0/exit.json").exists)
-    rows = {row["id"]: row for row in careful.rows("jobs")}
     eventually(lambda: careful.row("job", first)["state"] == "error")
     assert careful.row("job", first)["exit_code"] == 6
-    assert rows[int(second)]["state"] == "running"
+    eventually(lambda: careful.row("job", second)["state"] == "running")
     assert [careful.holder_pid(job) for job in (first, second)] == holders, "the same containers"
     assert careful.ok("shell", first, "--", "cat", "/workspace/outputs/ran") == "ran\n"
     let_go(careful, "second")
@@ -248,6 +247,7 @@ def impatiently(user: CockpitUser, *words: str) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize("engine_too", [False, True])
 def test_a_killed_holder_ends_its_job_as_lost(careful: CockpitUser, engine_too: bool) -> None:
     job = careful.submit(SCRIPTS["waits"], terminal=True)
+    eventually(lambda: careful.row("job", job)["state"] == "running")
     eventually(lambda: times_run(careful, "job") == 1)
     kill(careful.holder_pid(job), engine_process(careful) if engine_too else None)
     assert careful.wait(job) == 255

@@ -17,6 +17,7 @@ from tests.headless.conftest import Desk
 
 def row(path: str, level: int, **fields) -> QueueRow:
     usual = {"waiting": 2, "running": 1, "since": Millis(NOW - 50 * HOUR), "min": {}, "max": {}, "used": {}}
+    usual["bounded"] = ("cpu", "mem", "gres/gpu")
     return QueueRow(kind=QueueKind.QUOTA, path=path, name=f"{path.replace('/', '-')}-x", level=level, **usual | fields)
 
 

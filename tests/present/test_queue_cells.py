@@ -18,7 +18,7 @@ def queue(
     bounds = {} if most is None else of(most)
     kind = QueueKind.QUOTA if level >= 0 else QueueKind.PARTITION
     return QueueRow(kind=kind, path=path, name=path, level=max(level, 0), since=None, waiting=0, running=0,
-                    used=of(used), min=of(kept), max=bounds)  # fmt: skip
+                    used=of(used), min=of(kept), max=bounds, bounded=("gres/gpu",) if level >= 0 else ())  # fmt: skip
 
 
 def drawn(row: QueueRow, full: float, columns: int = 8) -> str:

@@ -104,7 +104,7 @@ def _engine(
         return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
-        scripts = NodeScripts(lambda: machine.state.cluster, facts)
+        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
         executor = ContainerExecutor(folder, plan_for, observer, scripts=scripts)
         executor.open()
         return executor

@@ -50,7 +50,7 @@ def share(row: QueueRow, resource: str) -> Held:
 
 def borrowed(row: QueueRow, resource: str) -> int | float:
     """Held beyond what is kept for it; the root, and a partition, has nobody to borrow from."""
-    if row.kind is QueueKind.PARTITION or not row.level:
+    if resource not in row.bounded or not row.level:
         return 0
     return whole(max(0, row.used.get(resource, 0) - row.min.get(resource, 0)))
 
@@ -69,8 +69,14 @@ def amount_text(resource: str, amount: float | None) -> str:
 
 def borrowed_words(row: QueueRow, _: Context) -> tuple[str, ...]:
     """`4 cards`, `16 CPUs`, `64G memory`."""
-    found = ((name, resource, borrowed(row, resource)) for resource, name in RESOURCES.items())
-    return tuple(f"{amount_text(resource, amount)} {name}" for name, resource, amount in found if amount)
+    found = ((resource, borrowed(row, resource)) for resource in RESOURCES)
+    return tuple(amount_words(resource, amount) for resource, amount in found if amount)
+
+
+def amount_words(resource: str, amount: float) -> str:
+    """`4 cards`, `1 CPU`, `64G memory`."""
+    name = RESOURCES[resource]
+    return f"{amount_text(resource, amount)} {name.removesuffix('s') if amount == 1 else name}"
 
 
 def queue_title(row: QueueRow) -> str:

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cockpit.engine.effects import Force
 from cockpit.errors import RequestRefused, SpecErrors
-from cockpit.model.ids import NodeName, ReplicaId, replica_id_from_folder
+from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, freezing, measuring, removal, spawning
 from cockpit.runtime.containers.nodescripts import noted
-from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name, log_file
+from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.shim import holder
 from cockpit.runtime.containers.shim.attempt import Attempt, boot_id
 from cockpit.runtime.containers.watching import Bell, Watched
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
     from cockpit.engine.effects import (
@@ -110,7 +110,8 @@ class ContainerExecutor:
                 await asyncio.to_thread(how, watched.attempt)
 
     async def keep(self, effect: KeepContainer) -> None:
-        await self._tidy_up(effect.replica)
+        async with self._lock(effect.replica):
+            await self._tidy_up(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
             await asyncio.to_thread(_keep, attempt, effect.cards)
@@ -123,11 +124,22 @@ class ContainerExecutor:
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
             for replica in self._found() - named:
-                group.create_task(self._remove(replica))
+                self._beside(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
-                group.create_task(self.start(effect))
+                self._beside(group, self.start(effect), wait=not self._is_to_be_prepared(effect))
             for mark in kept:
                 group.create_task(self._adopt_kept(mark))
+
+    def _beside(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], *, wait: bool) -> None:
+        """Nobody waits for scripts of the cluster, which may take minutes."""
+        if wait:
+            group.create_task(work)
+        else:
+            self._tasks.start(work, "scripts of an attempt found again")
+
+    def _is_to_be_prepared(self, effect: StartReplica) -> bool:
+        attempt = self._attempt(effect.replica)
+        return self._scripts is not None and self._scripts.any and attempt.read("shim.json") is None
 
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: entering.Terminal | None, label: str
@@ -151,7 +163,7 @@ class ContainerExecutor:
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
-            if failed := await self._prepare(effect, attempt):
+            if self._scripts is not None and (failed := await self._scripts.before(effect, attempt)):
                 self._observer.prolog_failed(effect.replica, failed)
                 return
             faults.point("spawning", attempt.name)
@@ -180,35 +192,27 @@ class ContainerExecutor:
         await asyncio.to_thread(spawning.spawn_again, attempt, self._shims)
         self._watch(replica, attempt).ended = True
 
-    async def _prepare(self, effect: StartReplica, attempt: Attempt) -> str:
-        return await self._scripts.before(effect, attempt, self._script_log(effect.replica)) if self._scripts else ""
-
     async def _tidy_up(self, replica: ReplicaId) -> None:
-        """The epilogs of one replica's node, unless they had their turn."""
-        if self._scripts is None or noted(self._attempt(replica)) is None:
-            return
-        async with self._lock(replica):
-            node, failed = await self._scripts.after(self._attempt(replica), self._script_log(replica))
-        if failed:
-            self._observer.epilog_failed(NodeName(node), failed)
+        """The epilogs of one replica's node, unless they had their turn. Its lock is held."""
+        if self._scripts is not None:
+            node, failed = await self._scripts.after(self._attempt(replica))
+            if failed:
+                self._observer.epilog_failed(node, failed)
 
     async def _end(self, replica: ReplicaId, facts: ScriptFacts, status: ExitStatus) -> None:
         """The job has ended once its nodes are tidied up: with its last replica, since nodes may share files."""
         gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas)]
         if all(self._has_ended(each) for each in gang):
             for each in gang:
-                await self._tidy_up(each)
+                async with self._lock(each):
+                    await self._tidy_up(each)
         self._observer.replica_ended(replica, status)
 
     def _has_ended(self, replica: ReplicaId) -> bool:
         watched = self._watched.get(replica)
         return watched.ended if watched is not None else self._attempt(replica).read("exit.json") is not None
 
-    def _script_log(self, replica: ReplicaId) -> Path:
-        return log_file(self._state, replica, "scripts")
-
     async def _remove(self, replica: ReplicaId) -> None:
-        await self._tidy_up(replica)
         attempt = self._attempt(replica)
         async with self._lock(replica):
             watched = self._watched.pop(replica, None) or Watched(attempt, lambda: None)
@@ -216,6 +220,7 @@ class ContainerExecutor:
             await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
+            await self._tidy_up(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
         self._locks.pop(replica, None)

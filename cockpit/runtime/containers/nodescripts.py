@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.launch.nodescripts import ScriptFacts
+from cockpit.model.ids import NodeName, replica_id_from_folder
+from cockpit.runtime.containers.plan import log_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from cockpit.engine.effects import StartReplica
     from cockpit.model.cluster import Cluster
@@ -34,50 +36,58 @@ _LINE = 200
 
 
 class NodeScripts:
-    """`rules`: the cluster as it is now. `facts_for`: of a replica that is about to start."""
+    """`state`: the engine's folder, where logs are. `rules`: the cluster as it is now. `facts_for`: of a replica that
+    is about to start."""
 
     def __init__(
         self,
+        state: Path,
         rules: Callable[[], Cluster],
         facts_for: Callable[[StartReplica], ScriptFacts],
         most_seconds: float = MOST_SECONDS,
     ) -> None:
+        self._state = state
         self._rules = rules
         self._facts_for = facts_for
         self._most_seconds = most_seconds
 
-    async def before(self, effect: StartReplica, attempt: Attempt, log: Path) -> str:
-        """Run the prologs, once; a sentence where one fails, and the rest is left out."""
+    @property
+    def any(self) -> bool:
+        """Whether there is a script."""
         rules = self._rules()
-        if not (rules.prolog_scripts or rules.epilog_scripts) or attempt.read("prologs.json") is not None:
+        return bool(rules.prolog_scripts or rules.epilog_scripts)
+
+    async def before(self, effect: StartReplica, attempt: Attempt) -> str:
+        """Run the prologs, once; a sentence where one fails, and the rest is left out."""
+        if not self.any or attempt.read("prologs.json") is not None:
             return ""
         facts = self._facts_for(effect)
-        await asyncio.to_thread(_write_down, attempt, facts, log)
-        failed = await self._each("prolog", rules.prolog_scripts, attempt, facts, log)
-        if not failed:
-            await asyncio.to_thread(attempt.write, "prologs.json", {})
-        return failed
+        await asyncio.to_thread(_write_down, attempt, facts, self._log(attempt))
+        for number, script in enumerate(self._rules().prolog_scripts, 1):
+            if failed := await self._run(f"prolog {number}", script, attempt, facts):
+                return failed
+        await asyncio.to_thread(attempt.write, "prologs.json", {})
+        return ""
 
-    async def after(self, attempt: Attempt, log: Path) -> tuple[str, str]:
+    async def after(self, attempt: Attempt) -> tuple[NodeName, str]:
         """Run the epilogs, once; the node, and a sentence where one of them fails. The others run all the same."""
         facts = noted(attempt)
         if facts is None or attempt.read("epilogs.json") is not None:
-            return "", ""
+            return NodeName(""), ""
         failed = ""
         for number, script in enumerate(self._rules().epilog_scripts, 1):
-            failed = await self._run(f"epilog {number}", script, attempt, facts, log) or failed
+            failed = await self._run(f"epilog {number}", script, attempt, facts) or failed
         await asyncio.to_thread(attempt.write, "epilogs.json", {})
-        return facts.node, failed
+        return NodeName(facts.node), failed
 
-    async def _each(self, kind: str, scripts: Sequence[str], attempt: Attempt, facts: ScriptFacts, log: Path) -> str:
-        for number, script in enumerate(scripts, 1):
-            if failed := await self._run(f"{kind} {number}", script, attempt, facts, log):
-                return failed
-        return ""
+    def _log(self, attempt: Attempt) -> Path:
+        replica = replica_id_from_folder(attempt.name)
+        assert replica is not None
+        return log_file(self._state, replica, "scripts")
 
-    async def _run(self, name: str, script: str, attempt: Attempt, facts: ScriptFacts, log: Path) -> str:
+    async def _run(self, name: str, script: str, attempt: Attempt, facts: ScriptFacts) -> str:
         """A sentence where it does not end with 0."""
-        kind = name.split(maxsplit=1)[0]
+        kind, log = name.split(maxsplit=1)[0], self._log(attempt)
         file = Path(attempt.file(kind))
         try:
             await asyncio.to_thread(_lay_down, file, script)

@@ -86,7 +86,7 @@ class House:
     def move_in(self) -> None:
         """A new engine: nothing is remembered but what is in the state folder."""
         self.seen = Seen()
-        scripts = NodeScripts(lambda: self.rules, self.facts_for, self.script_seconds)
+        scripts = NodeScripts(self.state, lambda: self.rules, self.facts_for, self.script_seconds)
         self.executor = ContainerExecutor(self.state, self.plan_for, self.seen, scripts=scripts, python=sys.executable)
         self.executor.open()
 

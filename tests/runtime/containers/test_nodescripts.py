@@ -118,6 +118,25 @@ async def test_a_new_engine_runs_the_epilog_of_a_job_that_ended_meanwhile_and_no
     assert lines(house) == ["before", "after"]
 
 
+async def test_what_is_removed_while_it_runs_is_tidied_up_after_its_end(house: House) -> None:
+    """Another replica's prolog has failed."""
+    house.rules = Cluster(epilog_scripts=(says(house, "$(grep -lsa 'sleep.5432[1]' /proc/[0-9]*/cmdline | wc -l)"),))
+    effect = house.job("exec sleep 54321")
+    await house.executor.start(effect)
+    await house.started(effect.replica)
+    await house.executor.remove(RemoveContainer(effect.replica))
+    assert lines(house) == ["0"]
+
+
+async def test_a_new_engine_does_not_wait_for_a_prolog(house: House) -> None:
+    house.rules = Cluster(prolog_scripts=(f"while ! test -e {house.folder}/go; do sleep 0.02; done",))
+    effect = house.job("true")
+    await house.executor.adopt([effect], [])
+    assert house.seen.started == []
+    (house.folder / "go").touch()
+    assert (await house.ended(effect.replica)).ok
+
+
 async def test_a_gang_is_tidied_up_once_its_last_replica_has_ended(house: House) -> None:
     house.rules = Cluster(epilog_scripts=(says(house, "$SLURMD_NODENAME"),))
     house.facts_for = lambda effect: ScriptFacts(  # type: ignore[method-assign]  # of a gang of two
