@@ -57,8 +57,8 @@ def name_in(terminal: Tmux, line: int) -> str:
 
 @pytest.mark.req("UI-20", "UI-26")
 def test_keys_and_mouse_and_a_tidy_end(terminal: Tmux) -> None:
-    terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help")
-    third = name_in(terminal, 6)
+    terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help").press("F6").sees("DEMO paused")
+    third = name_in(terminal, 6)  # nothing comes or goes while its time stands still
     terminal.press("j", "j", "Down", "k")
     stands_on(terminal, third)
     terminal.press("Enter").sees("Spec").press("Escape").sees("? help")
