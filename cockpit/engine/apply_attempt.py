@@ -1,0 +1,224 @@
+"""What happens to attempts, from their placement to the end of what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.eventrules import Rules, change, change_waiting, entering, free, ledger, usage_rules, write_down
+from cockpit.model import events
+from cockpit.model.ids import Millis
+from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.sched import usage
+
+if TYPE_CHECKING:
+    from cockpit.engine.state import ClusterState
+
+RULES = Rules()
+
+
+def _change_replica(job: Job, rank: int, change: Callable[[Replica], Replica]) -> Attempt:
+    assert job.attempt is not None
+    replicas = tuple([change(each) if each.rank == rank else each for each in job.attempt.replicas])
+    return replace(job.attempt, replicas=replicas)
+
+
+@RULES.of(events.PrologFailed)
+def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+    """It is not the job's fault: its age goes on counting."""
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    attempt = _lost(job.attempt, body.because, EndCause.START_FAILED, record.at)
+    _queue_again(state, record, job, attempt, job.accrues_from)
+
+
+def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
+    """Nothing of it runs any more."""
+    gone = ExitStatus(lost=why)
+    replicas = [
+        each if each.ended_at is not None else replace(each, ended_at=at, exit=gone) for each in attempt.replicas
+    ]
+    return replace(attempt, replicas=tuple(replicas), ended_at=at, cause=cause)
+
+
+@RULES.of(events.JobPlaced)
+def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = Attempt(
+        number=body.attempt,
+        spec_index=body.spec_index,
+        placement=body.placement,
+        placed_at=record.at,
+        replicas=tuple([Replica(rank=each.rank) for each in body.placement]),
+        partition=body.partition,
+        billing=body.billing,
+        members=body.members,
+        awaits=tuple(dict.fromkeys(body.members)),
+    )
+    job = state.jobs[body.job]
+    earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
+    entered = entering(job, JobState.STARTING, record.at)
+    change(state, record, body.job, attempt=attempt, earlier=earlier, clears=(), ending=None, exit=None, **entered)
+
+
+@RULES.of(events.MemberPlaced)
+def _(body: events.MemberPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    found = {part.rank: part for part in body.placement}
+    placement = tuple([found.get(part.rank, part) for part in attempt.placement])
+    awaits = tuple(each for each in attempt.awaits if each != body.member)
+    change(state, record, body.job, attempt=replace(attempt, placement=placement, awaits=awaits))
+
+
+@RULES.of(events.BindingGivenUp)
+def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    lost = _lost(job.attempt, f"no room in {', '.join(body.members)}", EndCause.START_FAILED, record.at)
+    _queue_again(state, record, job, replace(lost, awaits=()), job.accrues_from)
+    change(
+        state,
+        record,
+        body.job,
+        partitions=body.partitions,
+        revoked_at=record.at if body.revoked else job.revoked_at,
+        in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
+    )
+    free(state, [each for each in job.attempt.members if each not in body.members], record.at)
+
+
+@RULES.of(events.ReplicaStarted)
+def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _change_replica(job, body.rank, lambda each: replace(each, started_at=record.at, limits=body.limits))
+    after = job.state if job.state is JobState.SUSPENDED else JobState.RUNNING  # a late one of a gang that stands still
+    change(state, record, body.job, attempt=attempt, **entering(job, after, record.at))
+
+
+@RULES.of(events.ReplicaEnded)
+def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _change_replica(job, body.rank, lambda each: replace(each, ended_at=record.at, exit=body.exit))
+    change(state, record, body.job, attempt=attempt)
+
+
+@RULES.of(events.EndingBegan)
+def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
+    killed = body.kill_at <= record.at
+    ending = Ending(
+        cause=body.cause,
+        at=record.at,
+        kill_at=body.kill_at,
+        killed=killed,
+        for_job=body.for_job,
+        grounds=body.grounds,
+        requeue=body.requeue,
+    )
+    change(state, record, body.job, ending=ending)
+
+
+@RULES.of(events.JobSuspended)
+def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    change(state, record, body.job, suspension=body.suspension, **entering(job, JobState.SUSPENDED, record.at))
+
+
+@RULES.of(events.JobResumed)
+def _(body: events.JobResumed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    change(
+        state,
+        record,
+        body.job,
+        attempt=_gone_on(job, record.at),
+        suspension=None,
+        **entering(job, JobState.RUNNING, record.at),
+    )
+
+
+def _gone_on(job: Job, at: Millis) -> Attempt | None:
+    """The attempt of a job that stops standing still, or never did."""
+    if job.attempt is None or job.state is not JobState.SUSPENDED:
+        return job.attempt
+    stood_still = job.attempt.suspended_ms + at - job.state_since
+    return replace(job.attempt, resumed_at=at, suspended_ms=stood_still)
+
+
+@RULES.of(events.JobRequeued)
+def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _gone_on(job, record.at)
+    if attempt is not None and not job.ended:
+        attempt = replace(attempt, ended_at=record.at, cause=body.cause)
+    elif attempt is not None:
+        attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
+    _queue_again(state, record, job, attempt, None)
+
+
+def _queue_again(
+    state: ClusterState, record: events.EventRecord, job: Job, attempt: Attempt | None, accrues: Millis | None
+) -> None:
+    """`attempt`: as it was over. `accrues`: from when on its age counts; None: anew."""
+    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    change_waiting(
+        state,
+        record,
+        job.id,
+        attempt=attempt,
+        ending=None,
+        suspension=None,
+        exit=None,
+        end_cause=None,
+        ended_at=None,
+        held_until=None,
+        deleted=False,
+        accrues_from=accrues,
+        **entering(job, JobState.QUEUED, record.at),
+    )
+
+
+@RULES.of(events.GraceEnded)
+def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
+    ending = state.jobs[body.job].ending
+    assert ending is not None
+    change(state, record, body.job, ending=replace(ending, killed=True))
+
+
+@RULES.of(events.JobEnded)
+def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    if (rules := usage_rules(state)).charge(job):
+        write_down(state, usage.ended(ledger(state), rules, job, record.at))
+    if job.array is not None and body.state is not JobState.SUCCEEDED:
+        state.failed_tasks.setdefault(job.array.array, job.id)
+    change(
+        state,
+        record,
+        body.job,
+        attempt=_gone_on(job, record.at),
+        ending=None,
+        suspension=None,
+        clears=(),
+        exit=body.exit,
+        end_cause=body.cause,
+        ended_at=record.at,
+        held_until=body.held_until,
+        **entering(job, body.state, record.at),
+    )
+    if job.attempt is not None:
+        free(state, job.attempt.members, record.at)
+
+
+@RULES.of(events.HoldExtended)
+def _(body: events.HoldExtended, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, held_until=body.held_until)
+
+
+@RULES.of(events.HoldEnded)
+def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, held_until=None)
+    attempt = state.jobs[body.job].attempt
+    free(state, attempt.members if attempt is not None else (), record.at)
