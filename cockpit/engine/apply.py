@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -52,6 +52,12 @@ def _change_replica(job: Job, rank: int, change: Callable[[Replica], Replica]) -
     return replace(job.attempt, replicas=replicas)
 
 
+def _free(state: ClusterState, members: Collection[str], at: Millis) -> None:
+    """Something came free in these clusters of a fleet."""
+    if members:
+        state.freed_at = state.freed_at | dict.fromkeys(members, at)
+
+
 Rule = Callable[[Any, "ClusterState", events.EventRecord], None]
 
 _RULES: dict[type, Rule] = {}
@@ -82,6 +88,7 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
         qos=body.qos,
         partitions=body.partitions,
         array=body.array,
+        part=body.part,
         waits_for=body.spec.dependencies,
     )
     begins = accrues_from(job, record.at, state.cluster)
@@ -213,13 +220,17 @@ def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord
     """It is not the job's fault: its age goes on counting."""
     job = state.jobs[body.job]
     assert job.attempt is not None
-    gone = ExitStatus(lost=body.because)
-    replicas = [
-        each if each.ended_at is not None else replace(each, ended_at=record.at, exit=gone)
-        for each in job.attempt.replicas
-    ]
-    attempt = replace(job.attempt, replicas=tuple(replicas), ended_at=record.at, cause=EndCause.START_FAILED)
+    attempt = _lost(job.attempt, body.because, EndCause.START_FAILED, record.at)
     _queue_again(state, record, job, attempt, job.accrues_from)
+
+
+def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
+    """Nothing of it runs any more."""
+    gone = ExitStatus(lost=why)
+    replicas = [
+        each if each.ended_at is not None else replace(each, ended_at=at, exit=gone) for each in attempt.replicas
+    ]
+    return replace(attempt, replicas=tuple(replicas), ended_at=at, cause=cause)
 
 
 @_applies(events.QuotaApplied)
@@ -249,11 +260,46 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         replicas=tuple([Replica(rank=each.rank) for each in body.placement]),
         partition=body.partition,
         billing=body.billing,
+        members=body.members,
+        awaits=tuple(dict.fromkeys(body.members)),
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
     entered = _enter(job, JobState.STARTING, record.at)
     _change(state, record, body.job, attempt=attempt, earlier=earlier, clears=(), ending=None, exit=None, **entered)
+
+
+@_applies(events.MemberPlaced)
+def _(body: events.MemberPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    found = {part.rank: part for part in body.placement}
+    placement = tuple([found.get(part.rank, part) for part in attempt.placement])
+    awaits = tuple(each for each in attempt.awaits if each != body.member)
+    _change(state, record, body.job, attempt=replace(attempt, placement=placement, awaits=awaits))
+
+
+@_applies(events.OthersHeld)
+def _(body: events.OthersHeld, state: ClusterState, record: events.EventRecord) -> None:
+    state.others = state.others | {body.member: body.held}
+    _free(state, [body.member], record.at)
+
+
+@_applies(events.BindingGivenUp)
+def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    lost = _lost(job.attempt, f"no room in {', '.join(body.members)}", EndCause.START_FAILED, record.at)
+    _queue_again(state, record, job, replace(lost, awaits=()), job.accrues_from)
+    _change(
+        state,
+        record,
+        body.job,
+        partitions=body.partitions,
+        revoked_at=record.at if body.revoked else job.revoked_at,
+        in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
+    )
+    _free(state, [each for each in job.attempt.members if each not in body.members], record.at)
 
 
 @_applies(events.ReplicaStarted)
@@ -380,6 +426,8 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         held_until=body.held_until,
         **_enter(job, body.state, record.at),
     )
+    if job.attempt is not None:
+        _free(state, job.attempt.members, record.at)
 
 
 @_applies(events.HoldExtended)
@@ -390,6 +438,8 @@ def _(body: events.HoldExtended, state: ClusterState, record: events.EventRecord
 @_applies(events.HoldEnded)
 def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -> None:
     _change(state, record, body.job, held_until=None)
+    attempt = state.jobs[body.job].attempt
+    _free(state, attempt.members if attempt is not None else (), record.at)
 
 
 @_applies(events.JobArchived)
@@ -403,8 +453,9 @@ def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord
 
 
 @_applies(events.NodesChanged)
-def _(body: events.NodesChanged, state: ClusterState, _record: events.EventRecord) -> None:
+def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord) -> None:
     state.nodes = {node.name: node for node in body.nodes}
+    _free(state, [each.name for each in state.cluster.members], record.at)
 
 
 @_applies(events.ShellOpened, events.EngineStarted, events.EngineStopAsked, events.EngineStopped)

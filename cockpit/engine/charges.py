@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.model.accounts import NORMAL, Accounts, Association, QosFlag
 from cockpit.model.cluster import Enforce, Partition, PartitionState
+from cockpit.model.fleet import OVER_CLUSTERS
 from cockpit.model.reasons import NoAssociation, PartitionRefuses, PartitionRule, QosRefused, Reason
 from cockpit.model.spec import JobSpec, PriorityWord
 from cockpit.model.text import visible
@@ -70,7 +71,12 @@ def default_account(accounts: Accounts, user: str) -> str:
 
 
 def _partitions(state: ClusterState, spec: JobSpec) -> tuple[list[Partition], list[str]]:
-    """Those named, else the default one; and an error for each that is not there."""
+    """Those named, else the default one, on a fleet its members; and an error for each that is not there."""
+    if state.cluster.members and not spec.partitions:
+        names = [each.name for each in state.cluster.members] + [OVER_CLUSTERS] * spec.divide_over_clusters
+        return [each for each in state.cluster.partitions if each.name in names], []
+    if state.cluster.members and OVER_CLUSTERS in spec.partitions and not spec.divide_over_clusters:
+        return [], [f"partitions: {OVER_CLUSTERS} is of all clusters; say divide_over_clusters: true with it"]
     default = state.cluster.default_partition
     found = [state.cluster.partition(name) for name in spec.partitions] or [default]
     there = ", ".join(each.name for each in state.cluster.partitions[:10]) or "none"

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine import evictions
+from cockpit.engine.bindings import given_up
 from cockpit.engine.service import still_drained
-from cockpit.engine.timers import latest_start, next_decay, next_due
+from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
+from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
@@ -75,7 +77,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return _invalid(f"grace: {error}.")
     if job.ended:
         return _conflict(f"Job {job.id} has already ended ({job.state}).")
-    if job.state is JobState.QUEUED:
+    if job.state is JobState.QUEUED or given_up_at(job) is not None:  # nothing of it has begun
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     grace = job.spec.grace_seconds if grace_seconds is None else grace_seconds
     if job.ending is None:
@@ -137,13 +139,15 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     """What the plan says: who gives way, and who starts. What changed since its snapshot wins: such a job is left to
     the next cycle."""
     decided: list[EventBody] = evictions.decided(machine, plan) if plan.evictions or plan.turns else []
+    fleet = bool(machine.state.cluster.members)
     for start in plan.starts:
         job = machine.queue.get(start.job)
         if job is None or job.held_by or _too_late(job, plan.now):
             continue
         number = 1 if job.attempt is None else job.attempt.number + 1
+        members = tuple(member_of(part.node) for part in start.placement) if fleet else ()
         decided.append(
-            events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing)
+            events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing, members)
         )
     return decided
 
@@ -223,6 +227,8 @@ def _due(job: Job, now: Millis) -> EventBody:
         return events.JobArchived(job.id)
     if job.ending is not None:
         return events.GraceEnded(job.id)
+    if given_up_at(job) is not None:
+        return given_up(job)
     return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.grace_seconds * 1000))
 
 

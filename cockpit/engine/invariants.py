@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def violations(machine: Machine) -> list[str]:
     """One sentence per broken promise; empty when all hold."""
     found = [sentence for job in machine.state.jobs.values() for sentence in _job_violations(job)]
-    found += resource_violations(machine.state.nodes, machine.occupied)
+    known = {job: held for job, held in machine.occupied.items() if not _is_bound_only(machine.state.jobs[job])}
+    found += resource_violations(machine.state.nodes, known)
     found += _index_violations(machine)
     return found
 
@@ -38,6 +39,11 @@ def _job_violations(job: Job) -> list[str]:
         and len(job.attempt.placement) != job.spec.nodes,
     }
     return [f"job {job.id} {sentence}" for sentence, broken in rules.items() if broken]
+
+
+def _is_bound_only(job: Job) -> bool:
+    """A fleet knows of some of its replicas which cluster they are in, and not where."""
+    return job.attempt is not None and bool(job.attempt.awaits)
 
 
 def _attempts(job: Job) -> tuple[Attempt, ...]:

@@ -20,8 +20,10 @@ from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
 from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
 from cockpit.model import events
+from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.spec import HoldCards
+from cockpit.sched.entries import by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.effects import Effect
     from cockpit.engine.state import ClusterState
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.ids import Millis
     from cockpit.model.node import Placement
 
 
@@ -46,6 +48,7 @@ _OF_NO_JOB = frozenset(
     {
         *_OF_RULES,
         *_OF_NODES,
+        events.OthersHeld,
         events.UsageDecayed,
         events.ShellOpened,
         events.EngineStarted,
@@ -77,6 +80,11 @@ def _gone_at(job: Job) -> Millis | None:
     return job.ending.kill_at if end is None else min(end, job.ending.kill_at)
 
 
+def _is_reserved(job: Job) -> bool:
+    """A fleet has its place kept, and it waits for it."""
+    return job.part is not None and bool(job.part.reserved) and job.state is JobState.QUEUED
+
+
 class Machine:
     """The engine's state and what is derived from it."""
 
@@ -98,13 +106,18 @@ class Machine:
         self._behind: dict[JobId, None] = {}
         """Jobs of which these do not know the last version."""
         self._promised: dict[JobId, None] = {}
-        """Queued jobs for which others are made to go."""
+        """Queued jobs for which others are made to go, or for which a fleet has room kept."""
+        self._suspended: dict[JobId, None] = {}
+        """In the order in which they began to stand still."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
         self._nodes_version = state.seq
         self._rules_version = state.seq
-        for job in state.jobs.values():
+        self._others: dict[JobId, Placement] = {}
+        """What a fleet's members give to jobs of their own, under names that no job has."""
+        self._index_others()
+        for job in sorted(state.jobs.values(), key=by_seniority):
             self._touch(job.id)
             self._index(job)
 
@@ -145,6 +158,8 @@ class Machine:
             self._nodes_version = record.seq
         elif isinstance(record.body, _OF_RULES):
             self._rules_version = record.seq
+        elif isinstance(record.body, events.OthersHeld):
+            self._index_others()
 
     def live_job_named(self, project: str, name: str) -> JobId | None:
         """The live (not ended) job that has this name in this project."""
@@ -176,19 +191,20 @@ class Machine:
             nodes=MappingProxyType(self.state.nodes),
             nodes_version=self._nodes_version,
             queue=tuple(self._queue.values()),
-            occupied=self.occupied,
+            occupied=self.occupied if not self._others else {**self._occupied, **self._others},
             ends=self.ends,
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
             promised=sorted(self._promised),
-            suspended=tuple(self.indices.states.of(JobState.SUSPENDED)),
+            suspended=tuple(self._suspended),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
             rules_version=self._rules_version,
             reservations=self.state.reservations,
             quota=self.state.quota,
+            freed_at=self.state.freed_at,
             usage=self.state.usage,
             qos_usage=self.state.qos_usage,
             usage_at=self.state.usage_at,
@@ -215,21 +231,32 @@ class Machine:
             self._line_up(job)
         else:
             self._queue.pop(job.id, None)
-        if job.clears:
-            self._promised[job.id] = None
-        else:
-            self._promised.pop(job.id, None)
+        for group, belongs in (
+            (self._promised, job.clears or _is_reserved(job)),
+            (self._suspended, job.state is JobState.SUSPENDED),
+        ):
+            if belongs:
+                group[job.id] = None
+            elif group:
+                group.pop(job.id, None)
         if before is not None or job.attempt is not None:
             self._index_occupation(job, before)
 
     def _line_up(self, job: Job) -> None:
-        """In its place by submission, also when it comes back."""
+        """In its place, also when it comes back."""
         comes_back = job.attempt is not None and job.id not in self._queue
         self._queue[job.id] = job
         if comes_back:
-            behind = [each for each in self._queue.values() if each.id > job.id]
+            behind = [each for each in self._queue.values() if by_seniority(each) > by_seniority(job)]
             for each in behind:
                 self._queue[each.id] = self._queue.pop(each.id)
+
+    def _index_others(self) -> None:
+        held = [placement for each in self.state.others.values() for placement in each]
+        fresh = {JobId(-1 - at): placement for at, placement in enumerate(held)}
+        self._changes += [(gone, None) for gone in self._others if gone not in fresh]
+        self._changes += [(job, each) for job, each in fresh.items() if self._others.get(job) != each]
+        self._others = fresh
 
     def _index_occupation(self, job: Job, before: Placement | None) -> None:
         now_holds = occupation(job)

@@ -80,6 +80,8 @@ def _thaws(job: Job) -> Iterator[ThawReplica]:
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.JobPlaced: starts_of,
+    events.MemberPlaced: starts_of,
+    events.BindingGivenUp: containers_after_end,
     events.PrologFailed: containers_after_end,
     events.EndingBegan: signals_of,
     events.GraceEnded: signals_of,

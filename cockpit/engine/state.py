@@ -8,7 +8,7 @@ from cockpit.model.accounts import Accounts, AssocKey, Usage
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
-from cockpit.model.node import Node
+from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 
 STATE_VERSION = 2
@@ -43,5 +43,9 @@ class ClusterState(msgspec.Struct, kw_only=True):
     """When usage last fell to nothing, or its first period began; 0: before the first pass."""
     highest: dict[JobId, dict[str, int]] = {}
     """Under INCREMENT_ONLY: by queued job and partition, the priority that it had. Replaced, never changed in place."""
+    others: dict[str, tuple[Placement, ...]] = {}
+    """On a fleet, by member: what jobs hold that it has not from here. Replaced, never changed in place."""
+    freed_at: dict[str, Millis] = {}
+    """On a fleet, by member: when something last came free there. Replaced, never changed in place."""
     failed_tasks: dict[JobId, JobId] = {}
     """By array, while any task of it is here: a task that did not succeed. It may have left the live state already."""

@@ -43,7 +43,15 @@ def next_due(job: Job) -> Millis | None:
         return Millis(job.ended_at + KEEP_ENDED_MS)
     if job.ending is not None:
         return None if job.ending.killed else job.ending.kill_at
-    return latest_end(job)
+    return given_up_at(job) or latest_end(job)
+
+
+def given_up_at(job: Job) -> Millis | None:
+    """When a placement that clusters of a fleet have no room for is given up; None: all have, or there is no fleet."""
+    attempt = job.attempt
+    if attempt is None or not attempt.awaits:
+        return None
+    return Millis(attempt.placed_at + 1000 * job.spec.failover.toleration_seconds)
 
 
 def latest_start(job: Job) -> Millis | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
-from cockpit.model.node import CardSlice, Node, Placement
+from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.reasons import StandsStill
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
@@ -17,7 +18,7 @@ from cockpit.sched.partitions import for_login
 from cockpit.sched.reserved_nodes import kept_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.job import Job
@@ -69,6 +70,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         priority=priority if job.state is JobState.QUEUED else None,
         array=job.array,
         starts_by=starts_by if job.state is JobState.QUEUED else None,
+        clusters=tuple(dict.fromkeys(attempt.members)) if attempt is not None else (),
     )
 
 
@@ -103,15 +105,26 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> 
     for job, placement in machine.occupied.items():
         for allocation in placement:
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
+    others = _others_by_node(machine)
     kept = kept_now(machine.state.reservations, now)
+    modes = {each.name: each.mode for each in machine.state.cluster.members}
     return [
         replace(
-            _node_row(node, by_node[node.name], machine.state.jobs, may_see),
+            _node_row(node, by_node[node.name], machine.state.jobs, may_see, others.get(node.name, ())),
             reserved=tuple(kept.get(node.name, ())),
             login=for_login(machine.state.cluster, node),
+            binding=modes.get(member_of(node.name)),
         )
         for node in machine.state.nodes.values()
     ]
+
+
+def _others_by_node(machine: Machine) -> dict[NodeName, list[Allocation]]:
+    """What a fleet's members give to jobs of their own."""
+    found: dict[NodeName, list[Allocation]] = {}
+    for each in (each for held in machine.state.others.values() for placement in held for each in placement):
+        found.setdefault(each.node, []).append(each)
+    return found
 
 
 def _node_row(
@@ -119,16 +132,19 @@ def _node_row(
     used: list[tuple[JobId, Placement]],
     jobs: Mapping[JobId, Job],
     may_see: Callable[[Job], bool],
+    others: Sequence[Allocation],
 ) -> NodeRow:
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
-    slices = sorted(
-        (_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices),
-        key=lambda use: (use.card, -1 if use.slot is None else use.slot),
-    )
+    slices = [_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices]
+    slices += [
+        SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN) for each in others for part in each.slices
+    ]
+    slices.sort(key=lambda use: (use.card, -1 if use.slot is None else use.slot))
+    held = [*others, *(each for _, each in allocations)]
     return NodeRow(
         node=node,
-        used_cpus=sum(each.cpus for _, each in allocations),
-        used_memory_mib=sum(each.memory_mib for _, each in allocations),
+        used_cpus=sum(each.cpus for each in held),
+        used_memory_mib=sum(each.memory_mib for each in held),
         used_card_milli=sum(use.milli for use in slices),
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
@@ -157,7 +173,8 @@ def overview(machine: Machine, cluster: str, jobs: Iterable[Job] | None = None) 
         seen = list(jobs)
         states, kept = Counter(job.state for job in seen), sum(job.kept for job in seen)
     nodes = machine.state.nodes.values()
-    held = [each for placement in machine.occupied.values() for each in placement]
+    others = (placement for held in machine.state.others.values() for placement in held)
+    held = [each for placement in (*machine.occupied.values(), *others) for each in placement]
     return Overview(
         cluster=cluster,
         jobs_by_state={str(state): count for state, count in states.items()},

@@ -22,11 +22,13 @@ from cockpit.model.rules import (
     NICE,
     NODES,
     TIME_LIMIT_SECONDS,
+    TOLERATION_SECONDS,
     WINDOW_SECONDS,
 )
 from cockpit.model.spec import (
     Algorithm,
     DebugHold,
+    Failover,
     HoldCards,
     HomeAccess,
     JobSpec,
@@ -106,6 +108,18 @@ SUSPENSION = Table(
             attribute="scheduling",
             kind=Flag(),
             about="Start only out of a queue of the quota tree, never past it.",
+        ),
+    ],
+)
+
+FAILOVER = Table(
+    Failover,
+    [
+        Field(
+            name="toleration_seconds",
+            attribute="toleration_seconds",
+            kind=Whole(TOLERATION_SECONDS),
+            about="How long a cluster may have no room for it; by default 30.",
         ),
     ],
 )
@@ -274,6 +288,18 @@ JOB = Table(
             attribute="suspension",
             kind=SUSPENSION,
             about="What is put off, as in a PropagationPolicy: with scheduling: true the job waits in its queue.",
+        ),
+        Field(
+            name="divide_over_clusters",
+            attribute="divide_over_clusters",
+            kind=Flag(),
+            about="On a fleet its nodes may lie in several clusters; otherwise all are in one.",
+        ),
+        Field(
+            name="failover",
+            attribute="failover",
+            kind=FAILOVER,
+            about="On a fleet: when a placement that its cluster has no room for is given up and made anew.",
         ),
     ],
 )

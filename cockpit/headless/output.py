@@ -54,8 +54,10 @@ def write_rows(
     fold: Fold | None = None,
 ) -> None:
     """The rows that pass the filter, made fewer by `fold` where it is given, sorted, in the chosen form."""
-    columns = chosen_columns(table, args)
     shown = chosen_rows(table, rows, args, context, fold)
+    columns = chosen_columns(table, args)
+    if args.output == Form.TABLE and not args.columns:
+        columns = tuple(each for each in columns if not each.rare or any(each.facts(shown, context)))
     write = _WRITERS.get(Form(args.output), _write_grid)
     write(columns, shown, args, context, streams)
     if not rows:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.fleet import Member
 from cockpit.model.ids import NodeName
 from cockpit.model.spec import DAY_SECONDS
 
@@ -186,6 +187,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """A user's urgent jobs within one project, queued and running together; None: no bound."""
     mutable: bool = True
     """False: fixed at `cluster init`; only another init changes it."""
+    members: tuple[Member, ...] = ()
+    """The clusters of a fleet, whose partitions they are; empty: it is no fleet."""
 
     def partition(self, name: str) -> Partition | None:
         return next((each for each in self.partitions if each.name == name), None)

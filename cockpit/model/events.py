@@ -13,6 +13,7 @@ import msgspec
 from cockpit.model.accounts import Association, AssocKey, Qos
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter, Suspension
 from cockpit.model.node import Node, Placement
@@ -31,6 +32,7 @@ class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted"):
     qos: str = ""
     partitions: tuple[str, ...] = ()
     array: ArrayTask | None = None
+    part: FleetPart | None = None
 
 
 class JobHeld(msgspec.Struct, frozen=True, tag="job_held"):
@@ -173,6 +175,39 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
     placement: Placement
     partition: str = ""
     billing: float = 0.0
+    members: tuple[str, ...] = ()
+    """On a fleet, by rank: the cluster that the replica is bound to."""
+
+
+class MemberPlaced(msgspec.Struct, frozen=True, tag="member_placed"):
+    """A cluster of the fleet found room for its part of a job that was bound to it."""
+
+    job: JobId
+    attempt: int
+    member: str
+    placement: Placement
+    """Of the replicas that are bound to it, by their ranks in the job."""
+
+
+class OthersHeld(msgspec.Struct, frozen=True, tag="others_held"):
+    """What a cluster of the fleet gives to jobs of its own from now on."""
+
+    member: str
+    held: tuple[Placement, ...]
+    """One for each of them, with nodes as the fleet calls them."""
+
+
+class BindingGivenUp(msgspec.Struct, frozen=True, tag="binding_given_up"):
+    """Clusters of the fleet had no room for parts of a job: all of it comes back, and it waits again."""
+
+    job: JobId
+    attempt: int
+    members: tuple[str, ...]
+    """Those that had none."""
+    partitions: tuple[str, ...]
+    """Where it may go from now on, in this order."""
+    revoked: bool = False
+    """It went back to its queue, from which it has to be let out again."""
 
 
 class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started"):
@@ -327,6 +362,9 @@ EventBody = (
     | UsageDecayed
     | JobDeleted
     | JobPlaced
+    | MemberPlaced
+    | OthersHeld
+    | BindingGivenUp
     | PrologFailed
     | ReplicaStarted
     | ReplicaEnded

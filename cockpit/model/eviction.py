@@ -6,12 +6,11 @@ from enum import StrEnum
 
 
 class EvictionMode(StrEnum):
-    """What becomes of the one that gives way. Slurm's PreemptMode, and an elastic job's doing with less."""
+    """What becomes of the one that gives way: Slurm's PreemptMode."""
 
     CANCEL = "cancel"
     REQUEUE = "requeue"
     SUSPEND = "suspend"
-    SHRINK = "shrink"
 
 
 class Grounds(StrEnum):
@@ -23,5 +22,3 @@ class Grounds(StrEnum):
     """Its partition is of a higher tier (preempt/partition_prio)."""
     QUOTA = "quota"
     """Its queue is below what it is guaranteed, and the other's has borrowed."""
-    LENT = "lent"
-    """What an elastic job has beyond what it asked for is anybody's who waits."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.eviction import Grounds
+from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
 from cockpit.model.node import Placement
 from cockpit.model.spec import Dependency, JobSpec
@@ -128,6 +129,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """When it was over, if the job began anew."""
     cause: EndCause | None = None
     """Why it was over, if the job began anew."""
+    members: tuple[str, ...] = ()
+    """On a fleet, by rank: the cluster that the replica is bound to."""
+    awaits: tuple[str, ...] = ()
+    """Clusters of these that have not found room for their part yet. No replica starts before all have."""
 
     @property
     def counts_from(self) -> Millis:
@@ -227,6 +232,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """While it stands still."""
     clears: tuple[JobId, ...] = ()
     """While it is queued: those who were made to go for its sake. The room that they leave is its own."""
+
+    part: FleetPart | None = None
+    """What of which job of a fleet it is; None: it was submitted here."""
+    in_vain: dict[str, Millis] = {}
+    """By cluster of a fleet: when it was given up there last, for want of room."""
+    revoked_at: Millis | None = None
+    """When it went back to its queue: its place there is that of a job that came then."""
 
     def is_meant(self, condition: Dependency) -> bool:
         """Whether the condition is on this job, by itself or as a task of the array."""

@@ -248,6 +248,25 @@ class BehindHead(msgspec.Struct, frozen=True, cache_hash=True, tag="behind_head"
     ahead: JobId
 
 
+class ClusterShort(msgspec.Struct, frozen=True, cache_hash=True, tag="cluster_short"):
+    """No cluster of the fleet has so much free in all, as far as totals go; this one comes nearest."""
+
+    member: str
+    resource: Resource
+    wanted: int
+    """By the whole job, in the resource's unit."""
+    free: int
+    card_models: tuple[str, ...] = ()
+
+
+class NoRoomThere(msgspec.Struct, frozen=True, cache_hash=True, tag="no_room_there"):
+    """Clusters of the fleet have enough free in all, but had no room for such a job, and nothing came free since."""
+
+    members: tuple[str, ...]
+    since: Millis
+    """When it was given up there last."""
+
+
 class NoQueue(msgspec.Struct, frozen=True, cache_hash=True, tag="no_queue"):
     """It starts only out of a queue (`suspension.scheduling`), and its project has none."""
 
@@ -278,6 +297,8 @@ Reason = (
     | InReservation
     | NodesReserved
     | BehindHead
+    | ClusterShort
+    | NoRoomThere
     | MakingRoom
     | StandsStill
 )

@@ -37,6 +37,7 @@ CARDS = Bounds(0, 1024)
 TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
+TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
 NICE = SITE_FACTOR = Bounds(-2_147_483_645, 2_147_483_645)
 """As Slurm's."""
 MOMENT = Bounds(0, 253_402_300_799_999, " ms")
@@ -101,6 +102,7 @@ def _checks(spec: JobSpec) -> _Checks:
             yield path, label_error(label)
     yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
     yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
+    yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
     yield from _env_checks(spec.env)

@@ -127,6 +127,14 @@ class Suspension(msgspec.Struct, frozen=True, kw_only=True):
     """The job starts only out of a queue of the quota tree: never past it."""
 
 
+class Failover(msgspec.Struct, frozen=True, kw_only=True):
+    """On a fleet: what becomes of a placement that fails at its cluster, as in a PropagationPolicy
+    (`purgeMode: Immediately`)."""
+
+    toleration_seconds: int = 30
+    """So long it may stay without room there before it is given up."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
@@ -172,3 +180,6 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     array: Array | None = None
     reservation: str = ""
     suspension: Suspension = Suspension()
+    divide_over_clusters: bool = False
+    """On a fleet its nodes may lie in several clusters (`replicaSchedulingType: Divided`)."""
+    failover: Failover = Failover()

@@ -9,6 +9,7 @@ import msgspec
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
+from cockpit.model.fleet import BindingMode
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, Job, JobState
 from cockpit.model.node import Node
@@ -68,6 +69,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How long it stood still since it started; not counting the present pause, which began with the state."""
     starts_by: Millis | None = None
     """While it is queued and the plan keeps room for it: its start, no later than that."""
+    clusters: tuple[str, ...] = ()
+    """On a fleet: where it is bound to, in order of its replicas."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -105,6 +108,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     jobs: tuple[JobId, ...]
     loads: tuple[CardLoad, ...] = ()
     """Of the cards that somebody measures; of the others nothing is known."""
+    binding: BindingMode | None = None
+    """On a fleet: how its cluster is bound to."""
     reserved: tuple[str, ...] = ()
     """Names of the reservations that keep it now."""
     login: bool = False

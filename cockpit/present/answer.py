@@ -24,6 +24,7 @@ from cockpit.present.outlook import after_lines, until, what_if
 from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
+from cockpit.present.running import running_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.states import seconds_left
@@ -209,12 +210,14 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterato
     words = {JobState.STARTING: f"is being started{where}", JobState.RUNNING: f"runs{where}"}
     sentence = why(row, context) or words.get(row.state, str(row.state))
     started = row.started_at
-    known = started is not None and row.state is not JobState.SUSPENDED
-    end = clock(_ends_by(row), context.now, context.zone) if known else ""
+    ends = started is not None and row.state is not JobState.SUSPENDED
+    end = clock(_ends_by(row), context.now, context.zone) if ends else ""
     right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
     yield _head(row, sentence, STRONG, right, around)
     yield _progress(row, context)
-    yield from _tail(detail, around)
+    known = list(running_lines(row, detail, context))
+    yield from known
+    yield from _tail(detail, around, len(known))
 
 
 def _ends_by(row: JobRow) -> Millis:
@@ -279,10 +282,10 @@ def _keys(around: Around, *offers: tuple[str, str]) -> Line:
     return tuple(shown)
 
 
-def _tail(detail: JobDetail | None, around: Around) -> Iterator[Line]:
-    """The last of the last lines that leave room for what else is said."""
+def _tail(detail: JobDetail | None, around: Around, more: int = 0) -> Iterator[Line]:
+    """The last of the last lines that leave room for what else is said: `more` lines than usual."""
     if detail is None or not detail.log_tail.strip():
         return
-    room = min(MOST_TAIL, max(1, around.lines - 4))
+    room = min(MOST_TAIL, max(1, around.lines - 4 - more))
     for text in log_lines(detail.log_tail.rstrip("\n"))[-room:]:
         yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

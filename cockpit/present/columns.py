@@ -91,6 +91,8 @@ class Column(msgspec.Struct, frozen=True):
     """Shown only where everything is asked for."""
     spare: bool = False
     """Left out first where the screen is too narrow, the last one first."""
+    rare: bool = False
+    """Left out where no row has anything to say, unless everything is asked for."""
     nullable: bool = False
     aliases: tuple[str, ...] = ()
     """Other names that filters and `--columns` accept."""

@@ -12,6 +12,7 @@ from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.evictions import GivingWayEvent, gives_way, giving_way_sentence
+from cockpit.present.fleet_words import BindingEvent, binding_sentence, bound_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
@@ -36,6 +37,7 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.ReservationEnded()
             | events.NodeDrained()
             | events.NodeResumed()
+            | events.OthersHeld()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -64,6 +66,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.ReservationEnded()
             | events.NodeDrained()
             | events.NodeResumed()
+            | events.OthersHeld()
             | events.QuotaApplied()
             | events.QuotaRemoved()
             | events.UsageDecayed()
@@ -85,6 +88,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.SiteFactorSet()
         ):
             return waiting_sentence(body)
+        case events.MemberPlaced() | events.BindingGivenUp():
+            return binding_sentence(body)
         case (
             events.PrologFailed()
             | events.ReplicaStarted()
@@ -118,6 +123,8 @@ def _before_running(body: _BeforeRunning) -> str:
             return "was released"
         case events.JobEdited():
             return f"was edited, and is now {safe(body.spec.name)}"
+        case events.JobPlaced() if body.members:
+            return bound_sentence(body.members) + _attempt(body.attempt)
         case events.JobPlaced():
             return f"was placed on {_placement(body.placement)}" + _attempt(body.attempt)
         case _:
@@ -204,4 +211,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | _WhileRunning | GivingWayEvent | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | _AfterRunning

@@ -20,13 +20,11 @@ _GROUNDS = {
     Grounds.QOS: "whose QOS may preempt its own",
     Grounds.PARTITION: "whose partition is of a higher tier",
     Grounds.QUOTA: "whose queue is owed what its own has borrowed",
-    Grounds.LENT: "which gets what it had beyond what it asked for",
 }
 _DEEDS = {
     EvictionMode.CANCEL: ("ends", "end"),
     EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
     EvictionMode.SUSPEND: ("stands still", "stand still"),
-    EvictionMode.SHRINK: ("goes on with less", "go on with less"),
 }
 """Of one, and of several."""
 

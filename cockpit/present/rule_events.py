@@ -22,6 +22,7 @@ RuleEvent = (
     | events.NodeResumed
     | events.QuotaApplied
     | events.QuotaRemoved
+    | events.OthersHeld
     | events.UsageDecayed
 )
 WaitingEvent = (
@@ -39,6 +40,8 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             return "; ".join(_accounts(body)) or "the accounts stayed as they were"
         case events.ReservationMade() | events.ReservationEnded() | events.NodeDrained() | events.NodeResumed():
             return _of_nodes(body, at, zone)
+        case events.OthersHeld():
+            return f"{safe(body.member)} runs {units.counted(len(body.held), 'job')} of its own"
         case events.QuotaApplied() | events.QuotaRemoved():
             return _quota(body)
         case events.UsageDecayed():

@@ -10,6 +10,7 @@ from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
     BehindHead,
+    ClusterShort,
     DependencyNever,
     InReservation,
     LimitReached,
@@ -17,6 +18,7 @@ from cockpit.model.reasons import (
     NoAssociation,
     NodesReserved,
     NoQueue,
+    NoRoomThere,
     PartitionRefuses,
     PartitionRule,
     QosRefused,
@@ -28,6 +30,7 @@ from cockpit.model.reasons import (
 from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
 from cockpit.present.evictions import giving_way_clauses
+from cockpit.present.fleet_words import fleet_clauses
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
@@ -49,6 +52,8 @@ RuleReason = (
     | BehindHead
     | MakingRoom
     | StandsStill
+    | ClusterShort
+    | NoRoomThere
 )
 
 _AWAITED = {
@@ -73,6 +78,8 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
             return _of_rights(reason)
         case QuotaFull() | QuotaMaxJobs() | NoQueue():
             return _of_quota(reason)
+        case ClusterShort() | NoRoomThere():
+            return fleet_clauses(reason, now, zone)
         case _:
             assert_never(reason)
 

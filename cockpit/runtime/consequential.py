@@ -9,6 +9,7 @@ MOVES_CONTAINERS = (
     events.PrologFailed,
     events.JobEnded,
     events.JobRequeued,
+    events.BindingGivenUp,
     events.HoldEnded,
 )
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
@@ -22,6 +23,8 @@ RECONSIDERED_AFTER = (
     events.PrioritySet,
     events.JobEnded,
     events.JobRequeued,
+    events.BindingGivenUp,
+    events.OthersHeld,
     events.JobSuspended,
     events.JobResumed,
     events.HoldExtended,

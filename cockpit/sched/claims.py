@@ -26,6 +26,11 @@ class Offer(msgspec.Struct, frozen=True):
 class Claims(Protocol):
     """One rule, for one pass."""
 
+    @property
+    def alike(self) -> bool:
+        """Whether all jobs of one claim (`Rulebook.claim`) and partition may take the same."""
+        ...
+
     def offers(self, job: Job, partition: str, index: Index) -> Sequence[Offer]:
         """What a job that waits in the partition may take: who is to go rather than others comes first."""
         ...

@@ -13,7 +13,7 @@ from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import MakingRoom
 from cockpit.sched.claims import Claims, Offer
-from cockpit.sched.concessions import Concession, fewest
+from cockpit.sched.concessions import Concession, Offered, fewest
 from cockpit.sched.counters import Counters
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.index import Index
@@ -28,6 +28,10 @@ class Place(Protocol):
     """Room in an index, unless somebody ahead would be delayed by it."""
 
     def __call__(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None: ...
+
+
+MOST_TAKERS = 16
+"""For so many jobs others give way in one pass; the next one follows at once."""
 
 
 class Cleared(NamedTuple):
@@ -55,16 +59,22 @@ class Clearing:
         self._snapshot = snapshot
         self._claims = claims
         self._gives_way: set[JobId] = set()
+        self._takers = 0
+        self._unserved = False
+        self._known: dict[object, tuple[list[Offer], Offered]] = {}
 
     def room_for(self, ask: Ask, shape: Shape, index: Index, place: Place) -> Cleared | None:
         """The fewest that have to give way for a job that has no room; None where that cannot be, or those who are
         ending anyway leave it room enough."""
         if find(self.without_leaving(index), shape) is not None:
             return None
-        offers = self._offers(ask, shape, index)
-        chosen = fewest(index, shape, [each.concession for each in offers])
+        if self._takers >= MOST_TAKERS:
+            self._unserved = True
+            return None
+        offers, offered = self._on_offer(ask, shape, index)
+        chosen = fewest(index, shape, offered, self._gives_way)
         if chosen is None:
-            self.vain[ask.request] = len(offers)
+            self.vain[ask.request] = sum(each.concession.job not in self._gives_way for each in offers)
             return None
         taken = [each for each in offers if each.concession in chosen]
         after = conceded(index, chosen)
@@ -76,6 +86,7 @@ class Clearing:
 
     def carried_out(self, cleared: Cleared) -> None:
         """It is going to happen."""
+        self._takers += 1
         self.evictions += cleared.evictions
         self._gives_way.update(each.job for each in cleared.evictions)
 
@@ -114,15 +125,22 @@ class Clearing:
 
     def next_at(self) -> Millis | None:
         """When time alone makes more give way."""
-        return min(filter(None, (each.next_at() for each in self._claims)), default=None)
+        soon = Millis(self._snapshot.now + 1) if self._unserved else None
+        return min(filter(None, (soon, *(each.next_at() for each in self._claims))), default=None)
 
-    def _offers(self, ask: Ask, shape: Shape, index: Index) -> list[Offer]:
+    def _on_offer(self, ask: Ask, shape: Shape, index: Index) -> tuple[list[Offer], Offered]:
+        """To all who have the same claim, where that alone decides it. Whoever started in this pass is not on offer."""
+        key = (ask.request.claim, shape.partition)
+        if key in self._known and all(claims.alike for claims in self._claims):
+            return self._known[key]
         found: dict[JobId, Offer] = {}
         for claims in self._claims:
             for offer in claims.offers(ask.job, shape.partition, index):
                 if offer.concession.job not in self._gives_way:
                     found.setdefault(offer.concession.job, offer)
-        return list(found.values())
+        offers = list(found.values())
+        self._known[key] = offers, Offered(index, [each.concession for each in offers])
+        return self._known[key]
 
     def without_leaving(self, index: Index) -> Index:
         """As it will be once those are gone who are on their way out, or are to go."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
+from math import comb
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ MOST_TRIED = 2_000
 
 
 class Concession(msgspec.Struct, frozen=True):
-    """One job giving way: going, standing still, or doing with less."""
+    """One job giving way: going, or standing still."""
 
     job: JobId
     left: tuple[tuple[int, Allocation | None], ...]
@@ -29,6 +30,8 @@ class Concession(msgspec.Struct, frozen=True):
     here."""
 
 
+Freed = tuple[int, int, int]
+"""CPUs, MiB, and cards that are touched."""
 Numbers = tuple[int, ...]
 """Places in the list of what is on offer."""
 
@@ -44,16 +47,33 @@ def standing_still(index: Index, job: JobId) -> Concession:
     return Concession(job, tuple([(order, replace(part, cpus=0)) for order, part in held]))
 
 
-def fewest(index: Index, shape: Shape, offers: Sequence[Concession]) -> tuple[Concession, ...] | None:
+class Offered:
+    """What is on offer, by node: made once for all that ask for it while the offers stand."""
+
+    def __init__(self, index: Index, offers: Sequence[Concession]) -> None:
+        self.offers = offers
+        self.on: dict[int, list[tuple[int, Freed]]] = {}
+        """By order of node: who gives way there, and what comes free."""
+        for number, offer in enumerate(offers):
+            for order, left in offer.left:
+                freed = _freed(index.rooms[order].tenants[offer.job], left)
+                self.on.setdefault(order, []).append((number, freed))
+
+
+def fewest(
+    index: Index, shape: Shape, offers: Sequence[Concession] | Offered, without: Collection[JobId] = ()
+) -> tuple[Concession, ...] | None:
     """The smallest set of offers that makes room for the shape; None where all of them together do not.
 
     Of equally small sets the one whose members stand first: whoever is to go rather than others is offered before them.
-    Nothing is asked of anybody when there is room already: then the set is empty.
+    Nothing is asked of anybody when there is room already: then the set is empty. `without`: whose offers no longer
+    stand.
     """
-    search = _Search(index, shape, offers)
+    offered = offers if isinstance(offers, Offered) else Offered(index, offers)
+    search = _Search(index, shape, offered, without)
     found = [chosen for spec in shape.specs if (chosen := search.for_spec(spec)) is not None]
     best = min(found, key=lambda chosen: (len(chosen), chosen), default=None)
-    return None if best is None else tuple([offers[number] for number in best])
+    return None if best is None else tuple([offered.offers[number] for number in best])
 
 
 def conceded(room: Room, concessions: Iterable[Concession]) -> Room:
@@ -69,14 +89,12 @@ def conceded(room: Room, concessions: Iterable[Concession]) -> Room:
 class _Search:
     """For one shape."""
 
-    def __init__(self, index: Index, shape: Shape, offers: Sequence[Concession]) -> None:
-        self._index, self._shape, self._offers = index, shape, offers
+    def __init__(self, index: Index, shape: Shape, offered: Offered, without: Collection[JobId]) -> None:
+        self._index, self._shape = index, shape
+        self._offers, self._on, self._without = offered.offers, offered.on, without
         self._tries = MOST_TRIED
-        self._on: dict[int, list[int]] = {}
-        """Offers by the order of node that they concern."""
-        for number, offer in enumerate(offers):
-            for order, _ in offer.left:
-                self._on.setdefault(order, []).append(number)
+        self._freed: dict[int, list[Freed]] = {}
+        """By order of node, of those who are of use there."""
 
     def for_spec(self, spec: NodeSpec) -> Numbers | None:
         index, shape = self._index, self._shape
@@ -96,7 +114,7 @@ class _Search:
 
     def _singly(self, here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> Numbers | None:
         """Where nobody concerns two nodes, or one node is enough: the best sets of the best nodes."""
-        nodes = sorted((self._least(order, numbers, spec), order) for order, numbers in here.items())
+        nodes = sorted((self._least(order, spec), order) for order in here)
         found: list[tuple[int, Numbers]] = []
         for least, order in nodes:
             full = len(found) == wanted
@@ -110,33 +128,44 @@ class _Search:
         return tuple(sorted({number for _, chosen in found for number in chosen}))
 
     def _together(self, here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> Numbers | None:
-        """Where one that gives way helps on several nodes."""
-        everybody = sorted({number for numbers in here.values() for number in numbers})
-        if not self._enough(everybody, here, spec, wanted):
+        """Where one that gives way helps on several nodes: every set is tried while they are not too many, else those
+        are taken that help most cheaply on one node after the other."""
+        nodes_of: dict[int, list[int]] = {}
+        for order, numbers in here.items():
+            for number in numbers:
+                nodes_of.setdefault(number, []).append(order)
+        everybody = sorted(nodes_of)
+        bound = self._singly(here, spec, wanted)
+        if bound is None:
             return None
-        for size in range(1, len(everybody)):
-            for chosen in combinations(everybody, size):
-                if not self._tries:
-                    return self._without_needless(everybody, here, spec, wanted)
+        for size in range(1, len(bound) + 1):
+            some = everybody if size > 1 else [each for each in everybody if len(nodes_of[each]) >= wanted]
+            if comb(len(some), size) > self._tries:
+                break
+            for chosen in combinations(some, size):
                 self._tries -= 1
-                if self._enough(chosen, here, spec, wanted):
+                if self._enough(chosen, nodes_of, spec, wanted):
                     return chosen
-        return tuple(everybody)
+        return self._without_needless(bound, nodes_of, spec, wanted)
 
     def _without_needless(
-        self, everybody: Sequence[int], here: Mapping[int, list[int]], spec: NodeSpec, wanted: int
+        self, enough: Sequence[int], nodes_of: Mapping[int, Sequence[int]], spec: NodeSpec, wanted: int
     ) -> Numbers:
         """Whoever is to stay rather than others is left out first."""
-        chosen = list(everybody)
-        for number in reversed(everybody):
+        chosen = list(enough)
+        for number in reversed(enough):
             rest = [each for each in chosen if each != number]
-            chosen = rest if self._enough(rest, here, spec, wanted) else chosen
+            chosen = rest if self._enough(rest, nodes_of, spec, wanted) else chosen
         return tuple(chosen)
 
-    def _enough(self, chosen: Collection[int], here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> bool:
-        gone = set(chosen)
-        fitting_ = (order for order, numbers in here.items() if self._fits(order, gone.intersection(numbers), spec))
-        return sum(1 for _ in zip(fitting_, range(wanted), strict=False)) == wanted
+    def _enough(
+        self, chosen: Collection[int], nodes_of: Mapping[int, Sequence[int]], spec: NodeSpec, wanted: int
+    ) -> bool:
+        by_node: dict[int, list[int]] = {}
+        for number in chosen:
+            for order in nodes_of[number]:
+                by_node.setdefault(order, []).append(number)
+        return sum(self._fits(order, numbers, spec) for order, numbers in by_node.items()) >= wanted
 
     def _on_node(self, order: int, numbers: Sequence[int], spec: NodeSpec, least: int, most: int) -> Numbers | None:
         if not self._fits(order, numbers, spec):
@@ -144,7 +173,7 @@ class _Search:
         for size in range(least, min(most, len(numbers)) + 1):
             for chosen in combinations(numbers, size):
                 if not self._tries:
-                    return self._without_needless(numbers, {order: list(numbers)}, spec, 1)
+                    return self._without_needless(numbers, dict.fromkeys(numbers, (order,)), spec, 1)
                 self._tries -= 1
                 if self._fits(order, chosen, spec):
                     return chosen
@@ -160,33 +189,35 @@ class _Search:
 
     def _of_use(self, order: int, spec: NodeSpec) -> list[int]:
         """Those who free something that the node lacks."""
-        if self._shape.exclusive:
-            return self._on[order]
-        lacks = lacking(self._index.rooms[order], spec)
-        return [
-            number
-            for number in self._on[order]
-            if any(lack > 0 and frees > 0 for lack, frees in zip(lacks, self._freed(number, order), strict=True))
-        ]
+        room = self._index.rooms[order]
+        lacks = lacking(room, spec)
+        found = []
+        freed: list[Freed] = []
+        for number, frees in self._on[order]:
+            helps = any(lack > 0 and free > 0 for lack, free in zip(lacks, frees, strict=True))
+            if (helps or self._shape.exclusive) and self._offers[number].job not in self._without:
+                found.append(number)
+                freed.append(frees)
+        self._freed[order] = freed
+        return found
 
-    def _least(self, order: int, numbers: Sequence[int], spec: NodeSpec) -> int:
+    def _least(self, order: int, spec: NodeSpec) -> int:
         """No fewer can be enough."""
         room = self._index.rooms[order]
         if self._shape.exclusive:
             return max(1, len(room.tenants))
-        freed = [self._freed(number, order) for number in numbers]
-        lacks = lacking(room, spec)
-        return max([1, *(_count_to(lack, [each[kind] for each in freed]) for kind, lack in enumerate(lacks))])
+        freed = self._freed[order]
+        counts = [
+            _count_to(lack, [each[kind] for each in freed]) for kind, lack in enumerate(lacking(room, spec)) if lack > 0
+        ]
+        return max([1, *counts])
 
-    def _freed(self, number: int, order: int) -> tuple[int, int, int]:
-        """CPUs, MiB, and cards that are touched."""
-        offer = self._offers[number]
-        held = self._index.rooms[order].tenants[offer.job]
-        left = dict(offer.left)[order]
-        if left is None:
-            return held.cpus, held.memory_mib, len({part.card for part in held.slices})
-        cards = len({part.card for part in held.slices} - {part.card for part in left.slices})
-        return held.cpus - left.cpus, held.memory_mib - left.memory_mib, cards
+
+def _freed(held: Allocation, left: Allocation | None) -> Freed:
+    if left is None:
+        return held.cpus, held.memory_mib, len({part.card for part in held.slices})
+    cards = len({part.card for part in held.slices} - {part.card for part in left.slices})
+    return held.cpus - left.cpus, held.memory_mib - left.memory_mib, cards
 
 
 def lacking(room: Room, spec: NodeSpec) -> tuple[int, int, int]:

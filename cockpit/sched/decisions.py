@@ -38,8 +38,6 @@ class Eviction(msgspec.Struct, frozen=True):
     grounds: Grounds
     grace_seconds: int = 0
     """Between the notice and the end, where it ends."""
-    ranks: tuple[int, ...] = ()
-    """The replicas that an elastic job does without."""
 
 
 class Turn(msgspec.Struct, frozen=True):

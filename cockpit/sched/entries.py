@@ -18,5 +18,5 @@ def partitions_of(job: Job) -> Sequence[str]:
 
 
 def by_seniority(job: Job) -> tuple[int, int]:
-    """The last tie-break: who was submitted first."""
-    return job.submitted_at, job.id
+    """The last tie-break: who was submitted first, or went back to the queue first."""
+    return job.submitted_at if job.revoked_at is None else job.revoked_at, job.id

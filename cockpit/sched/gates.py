@@ -182,8 +182,8 @@ class Gates:
         """Minutes that what runs may still use: from the last pass over usage, or its start, to its time limit."""
         snapshot, committed = self._snapshot, defaultdict[Counter, float](float)
         for job_id, placement in snapshot.occupied.items():
-            job = snapshot.jobs[job_id]
-            if job.state in OCCUPYING and job.attempt is not None and job_id in snapshot.ends:
+            job = snapshot.jobs.get(job_id)  # who runs in a fleet's cluster without it is nobody's here
+            if job is not None and job.state in OCCUPYING and job.attempt is not None and job_id in snapshot.ends:
                 since = max(snapshot.usage_at, job.attempt.counts_from)
                 amounts = held(placement, snapshot.nodes) | {BILLING: thousandths(job.attempt.billing)}
                 seconds = max(0, snapshot.ends[job_id] - since) / 1000

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from cockpit.model.accounts import Qos, QosFlag
 from cockpit.model.cluster import Cluster, Partition, PartitionState
+from cockpit.model.fleet import OVER_CLUSTERS
 from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
@@ -48,6 +49,8 @@ def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> Pa
     partition = cluster.partition(name)
     if partition is None:
         return PartitionRefuses(name, PartitionRule.STATE, "not there")
+    if name == OVER_CLUSTERS and cluster.members and not job.spec.divide_over_clusters:
+        return PartitionRefuses(name, PartitionRule.STATE, "for jobs that may be divided")
     if partition.state in _STARTS_NOTHING:
         return PartitionRefuses(name, PartitionRule.STATE, partition.state)
     excluded = about_owner(partition, job.submitter.name, job.account, job.qos)

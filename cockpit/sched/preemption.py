@@ -39,6 +39,10 @@ class Preemption:
         below.sort(key=lambda other: (self._rank(other), -_started(other), -other.id))
         return [offer for other in below for offer in self._offer(other, index)]
 
+    @property
+    def alike(self) -> bool:
+        return not (self._by_qos and WITHIN in self._cluster.preemption.mode)
+
     def next_at(self) -> Millis | None:
         return self._exempt_until
 

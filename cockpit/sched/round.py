@@ -16,6 +16,8 @@ from cockpit.sched.conservative import Conservative
 from cockpit.sched.decisions import Start, Turn
 from cockpit.sched.easy import Easy, InOrder
 from cockpit.sched.feasible import infeasible
+from cockpit.sched.fleet.reserved import reserved_room
+from cockpit.sched.fleet.totals import by_totals, totalled
 from cockpit.sched.gates import NO_USE, Gates, Use
 from cockpit.sched.index import Index
 from cockpit.sched.lineup import LineUp
@@ -83,7 +85,9 @@ class Round:
         """Of requests that a limit leaves only some of their alternatives."""
         self._exceeded: dict[Request, Limit] = {}
         self._begins: Millis | None = None
-        self._unhurried = bool(self._bars.lasting or backfill.depth)
+        self._totalled = totalled(snapshot.cluster)
+        """Partitions of which only totals are known."""
+        self._unhurried = bool(self._bars.lasting or backfill.depth or self._totalled)
         """Shapes depend on the job, or who is looked at is counted."""
         self._left = backfill.depth - 1 if backfill.depth else OPEN
         """How many may still be looked at behind the first that waits."""
@@ -181,6 +185,8 @@ class Round:
 
     def place(self, job: Job, shape: Shape) -> Found | Reason | None:
         """A place that delays nobody who is served before it; else why not, None: no room."""
+        if shape.partition in self._totalled:
+            return by_totals(self.index, self.snapshot, job, shape)
         return self.line.place(self.index, job, shape)
 
     def refusals(self) -> Refusals:
@@ -255,7 +261,8 @@ class Round:
 
     def _keep_promise(self, ask: Ask, shape: Shape) -> None:
         allowed = self._gates.shared(ask.request) is None
-        if allowed and (found := find(self.index, shape, self._fit)) is not None:
+        found = reserved_room(self.index, ask.job) or find(self.index, shape, self._fit)
+        if allowed and found is not None:
             self._start(ask, shape, found)
         elif self.clearing is not None and (later := self.clearing.promised_room(shape, self.index)) is not None:
             self._promise(ask, shape, later, self.clearing.gone_for(ask.job.id))
@@ -338,7 +345,8 @@ class Round:
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
         self._close(self._gates.started(job, shape.partition, amounts))
-        self.line.started(self.index, job, found.placement)
+        if shape.partition not in self._totalled:
+            self.line.started(self.index, job, found.placement)
 
 
 def _extended(bounds: Bounds, count: int) -> Bounds:

@@ -38,8 +38,8 @@ def following(last: Plan, snapshot: Snapshot, rest: Changes | None) -> Index:
 def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, rest: Changes | None) -> list[Entry] | None:
     """The entries that the last pass has not seen; None where more has happened than that they came."""
     round_ = last.round
-    if rest or rest is None or round_.clearing is not None:
-        return None  # with a clearing, whoever came may take room from those that run
+    if rest or rest is None or round_.clearing is not None or snapshot.promised:
+        return None  # with a clearing, whoever came may take room from those that run, or has some kept for it
     if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:

@@ -54,6 +54,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     qos_usage: Mapping[str, Usage] = {}
     usage_at: Millis = Millis(0)
     """The last pass over usage: ages count to it. `usage` is another mapping whenever it says something else."""
+    freed_at: Mapping[str, Millis] = {}
+    """On a fleet, by member: when something last came free there."""
     highest: Highest = {}
     """Under INCREMENT_ONLY what priorities have been; it says something else only when `usage`, the rules or the nodes
     do, or a job."""

@@ -62,6 +62,6 @@ class JobLog:
         if not self.shows_times:
             return [line(text) for text in self._texts]
         return [
-            line(Span(f"{NO_TIME if at is None else clock_of_second(at, context.zone)}  ", MUTED), text)
+            line(Span(f"{clock_of_second(at, context.zone) if at is not None and text else NO_TIME}  ", MUTED), text)
             for text, at in zip(self._texts, self._came, strict=True)
         ]

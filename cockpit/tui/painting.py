@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from textual.screen import Screen
 
+AS_USUAL = "\x1b[r\x1b[?6l\x1b[4l\x1b(B\x0f\x1b[0m"
+"""The whole screen scrolls, places count from its corner, letters overwrite, the usual letters, no colour."""
 PLAIN_VARIABLE = "COCKPIT_PLAIN_PAINT"
 
 
@@ -155,6 +157,12 @@ class TightPainting(App[int]):
     def on_mount(self) -> None:
         """Textual calls this besides the `on_mount` of whoever derives from this."""
         self.app_suspend_signal.subscribe(self, lambda _: self._shown.forget(), immediate=True)
+        self.app_resume_signal.subscribe(self, lambda _: self._undo_what_others_set(), immediate=True)
+
+    def _undo_what_others_set(self) -> None:
+        """A program that had the terminal may have left it so that lines scroll away under what is drawn."""
+        if self._driver is not None:
+            self._driver.write(AS_USUAL)
 
     def on_resize(self) -> None:
         """The terminal may have wrapped or cut what stood there."""

@@ -24,6 +24,7 @@ from cockpit.present.tables.priority import table_of
 from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.snapshot import Snapshot
 from tests.builders import ANN, BOB, HOUR, NOON, a_node, a_spec
+from tests.present.test_fleet_words import REASONS as FLEET_SENTENCES
 from tests.present.test_reasons import SENTENCES
 from tests.present.test_rule_reasons import SENTENCES as RULE_SENTENCES
 
@@ -94,7 +95,10 @@ def test_age_decides_between_equals_and_fair_share_between_people() -> None:
 @pytest.mark.req("SC-13")
 def test_every_reason_is_explained_by_a_sentence_that_is_said() -> None:
     assert sorted(kind for kind, _, _ in WHY) == sorted(REASON_TYPES)
-    said = {(str(reason.__struct_config__.tag), sentence) for reason, sentence in [*SENTENCES, *RULE_SENTENCES]}
+    said = {
+        (str(reason.__struct_config__.tag), sentence)
+        for reason, sentence in [*SENTENCES, *RULE_SENTENCES, *FLEET_SENTENCES]
+    }
     assert {(kind, sentence) for kind, sentence, _ in WHY} - said == set()
 
 

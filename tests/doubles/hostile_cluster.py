@@ -62,6 +62,21 @@ def with_attacks(value: Any, texts: Iterator[str]) -> Any:
     return next(texts) if free else value
 
 
+A_QUEUE = QueueRow(
+    kind=QueueKind.QUOTA,
+    path="root/a",
+    name="a",
+    level=1,
+    since=NOW,
+    waiting=1,
+    running=1,
+    used={"cpu": 1},
+    min={},
+    max={"gres/gpu": 9},
+    projects=("p",),
+)
+
+
 def _from(number: int) -> Iterator[str]:
     """All texts for ever, from this one on."""
     return islice(cycle(TEXTS), number % len(TEXTS), None)
@@ -90,6 +105,7 @@ class HostileBackend(MemoryBackend):
         self.node_rows = [with_attacks(node_row(state_reason="x"), _from(start)) for start in range(len(TEXTS))]
         self.hold_rows = [with_attacks(hold_row(number), _from(number)) for number in range(len(TEXTS))]
         self.tree = with_attacks(account_tree(), _from(2))
+        self.queued = QueuesShown(tuple(with_attacks(A_QUEUE, _from(start)) for start in range(len(TEXTS))), TEXTS[0])
         self.order = with_attacks(priorities(), _from(3))
         self.queued = with_attacks(queues(), _from(4))
         self.outlooks = {number: with_attacks(outlook(), _from(number)) for number in range(1, len(TEXTS))}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import Defaults, read_jobs
-from cockpit.model.spec import Algorithm, DebugHold, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
+from cockpit.model.spec import Algorithm, DebugHold, Failover, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
 from tests.hostile import HOSTILE, UNSEEN
 
 DEFAULTS = Defaults(home_folder="/home/alice")
@@ -109,6 +109,13 @@ def test_every_field_reaches_the_spec() -> None:
     assert one(node_names=["n1", "n2"]).node_names == ("n1", "n2")
 
 
+@pytest.mark.req("FL-05", "FL-08")
+def test_a_job_says_whether_it_may_be_divided_and_how_long_a_cluster_may_have_no_room() -> None:
+    found = one(divide_over_clusters=True, failover={"toleration_seconds": 5})
+    assert (found.divide_over_clusters, found.failover) == (True, Failover(toleration_seconds=5))
+    assert (one().divide_over_clusters, one().failover) == (False, Failover(toleration_seconds=30))
+
+
 def test_short_forms() -> None:
     assert one(algorithm="algo").algorithm == Algorithm(path="/work/algo")
     assert one(specs=[{"cards": 1, "card_model": "A100"}]).specs[0].card_models == ("A100",)
@@ -143,6 +150,10 @@ def test_paths_begin_at_the_files_folder(path: str, expected: str) -> None:
     [
         ({"nmae": "b"}, "nmae: is no field here; did you mean name?"),
         ({"specs": [{"cpu": 1}]}, "specs[0].cpu: is no field here; did you mean cpus?"),
+        (
+            {"failover": {"toleration_seconds": 86401}},
+            "failover.toleration_seconds: 86401 s is not between 0 s and 86400 s",
+        ),
         ({"debug_hold": {"zzz": 1}}, "debug_hold.zzz: is no field here; known are cards, window"),
         ({"a\x1b": 1}, "a\\x1b: is no field here; known are name, command"),
         ({"name": 123}, 'name: is the number 123, not text; quote it: "123"'),

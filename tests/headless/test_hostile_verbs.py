@@ -11,7 +11,6 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.registry import VERBS
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import NodeName
-from cockpit.model.view import QueueKind, QueueRow, QueuesShown
 from cockpit.runtime.findings import Finding, Level
 from cockpit.store.codec import from_line
 from tests.doubles.hostile_cluster import TEXTS, HostileBackend, with_attacks
@@ -64,11 +63,6 @@ def hostile_world() -> Desk:
     backend.event_records = [with_attacks(from_line(line), islice(cycle(TEXTS), 7, None)) for line in golden]
     kept = Reservation(name="r", nodes=(NodeName("n"),), start_at=NOW, end_at=NOW, users=("u",), accounts=("a",))
     backend.reserved = [with_attacks(kept, islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))]
-    queue = QueueRow(kind=QueueKind.QUOTA, path="root/a", name="a", level=1, since=NOW, waiting=1, running=1,
-                     used={"cpu": 1}, min={}, max={"gres/gpu": 9}, projects=("p",))  # fmt: skip
-    backend.queued = QueuesShown(
-        tuple(with_attacks(queue, islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))), "\x1b[31m"
-    )
     desk.findings = [Finding(Level.NOTE, text, text, text) for text in TEXTS]
     return desk
 

@@ -13,6 +13,7 @@ from cockpit.present.events import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
 from tests.present.corpus import HOSTILE, is_harmless
 from tests.present.test_evictions import SENTENCES as GIVING_WAY
+from tests.present.test_fleet_words import EVENTS as FLEET_SENTENCES
 from tests.present.test_rule_events import SENTENCES as RULE_SENTENCES
 
 JOB = JobId(7)
@@ -71,7 +72,8 @@ def test_every_event_has_its_sentence(body: events.EventBody, sentence: str) -> 
 
 
 def test_no_event_is_forgotten() -> None:
-    assert {type(body) for body, _ in [*SENTENCES, *RULE_SENTENCES, *GIVING_WAY]} == set(get_args(events.EventBody))
+    told = [*SENTENCES, *RULE_SENTENCES, *GIVING_WAY, *FLEET_SENTENCES]
+    assert {type(body) for body, _ in told} == set(get_args(events.EventBody))
 
 
 def test_kind_and_job_of_an_event() -> None:

@@ -20,6 +20,7 @@ from cockpit.model.reasons import (
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
 from tests.doubles.samples import MINUTE, NOW, WAITS
 from tests.present.corpus import HOSTILE, is_harmless
+from tests.present.test_fleet_words import REASONS as FLEET_SENTENCES
 from tests.present.test_rule_reasons import SENTENCES as RULE_SENTENCES
 
 N07, N12 = NodeName("n07"), NodeName("n12")
@@ -96,7 +97,7 @@ def test_every_reason_has_its_sentence(reason: Reason, sentence: str) -> None:
 
 def test_no_reason_is_forgotten() -> None:
     kinds = set(get_args(Reason))
-    assert {type(reason) for reason, _ in [*SENTENCES, *RULE_SENTENCES]} == kinds
+    assert {type(reason) for reason, _ in [*SENTENCES, *RULE_SENTENCES, *FLEET_SENTENCES]} == kinds
     assert {kind.__struct_config__.tag for kind in kinds} == set(REASON_TYPES)
 
 

@@ -242,3 +242,16 @@ def test_removing_what_a_reason_names_lets_the_job_start() -> None:
     world.now = Millis(3_600_000)
     world.version += 1
     assert [each.job for each in world.run().evictions] == [victim]
+
+
+@pytest.mark.req("SC-08")
+def test_one_pass_lets_others_give_way_to_so_many_jobs_and_the_next_follows_at_once() -> None:
+    world = qos_world(*(node(f"n{number}", 1) for number in range(20)))
+    for _ in range(20):
+        running(world, wants(1000))
+    for _ in range(20):
+        submit(world, wants(1000), qos="high")
+    plan = world.run()
+    assert (len(plan.evictions), plan.next_at) == (16, world.now + 1)
+    plan = world.run()
+    assert (len(plan.evictions), plan.next_at) == (4, None)

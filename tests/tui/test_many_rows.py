@@ -161,13 +161,14 @@ async def test_rows_that_were_seen_are_forgotten_again() -> None:
 
 @pytest.mark.req("PF-14", "UI-62")
 def test_cells_that_change_are_written_and_little_else() -> None:
-    """Ten of them, in one tick."""
-    wish = Wish(rows=200, cells=10, changes=1, between=3)
+    """Ten of them every two seconds; each is bright at first, and then no more."""
+    wish = Wish(rows=200, cells=10, between=2)
     module = ["tests.doubles.feeder", msgspec.json.encode(wish).decode()]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with FencedTerminal(module, env, cwd=str(ROOT)) as terminal:
         terminal.paint_after(0, CURSOR_SIGN)
         terminal.do("\x1b[24~")
+        terminal.quiet(0.4)
         before = perf_counter()
         terminal.paint_after(before, "")
         terminal.quiet(0.3)

@@ -24,6 +24,8 @@ pytestmark = [
 
 COCKPIT = f"{shlex.quote(sys.executable)} -m cockpit.cli"
 UNTIL_SMALL = 'until [ "$(stty size)" = "24 80" ]; do sleep 0.1; done; echo now $(stty size)'
+LEFT_BEHIND = r"printf '\033[5;20r\033[4h\033[24;1H'; echo left $((40 + 2))"
+"""As a program does that was killed: only some lines scroll, and letters push others away."""
 DEMO = f"{COCKPIT} demo --seed 1"
 
 
@@ -55,8 +57,8 @@ def name_in(terminal: Tmux, line: int) -> str:
 
 @pytest.mark.req("UI-20", "UI-26")
 def test_keys_and_mouse_and_a_tidy_end(terminal: Tmux) -> None:
-    terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help")
-    third = name_in(terminal, 6)
+    terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help").press("F6").sees("DEMO paused")
+    third = name_in(terminal, 6)  # nothing comes or goes while its time stands still
     terminal.press("j", "j", "Down", "k")
     stands_on(terminal, third)
     terminal.press("Enter").sees("Spec").press("Escape").sees("? help")
@@ -104,12 +106,13 @@ def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, use
     terminal.type("cat /etc/note; stty size").press("Enter").sees("note\n", "40 120")
     terminal.resize(80, 24).type(UNTIL_SMALL).press("Enter").sees("now 24 80").resize(120, 40)
     if shutil.which("vim"):
-        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~").press("i").type("by vim").sees("by vim").press(
-            "Escape"
-        )
+        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~")
+        terminal.press("i").type("by vim").sees("by vim").press("Escape")
         terminal.type(":wq").press("Enter").misses("~").type("cat seen.txt").press("Enter").sees("by vim\n")
+    terminal.type(LEFT_BEHIND).press("Enter").sees("left 42")
     terminal.type("exit").press("Enter").sees("held-one", "? help").misses("by vim")
     stands_on(terminal, "held-one")
+    assert terminal.screen().startswith(" cockpit  ")
     terminal.press("?").sees("Esc closes").press("Escape").misses("Esc closes").press("q").sees(PROMPT)
 
 

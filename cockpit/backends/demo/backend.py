@@ -18,6 +18,7 @@ from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import nodes_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
+from cockpit.backends.demo.members import ENGINE, begin, joined
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.rooms import Rooms
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
@@ -29,7 +30,7 @@ from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
-from cockpit.runtime.host import Act, Host, Settings
+from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.logs import LOOK_SECONDS
 from cockpit.runtime.memory_journal import MemoryJournal
 from cockpit.runtime.tasks import Tasks
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest
     from cockpit.model.events import EventBody
     from cockpit.model.view import EngineStatus, JobDetail, NodeRow
+    from cockpit.runtime.host import ContainerRuntime
 
 DEFAULT_FIXTURE = "campus"
 DEFAULT_SEED = 1
@@ -96,8 +98,9 @@ class DemoCluster:
         self._clock = VirtualClock(Millis(opening - int(fixture.lived_hours * HOUR_MS)))
         self._tasks = Tasks()
         scripts = Scripts(fixture, seed)
-        self.host = self._host(scripts, settings)
-        self.pace = DemoPace(self._clock, lambda: self.host.resting, speed=speed)
+        self._fixture = fixture
+        self.host = self._host(fixture, scripts, settings)
+        self.pace = DemoPace(self._clock, self._resting, speed=speed)
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
         self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock)
@@ -118,9 +121,16 @@ class DemoCluster:
         """The demo's time: what its moments are to be compared with."""
         return self._clock.now()
 
+    @property
+    def members(self) -> list[Host]:
+        """The hosts of a fleet's clusters, in its order."""
+        return self._members.hosts if self._members is not None else []
+
     async def begin(self, *, going: bool = True) -> None:
         """Live through the first hours at once; then, if `going`, at the demo's pace."""
-        await self.host.act(lambda machine, _: self._beginning(machine), Act(actor="engine", origin="engine"))
+        if self._members is not None:
+            await begin(self._fixture, self._members, self.host)
+        await self.host.act(lambda machine, _: self._beginning(machine), ENGINE)
         await self._crowd.begin()
         await self.host.start()
         await self.pace.reach(self._opening)
@@ -144,14 +154,28 @@ class DemoCluster:
         """Everything of it ends, and its folder is gone."""
         await self._tasks.cancel_all()
         await self.host.stop()
-        await self._executor.close()
+        if self._members is not None:
+            await self._members.stop()
+        for executor in self._executors:
+            await executor.close()
         _remove(self.folder)
 
-    def _host(self, scripts: Scripts, settings: Settings) -> Host:
-        def executor_for(observer: Observer) -> ScriptedExecutor:
-            self._executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / "rooms"))
-            return self._executor
+    def _resting(self) -> bool:
+        return self.host.resting and (self._members is None or self._members.resting)
 
+    def _host(self, fixture: Fixture, scripts: Scripts, settings: Settings) -> Host:
+        """Over containers that only pretend to run; a fleet's is over its members, which have those."""
+        self._executors: list[ScriptedExecutor] = []
+
+        def pretending(name: str, observer: Observer) -> ScriptedExecutor:
+            executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / name / "rooms"))
+            self._executors.append(executor)
+            return executor
+
+        def executor_for(observer: Observer) -> ContainerRuntime:
+            return self._members if self._members is not None else pretending("", observer)
+
+        self._members = joined(fixture, pretending, self._clock, settings)
         return Host(Machine(ClusterState()), MemoryJournal(), executor_for, self._clock, settings)
 
 

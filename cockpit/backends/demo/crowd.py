@@ -137,6 +137,7 @@ class Crowd:
             pool=template.pool,
             partitions=template.partitions,
             qos=template.qos,
+            divide_over_clusters=template.divide_over_clusters,
             terminal=template.terminal,
             debug_hold=DebugHold(cards=HoldCards.KEEP if template.keeps_cards else HoldCards.FREE),
             time_limit_seconds=int(self._chance.choice(template.limits_hours) * 3600),

@@ -5,7 +5,7 @@ Weights are relative to each other. Times of day are those of the machine that s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
 from importlib.resources.abc import Traversable
@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from cockpit.engine.fleet.seen import fleet_rules
 from cockpit.errors import SpecErrors
 from cockpit.formats.clusterfile import read_rules
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster
+from cockpit.model.fleet import Member, node_in
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, CardVendor, Node, NodeState
 from cockpit.resources import fixture as shipped
@@ -100,6 +103,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     qos: str | None = None
     terminal: bool = False
     keeps_cards: bool = False
+    divide_over_clusters: bool = False
     limits_hours: tuple[float, ...]
     """Time limits that people give it."""
     uses: tuple[float, float] = (0.2, 0.95)
@@ -138,8 +142,27 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Submissions that stand in the queue when the story begins."""
 
 
+class MemberGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cluster of a fleet."""
+
+    name: str
+    kubernetes: str
+    scheduler: str
+    enable_reservation: bool = False
+    nodes: tuple[NodeGroup, ...]
+
+    @property
+    def member(self) -> Member:
+        return Member(
+            name=self.name,
+            kubernetes=self.kubernetes,
+            scheduler=self.scheduler,
+            enable_reservation=self.enable_reservation,
+        )
+
+
 class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cluster."""
+    """One cluster, or a fleet of several."""
 
     name: str
     opens_at: datetime
@@ -148,7 +171,9 @@ class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Simulated before it opens."""
     person: str
     """The user who looks at it, and its administrator."""
-    nodes: tuple[NodeGroup, ...]
+    nodes: tuple[NodeGroup, ...] = ()
+    members: tuple[MemberGroup, ...] = ()
+    """Of a fleet, which has no nodes of its own."""
     users: tuple[User, ...]
     templates: tuple[Template, ...]
     arrivals: Arrivals
@@ -180,7 +205,10 @@ def read_fixture(name: str) -> Fixture:
 
 def rules_of(fixture: Fixture) -> tuple[Cluster, Accounts]:
     """What holds on it, and the accounts that it begins with. Raises `SpecErrors`."""
-    return read_rules(fixture.rules, nodes_of(fixture), f"{fixture.name}: rules.")
+    nodes = nodes_of(fixture)
+    cluster, accounts = read_rules(fixture.rules, nodes, f"{fixture.name}: rules.")
+    members = [each.member for each in fixture.members]
+    return fleet_rules(members, nodes, cluster) if members else cluster, accounts
 
 
 def fixture_names() -> list[str]:
@@ -189,10 +217,18 @@ def fixture_names() -> list[str]:
 
 
 def nodes_of(fixture: Fixture) -> tuple[Node, ...]:
-    """Every node, in the fixture's order."""
-    return tuple(
-        _node(group, number) for group in fixture.nodes for number in range(group.first, group.first + group.count)
+    """Every node, in the fixture's order; on a fleet as the fleet calls it."""
+    of_members = (
+        replace(node, name=node_in(member.name, node.name))
+        for member in fixture.members
+        for node in grouped(member.nodes)
     )
+    return (*grouped(fixture.nodes), *of_members)
+
+
+def grouped(groups: Iterable[NodeGroup]) -> tuple[Node, ...]:
+    """Every node of the groups."""
+    return tuple(_node(group, number) for group in groups for number in range(group.first, group.first + group.count))
 
 
 def _shipped_file(name: str) -> Traversable:
@@ -239,5 +275,7 @@ def _dangling(fixture: Fixture) -> Iterator[str]:
             yield f"users: {user.name} has the template {unknown}, which is not there"
     if fixture.person not in {user.name for user in fixture.users}:
         yield f"person: {fixture.person} is none of the users"
+    if bool(fixture.nodes) == bool(fixture.members):
+        yield "nodes: a cluster has nodes, a fleet has members that have them; give one of the two"
     if len(fixture.arrivals.by_hour) != HOURS:
         yield f"arrivals.by_hour: has {len(fixture.arrivals.by_hour)} factors; give {HOURS}"

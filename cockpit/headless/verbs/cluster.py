@@ -40,9 +40,11 @@ async def run_show(call: Call) -> int:
         return ExitCode.OK
     from cockpit.formats.clusterrules import file_of_rules
     from cockpit.formats.clustertext import rules_text
+    from cockpit.present.fleet_words import member_lines
 
     nodes = [row.node for row in await call.backend.nodes()]
-    call.streams.text(safe_lines(rules_text(file_of_rules(rules, nodes))) + "\n")
+    written = rules_text(file_of_rules(rules, nodes))
+    call.streams.text(safe_lines("\n".join((written, *member_lines(rules.members)))) + "\n")
     return ExitCode.OK
 
 

@@ -138,6 +138,15 @@ JOBS: Final = Table(
             spare=True,
         ),
         Column(
+            "clusters",
+            "CLUSTER",
+            Kind.WORDS,
+            "On a fleet, where it is bound to",
+            field="clusters",
+            aliases=("cluster",),
+            rare=True,
+        ),
+        Column(
             "priority",
             "PRIO",
             Kind.INTEGER,

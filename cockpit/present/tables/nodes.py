@@ -44,6 +44,7 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
         "virtual": node.virtual,
         "declared cards": any(card.declared for card in node.cards),
         "overcommit": node.overcommitted,
+        f"by {row.binding}": row.binding is not None,
     }
     return tuple(word for word, true in marks.items() if true)
 

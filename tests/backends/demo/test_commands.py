@@ -115,3 +115,19 @@ def test_a_demo_that_is_ended_from_outside_leaves_nothing(demo: Demo, number: si
     process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert demo.left_behind == []
+
+
+@pytest.mark.req("FL-06", "UI-50")
+def test_the_fleet_shows_the_cluster_of_each_job_and_how_each_is_bound_to(demo: Demo) -> None:
+    code, out, _ = demo("demo", "fleet", "--headless", "jobs")
+    header, *rows = out.splitlines()
+    at = header.index("CLUSTER")
+    assert (code, {row[at:].split()[0].strip(",") for row in rows if " running " in row}) == (
+        0,
+        {"north", "east", "west"},
+    )
+    assert "CLUSTER" not in demo("demo", "campus", "--headless", "jobs")[1]
+    assert (
+        "# west is bound to by totals: Kubernetes 1.26.15 is older than 1.28"
+        in demo("demo", "fleet", "--headless", "cluster", "show")[1]
+    )

@@ -1,0 +1,158 @@
+"""What members have to do, from the effects of the fleet's own engine. Given twice, an order is like given once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.engine import decide
+from cockpit.engine.effects import (
+    FreezeReplica,
+    KeepContainer,
+    RemoveContainer,
+    SignalReplica,
+    StartReplica,
+    ThawReplica,
+)
+from cockpit.engine.fleet.parts import job_of, parts_of, spec_of
+from cockpit.engine.submit import submit
+from cockpit.model import events
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import OCCUPYING, EndCause, Ending, Job, JobState, Suspension
+from cockpit.model.refusal import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventBody
+    from cockpit.model.fleet import FleetPart
+
+    Decision = Callable[[Machine, Millis], Sequence[EventBody] | Refusal]
+    Deed = Callable[[JobId, Ending | None, Machine, Millis], Sequence[EventBody]]
+
+FLEET = "fleet"
+"""Who asks, as members know it."""
+
+ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
+
+
+class Ask(NamedTuple):
+    """Let the member's engine decide this."""
+
+    member: str
+    decision: Decision
+
+
+class Open(NamedTuple):
+    """The member's containers of this job may begin: every part of the gang has its place."""
+
+    member: str
+    job: JobId
+
+
+Order = Ask | Open
+
+
+def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:
+    """For the member that the effect's replica is bound to; none where its part has been told already, or is over."""
+    match effect:
+        case StartReplica():
+            return _start(effect, fleet, members)
+        case SignalReplica():
+            return _on_part(effect, fleet, members, _ended)
+        case FreezeReplica():
+            return _on_part(effect, fleet, members, _suspended)
+        case ThawReplica():
+            return _on_part(effect, fleet, members, _resumed)
+        case RemoveContainer():
+            return _remove(effect, members)
+        case _:
+            return []  # a member keeps what failed by itself
+
+
+def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:
+    job = _current(fleet, effect.replica.job, effect.replica.attempt)
+    if job is None or job.attempt is None:
+        return []
+    for name, part in parts_of(job).items():
+        if part.ranks[0] != effect.replica.rank:
+            continue
+        there = job_of(members[name], job, part)
+        if there is None:
+            return [Ask(name, partial(_submitted, job, name, part))]
+        if not job.attempt.awaits:
+            return [Open(name, there.id)]
+    return []
+
+
+def _submitted(job: Job, name: str, part: FleetPart, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
+    if job_of(member, job, part) is not None:
+        return []
+    decided = submit(member, [spec_of(job, name, part)], job.submitter, admin=True, now=now)
+    if isinstance(decided, Refusal):
+        return decided  # the fleet gives it up when its time is over
+    return [replace(each, part=part) if isinstance(each, events.JobSubmitted) else each for each in decided]
+
+
+def _on_part(
+    effect: SignalReplica | FreezeReplica | ThawReplica, fleet: Machine, members: Mapping[str, Machine], deed: Deed
+) -> list[Order]:
+    """What becomes of the fleet's job becomes of its parts."""
+    job = _current(fleet, effect.replica.job, effect.replica.attempt)
+    for name, part in parts_of(job).items() if job is not None else ():
+        there = job_of(members[name], job, part) if job is not None else None
+        if effect.replica.rank in part.ranks and there is not None:
+            return [Ask(name, partial(deed, there.id, job.ending if job is not None else None))]
+    return []
+
+
+def _ended(job_id: JobId, ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+    """As the fleet ends the whole; a part that only waits is gone at once."""
+    job = member.state.jobs.get(job_id)
+    if job is None or job.ended or ending is None:
+        return []
+    if job.state is JobState.QUEUED:
+        return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
+    if job.ending is None:
+        return [events.EndingBegan(job.id, ending.cause, ending.kill_at)]
+    return [] if job.ending.killed or not ending.killed else [events.GraceEnded(job.id)]
+
+
+def _suspended(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+    job = member.state.jobs.get(job_id)
+    runs = job is not None and job.state is JobState.RUNNING and job.ending is None
+    return [events.JobSuspended(job_id, Suspension(by=FLEET))] if runs else []
+
+
+def _resumed(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+    job = member.state.jobs.get(job_id)
+    return [events.JobResumed(job_id)] if job is not None and job.suspension is not None else []
+
+
+def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:
+    """Whatever is left of the attempt, running or kept."""
+    key = effect.replica.job, effect.replica.attempt
+    found = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
+    return [
+        Ask(name, partial(_gone, job.id))
+        for name, job in found
+        if job.part is not None and (job.part.job, job.part.attempt) == key
+    ]
+
+
+def _gone(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
+    job = member.state.jobs.get(job_id)
+    if job is not None and job.ended:
+        return decide.end_hold(job) if job.kept else []
+    return _ended(job_id, Ending(cause=EndCause.STOP, at=now, kill_at=now), member, now)
+
+
+def _current(fleet: Machine, job_id: JobId, attempt: int) -> Job | None:
+    """The job, while it holds what this attempt was given."""
+    job = fleet.state.jobs.get(job_id)
+    if job is None or job.attempt is None or job.attempt.number != attempt or job.state not in OCCUPYING:
+        return None
+    return job

@@ -1,0 +1,104 @@
+"""The parts of a job: what each cluster that it is bound to has to run, and how members and fleet call one thing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.model.fleet import FleetPart, member_of, node_in, node_there
+from cockpit.model.ids import NodeName, ReplicaId
+from cockpit.model.job import Job
+from cockpit.model.rules import TIME_LIMIT_SECONDS, WINDOW_SECONDS
+from cockpit.model.spec import JobSpec, PriorityWord, Suspension
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.node import Allocation, Placement
+
+LATER_SECONDS = 60
+"""A member ends a part so much later than the fleet ends the job: the fleet says why it ends."""
+
+
+def parts_of(job: Job) -> dict[str, FleetPart]:
+    """By member, in order of their first replicas."""
+    attempt = job.attempt
+    assert attempt is not None
+    ranks: dict[str, list[int]] = {}
+    for rank, member in enumerate(attempt.members):
+        ranks.setdefault(member, []).append(rank)
+    return {
+        member: FleetPart(job.id, attempt.number, tuple(own), _reserved([attempt.placement[rank] for rank in own]))
+        for member, own in ranks.items()
+    }
+
+
+def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
+    """What the member is asked for. What the fleet has settled, it does not settle again."""
+    attempt, spec = job.attempt, job.spec
+    assert attempt is not None
+    wished = [NodeName(name) for name in spec.node_names]
+    pinned = tuple(each.node for each in part.reserved) or tuple(
+        node_there(name) for name in wished if member_of(name) == member
+    )
+    return replace(
+        spec,
+        name=spec.name if job.array is None else f"{spec.name}-{job.array.index}",
+        nodes=len(part.ranks),
+        specs=(spec.specs[attempt.spec_index],),
+        node_names=pinned,
+        pool=None if pinned else spec.pool,
+        driver_version=None if pinned else spec.driver_version,
+        partitions=(),
+        account=None,
+        qos=None,
+        priority=PriorityWord.NORMAL,
+        nice=0,
+        project=job.project,
+        hold=False,
+        begin_at=None,
+        deadline_at=None,
+        dependencies=(),
+        array=None,
+        reservation="",
+        suspension=Suspension(),
+        divide_over_clusters=False,
+        time_limit_seconds=min(TIME_LIMIT_SECONDS.high, spec.time_limit_seconds + LATER_SECONDS),
+        debug_hold=replace(spec.debug_hold, window_seconds=WINDOW_SECONDS.high),
+    )
+
+
+def job_of(member: Machine, job: Job, part: FleetPart) -> Job | None:
+    """The member's job that is this part, the last one where there were several."""
+    mine = (each for each in reversed(member.state.jobs.values()) if each.part is not None)
+    return next((each for each in mine if each.part and _key(each.part) == (job.id, part.attempt)), None)
+
+
+def replica_there(fleet: Machine, members: Mapping[str, Machine], replica: ReplicaId) -> tuple[str, ReplicaId] | None:
+    """The member that has a replica of the fleet, and its own name for it; None: none has it, or not yet."""
+    job = fleet.state.jobs.get(replica.job)
+    if job is None or job.attempt is None or job.attempt.number != replica.attempt:
+        return None
+    for name, part in parts_of(job).items():
+        found = job_of(members[name], job, part)
+        if replica.rank in part.ranks and found is not None and found.attempt is not None:
+            return name, ReplicaId(found.id, found.attempt.number, part.ranks.index(replica.rank))
+    return None
+
+
+def seen_from_fleet(member: str, part: FleetPart, placement: Placement) -> Placement:
+    """A member's placement with the ranks and nodes that the fleet knows."""
+    return tuple(replace(each, rank=part.ranks[each.rank], node=node_in(member, each.node)) for each in placement)
+
+
+def _key(part: FleetPart) -> tuple[int, int]:
+    return part.job, part.attempt
+
+
+def _reserved(allocations: list[Allocation]) -> Placement:
+    """As the member calls it; empty where the fleet knows no nodes."""
+    if any(member_of(each.node) == each.node for each in allocations):
+        return ()
+    return tuple(replace(each, rank=rank, node=node_there(each.node)) for rank, each in enumerate(allocations))

@@ -1,0 +1,68 @@
+"""The event by which a fleet's scheduler says where a job went, written and read as it stands on the job:
+
+    Normal  ScheduleBindingSucceed  …  Binding has been scheduled successfully. Result: {cn-1:0,[{master 1} {worker 2}]}
+
+Source: Alibaba Cloud's manual on scheduling PyTorchJobs over several clusters of a fleet. Karmada writes what stands in
+the braces with a comma between clusters (`targetClustersToString`); the `0` is its count of replicas, which a job that
+is bound by its roles leaves at nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+TYPE = "Normal"
+REASON = "ScheduleBindingSucceed"
+SENTENCE = "Binding has been scheduled successfully. Result: "
+MASTER, WORKER = "master", "worker"
+
+_CLUSTER = re.compile(r"(?P<name>[^\s:,{}\[\]]+):(?P<count>\d+)(?:,\[(?P<roles>[^\]]*)\])?")
+_ROLE = re.compile(r"\{(?P<role>[^\s{}]+) (?P<count>\d+)\}")
+_RESULT = re.compile(re.escape(SENTENCE) + r"\{(?P<clusters>.*)\}\s*$")
+
+
+class BoundRoles(msgspec.Struct, frozen=True):
+    """What one cluster got."""
+
+    cluster: str
+    roles: tuple[tuple[str, int], ...]
+    """Role and number of replicas, in their order."""
+
+
+def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
+    """`members`: by rank, where the replica is bound to. Rank 0 is the master, as in a PyTorchJob."""
+    found = []
+    for cluster in dict.fromkeys(members):
+        master = 1 if members[0] == cluster else 0
+        workers = members.count(cluster) - master
+        found.append(BoundRoles(cluster, tuple(each for each in ((MASTER, master), (WORKER, workers)) if each[1])))
+    return tuple(found)
+
+
+def binding_message(bindings: Iterable[BoundRoles]) -> str:
+    """The event's message."""
+    return f"{SENTENCE}{{{', '.join(map(_written, bindings))}}}"
+
+
+def read_binding(text: str) -> tuple[BoundRoles, ...] | None:
+    """What a message, or a whole line with type, reason and age before it, says; None where it is no such event. A
+    cluster that is told of without roles has none."""
+    found = _RESULT.search(text)
+    if found is None:
+        return None
+    rest = _CLUSTER.sub("", found["clusters"])
+    clusters = tuple(_read(each) for each in _CLUSTER.finditer(found["clusters"]))
+    return clusters if not rest.strip(" ,") else None
+
+
+def _written(bound: BoundRoles) -> str:
+    roles = " ".join(f"{{{role} {count}}}" for role, count in bound.roles)
+    return f"{bound.cluster}:0,[{roles}]"
+
+
+def _read(found: re.Match[str]) -> BoundRoles:
+    roles = _ROLE.finditer(found["roles"] or "")
+    return BoundRoles(found["name"], tuple((each["role"], int(each["count"])) for each in roles))

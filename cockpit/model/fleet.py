@@ -1,0 +1,89 @@
+"""A fleet: several clusters under one queue. What each of them can do, and what of a job is bound to it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.node import Placement
+
+OVER_CLUSTERS = "fleet"
+"""The partition of all members' nodes, for jobs that may be divided over clusters."""
+RESERVING_KUBERNETES = (1, 28)
+RESERVING_SCHEDULER = (6, 8, 0)
+"""The first versions that can reserve for a fleet."""
+
+
+class BindingMode(StrEnum):
+    """What a fleet knows of a member when it binds a job to it."""
+
+    TOTALS = "totals"
+    """The sums of what is free: compared with the sum of what is asked, which may be wrong."""
+    RESERVATION = "reservation"
+    """Real nodes, which are reserved: so the member comes to the same result."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster of a fleet."""
+
+    name: str
+    kubernetes: str
+    """Its version, such as 1.28 or v1.30.1-aliyun.1."""
+    scheduler: str
+    """Its scheduler's version."""
+    enable_reservation: bool = False
+    """The scheduler's parameter `enableReservation`."""
+
+    @property
+    def mode(self) -> BindingMode:
+        return BindingMode.TOTALS if self.why_totals else BindingMode.RESERVATION
+
+    @property
+    def why_totals(self) -> str:
+        """What is missing for reservation; empty: nothing."""
+        if version(self.kubernetes) < RESERVING_KUBERNETES:
+            return f"Kubernetes {self.kubernetes} is older than 1.28"
+        if version(self.scheduler) < RESERVING_SCHEDULER:
+            return f"scheduler {self.scheduler} is older than 6.8.0"
+        return "" if self.enable_reservation else "enableReservation is not true"
+
+
+class FleetPart(msgspec.Struct, frozen=True):
+    """What a job of a member is there for: some replicas of a job of the fleet."""
+
+    job: JobId
+    """The fleet's."""
+    attempt: int
+    ranks: tuple[int, ...]
+    """Its own replica r is the fleet's replica `ranks[r]`."""
+    reserved: Placement = ()
+    """Exactly this is kept for it; empty: it takes what it finds."""
+
+
+def version(text: str) -> tuple[int, ...]:
+    """Its leading numbers, of which missing ones count nothing: `v1.30.1-aliyun.1` is (1, 30, 1)."""
+    numbers: list[int] = []
+    for piece in text.removeprefix("v").split("."):
+        digits = piece[: next((at for at, char in enumerate(piece) if char not in "0123456789"), len(piece))]
+        if digits:
+            numbers.append(int(digits))
+        if digits != piece:
+            break
+    return tuple(numbers)
+
+
+def node_in(member: str, node: NodeName) -> NodeName:
+    """What the fleet calls a member's node."""
+    return NodeName(f"{member}/{node}")
+
+
+def member_of(node: NodeName) -> str:
+    """Whose node it is. Where only totals are known, it is the member's name itself."""
+    return node.partition("/")[0]
+
+
+def node_there(node: NodeName) -> NodeName:
+    """What the member itself calls a node of the fleet."""
+    return NodeName(node.partition("/")[2])

@@ -1,0 +1,81 @@
+"""In front of a member's containers: those of a fleet's job begin only once every part of the job has its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.model.job import ExitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
+    from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.model.view import ReplicaUse
+    from cockpit.runtime.containers.entering import EnteredShell, Terminal
+    from cockpit.runtime.fleet.reports import MemberReports
+    from cockpit.runtime.host import ContainerRuntime
+
+NEVER_BEGAN = ExitStatus(lost="its fleet took it back before it began")
+
+
+class Gate:
+    """Implements `runtime.host.ContainerRuntime` around another."""
+
+    def __init__(self, inner: ContainerRuntime, reports: MemberReports, is_part: Callable[[JobId], bool]) -> None:
+        """`is_part`: whether the member's job is there for the fleet."""
+        self._inner = inner
+        self._reports = reports
+        self._is_part = is_part
+        self._closed: dict[ReplicaId, StartReplica] = {}
+        self._opened: set[JobId] = set()
+
+    async def start(self, effect: StartReplica) -> None:
+        if effect.replica.job in self._opened or not self._is_part(effect.replica.job):
+            await self._inner.start(effect)
+            return
+        self._closed[effect.replica] = effect
+        self._reports.placed(effect.replica.job)
+
+    async def open(self, job: JobId) -> None:
+        """Let the containers of the job begin, from now on."""
+        self._opened.add(job)
+        for replica in [each for each in self._closed if each.job == job]:
+            await self._inner.start(self._closed.pop(replica))
+
+    async def signal(self, effect: SignalReplica) -> None:
+        if self._closed.pop(effect.replica, None) is not None:
+            self._reports.replica_ended(effect.replica, NEVER_BEGAN)
+        else:
+            await self._inner.signal(effect)
+
+    async def freeze(self, effect: FreezeReplica) -> None:
+        await self._inner.freeze(effect)
+
+    async def thaw(self, effect: ThawReplica) -> None:
+        await self._inner.thaw(effect)
+
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        return await self._inner.used(replica)
+
+    async def keep(self, effect: KeepContainer) -> None:
+        await self._inner.keep(effect)
+
+    async def remove(self, effect: RemoveContainer) -> None:
+        self._closed.pop(effect.replica, None)
+        await self._inner.remove(effect)
+
+    async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
+        await self._inner.adopt(expected, kept)
+
+    async def enter(
+        self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
+    ) -> EnteredShell:
+        return await self._inner.enter(replica, command, terminal=terminal, label=label)

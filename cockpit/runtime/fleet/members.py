@@ -1,0 +1,164 @@
+"""The containers of a fleet: its members. What its engine wants started, they are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.engine import decide
+from cockpit.engine.fleet.orders import FLEET, Ask, Open, orders
+from cockpit.engine.fleet.parts import replica_there
+from cockpit.engine.fleet.seen import nodes_seen, others_held
+from cockpit.errors import RequestRefused
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.fleet.member import MemberHost
+from cockpit.runtime.host import Act, Host
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.engine.effects import (
+        FreezeReplica,
+        KeepContainer,
+        RemoveContainer,
+        SignalReplica,
+        StartReplica,
+        ThawReplica,
+    )
+    from cockpit.engine.fleet.orders import ReplicaEffect
+    from cockpit.engine.machine import Machine
+    from cockpit.engine.ports import Journal, Observer
+    from cockpit.model.ids import ReplicaId
+    from cockpit.model.view import ReplicaUse
+    from cockpit.runtime.clock import Timekeeper
+    from cockpit.runtime.containers.entering import EnteredShell, Terminal
+    from cockpit.runtime.fleet.reports import Told
+    from cockpit.runtime.host import ContainerRuntime, Settings
+
+
+class Members:
+    """Implements `runtime.host.ContainerRuntime` for the host of the fleet, which is made with it."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, MemberHost] = {}
+        self._fleet: Host | None = None
+        self._news: asyncio.Queue[Told] = asyncio.Queue()
+        self._unheard = 0
+        self._tasks = Tasks()
+
+    @property
+    def machines(self) -> dict[str, Machine]:
+        """By name, in the fleet's order."""
+        return {name: each.host.machine for name, each in self._members.items()}
+
+    @property
+    def hosts(self) -> list[Host]:
+        """In the same order."""
+        return [each.host for each in self._members.values()]
+
+    @property
+    def resting(self) -> bool:
+        """Nothing is under way between the fleet and its members, nor in any of them."""
+        return not self._unheard and all(each.host.resting for each in self._members.values())
+
+    def join(
+        self,
+        name: str,
+        journal: Journal,
+        executor_for: Callable[[Observer], ContainerRuntime],
+        clock: Timekeeper,
+        settings: Settings,
+    ) -> None:
+        """One more member."""
+        self._members[name] = MemberHost(name, self._tell, journal, executor_for, clock, settings)
+
+    async def begin(self, fleet: Host) -> None:
+        """Start the members, and let the fleet hear of them from now on: of their nodes first."""
+        self._fleet = fleet
+        self._tasks.start(self._hear(), "news of the fleet's members")
+        for member in self._members.values():
+            await member.host.start()
+            self._tasks.start(self._watch(member), f"watching {member.name}")
+
+    async def stop(self) -> None:
+        """The members' hosts stop."""
+        await self._tasks.cancel_all()
+        for member in self._members.values():
+            await member.host.stop()
+
+    async def start(self, effect: StartReplica) -> None:
+        await self._order(effect)
+
+    async def signal(self, effect: SignalReplica) -> None:
+        await self._order(effect)
+
+    async def freeze(self, effect: FreezeReplica) -> None:
+        await self._order(effect)
+
+    async def thaw(self, effect: ThawReplica) -> None:
+        await self._order(effect)
+
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        there = self._there(replica)
+        return await self._members[there[0]].gate.used(there[1]) if there is not None else None
+
+    async def keep(self, effect: KeepContainer) -> None:
+        await self._order(effect)
+
+    async def remove(self, effect: RemoveContainer) -> None:
+        await self._order(effect)
+
+    async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
+        """After an engine start: an order that was given before is like none."""
+        for start in expected:
+            await self._order(start)
+        for keep in kept:
+            await self._order(keep)
+
+    async def enter(
+        self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
+    ) -> EnteredShell:
+        there = self._there(replica)
+        if there is None:
+            raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
+        return await self._members[there[0]].gate.enter(there[1], command, terminal=terminal, label=label)
+
+    def _there(self, replica: ReplicaId) -> tuple[str, ReplicaId] | None:
+        assert self._fleet is not None
+        return replica_there(self._fleet.machine, self.machines, replica)
+
+    async def _order(self, effect: ReplicaEffect) -> None:
+        assert self._fleet is not None
+        for order in orders(effect, self._fleet.machine, self.machines):
+            member = self._members[order.member]
+            match order:
+                case Ask():
+                    await member.host.act(order.decision, Act(actor=FLEET, origin="engine"))
+                case Open():
+                    await member.gate.open(order.job)
+
+    def _tell(self, told: Told) -> None:
+        self._unheard += 1
+        self._news.put_nowait(told)
+
+    async def _hear(self) -> None:
+        """One after the other: what a member gave to a second job was first given back by another."""
+        assert self._fleet is not None
+        while True:
+            told = await self._news.get()
+            await self._fleet.act(told, Act(actor="engine", origin="runtime"))
+            self._unheard -= 1
+
+    async def _watch(self, member: MemberHost) -> None:
+        """What the member's own jobs hold, and its nodes, as they change."""
+        assert self._fleet is not None
+        fleet, host = self._fleet, member.host
+        while True:
+            seen = host.machine.state.seq
+            if others_held(fleet.machine, member.name, host.machine):
+                self._tell(lambda machine, _: others_held(machine, member.name, host.machine))
+            if decide.nodes_changed(fleet.machine, nodes_seen(self.machines)):
+                self._tell(lambda machine, _: decide.nodes_changed(machine, nodes_seen(self.machines)))
+            async with host.changed:
+                await host.changed.wait_for(lambda seen=seen: host.machine.state.seq != seen)  # type: ignore[misc] # mypy infers no lambda's defaults

@@ -1,0 +1,63 @@
+"""What a fleet hears of a member, in the order in which it happened there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.engine.fleet import reports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.engine.machine import Machine
+    from cockpit.engine.ports import Observer
+    from cockpit.model.events import EventBody
+    from cockpit.model.fleet import FleetPart
+    from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
+    from cockpit.model.job import ExitStatus
+
+    Told = Callable[[Machine, Millis], Sequence[EventBody]]
+    """What follows for the fleet."""
+
+
+class MemberReports:
+    """Implements `engine.ports.Observer`: for the member's own engine, and for the fleet beside it."""
+
+    def __init__(
+        self, name: str, machine: Machine, observer: Observer, tell: Callable[[Told], None], hold_seconds: int
+    ) -> None:
+        self._name = name
+        self._machine = machine
+        self._observer = observer
+        self._tell = tell
+        self._hold_seconds = hold_seconds
+
+    def part(self, job: JobId) -> FleetPart | None:
+        """What of the fleet's it is; None: nothing."""
+        found = self._machine.state.jobs.get(job)
+        return found.part if found is not None else None
+
+    def placed(self, job: JobId) -> None:
+        """The member has found room for the job."""
+        found = self._machine.state.jobs.get(job)
+        if found is not None:
+            self._tell(lambda fleet, _: reports.placed(fleet, self._name, found))
+
+    def replica_started(self, replica: ReplicaId, limits: str) -> None:
+        self._observer.replica_started(replica, limits)
+        part = self.part(replica.job)
+        if part is not None:
+            self._tell(lambda fleet, _: reports.started(fleet, part, replica.rank, limits))
+
+    def prolog_failed(self, replica: ReplicaId, because: str) -> None:
+        self._observer.prolog_failed(replica, because)
+
+    def epilog_failed(self, node: NodeName, because: str) -> None:
+        self._observer.epilog_failed(node, because)
+
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None:
+        self._observer.replica_ended(replica, exit_status)
+        part = self.part(replica.job)
+        if part is not None:
+            hold = self._hold_seconds
+            self._tell(lambda fleet, now: reports.ended(fleet, part, replica.rank, exit_status, now, hold))

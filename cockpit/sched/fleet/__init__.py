@@ -1,0 +1,1 @@
+"""What a fleet decides beside its cycle: room by totals, and what members keep for it."""

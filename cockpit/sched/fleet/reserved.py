@@ -1,0 +1,37 @@
+"""What a member keeps for a part of a fleet's job: exactly the place that the fleet found."""
+
+from __future__ import annotations
+
+from cockpit.model.ids import NodeName
+from cockpit.model.job import Job
+from cockpit.model.node import Allocation, NodeState
+from cockpit.sched.index import Index
+from cockpit.sched.placement import Found
+from cockpit.sched.room import Room
+
+
+def reserved_room(index: Index, job: Job) -> Found | None:
+    """The place that is kept for the job, if all of it is still free; None where nothing is kept."""
+    placement = job.part.reserved if job.part is not None else ()
+    if not placement or not all(_is_free(index, part) for part in placement):
+        return None
+    return Found(0, placement)  # the fleet has chosen among the alternatives
+
+
+def _is_free(index: Index, part: Allocation) -> bool:
+    order = index.floor.position.get(NodeName(part.node))
+    if order is None:
+        return False
+    room = index.rooms[order]
+    enough = room.cpus >= part.cpus and room.memory_mib >= part.memory_mib
+    return enough and room.node.state is NodeState.UP and _cards_are_free(room, part)
+
+
+def _cards_are_free(room: Room, part: Allocation) -> bool:
+    held = {(piece.card, piece.slot) for tenant in room.tenants.values() for piece in tenant.slices}
+    return all(
+        each.card in room.idle
+        if each.slot is None
+        else (each.card, each.slot) not in held and room.holes[each.card] >= each.milli
+        for each in part.slices
+    )

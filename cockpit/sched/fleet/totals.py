@@ -1,0 +1,124 @@
+"""Binding by totals: the sum of what is free in a cluster against the sum of what is asked, as a fleet does it that
+knows no more of its members. Replicas are bound to the cluster, not to nodes, so the cluster may find no room for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from cockpit.model.cluster import Cluster
+from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, member_of
+from cockpit.model.ids import NodeName
+from cockpit.model.job import Job
+from cockpit.model.node import Allocation, CardSlice, Placement
+from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.sched.cards import accepts
+from cockpit.sched.index import Index, admits
+from cockpit.sched.placement import Found
+from cockpit.sched.room import shortfall
+from cockpit.sched.shape import Shape
+from cockpit.sched.snapshot import Snapshot
+
+
+class Free(NamedTuple):
+    """Sums over the nodes of a cluster that a shape may use; below 0 where more is bound than there is."""
+
+    cpus: int
+    memory_mib: int
+    card_milli: int
+    """Of cards that the spec accepts."""
+    nodes: int
+    """That would hold one replica when empty: more of them never find room, and that much a fleet knows."""
+
+    def replicas(self, spec: NodeSpec) -> int:
+        """For how many they suffice."""
+        asked = ((self.cpus, spec.cpus), (self.memory_mib, spec.memory_mib), (self.card_milli, spec.card_milli))
+        return max(0, min(self.nodes, *(free // each for free, each in asked if each)))
+
+
+def totalled(cluster: Cluster) -> frozenset[str]:
+    """The partitions whose jobs are bound by totals: those of members without reservation, and that of all members
+    unless each of them has it."""
+    found = {each.name for each in cluster.members if each.mode is BindingMode.TOTALS}
+    return frozenset(found | {OVER_CLUSTERS} if found else ())
+
+
+def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found | ClusterShort | NoRoomThere:
+    """As few clusters as will do, of equal ones the first; or what the nearest lacks. A cluster that had no room
+    for the job is not tried again before something has come free there: until then it has none for others of the
+    shape."""
+    members = [each.name for each in snapshot.cluster.members if shape.partition in (each.name, OVER_CLUSTERS)]
+    in_vain = {name: at for name, at in job.in_vain.items() if name in members and snapshot.freed_at.get(name, 0) <= at}
+    names = [name for name in members if name not in in_vain]
+    lacking: ClusterShort | None = None
+    for spec_index, spec in enumerate(shape.specs):
+        frees = [free_in(index, name, shape, spec) for name in names]
+        room = [free.replicas(spec) for free in frees]
+        shares = _shares(shape.nodes, room)
+        if shares is not None:
+            return Found(spec_index, _bound(zip(names, shares, strict=True), spec))
+        if lacking is None and not in_vain:
+            nearest = room.index(max(room))
+            lacking = _lack(names[nearest], frees[nearest], spec, shape.nodes)
+    return lacking or NoRoomThere(tuple(in_vain), max(in_vain.values()))
+
+
+def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
+    """What the fleet believes to be free, on nodes that are too small too; what is bound to the cluster counts, whether
+    or not it has found room there."""
+    usable = {kind.number for kind in index.floor.kinds if kind.up and admits(kind, shape)}
+    rooms = [room for room in index.rooms if room.kind in usable and member_of(room.node.name) == member]
+    bound = [part for placement in index.placed.values() for part in placement if part.node == member]
+    cards = sum(room.free_milli(card.index) for room in rooms for card in room.node.cards if accepts(spec, card))
+    return Free(
+        sum(room.cpus for room in rooms) - sum(part.cpus for part in bound),
+        sum(room.memory_mib for room in rooms) - sum(part.memory_mib for part in bound),
+        cards - sum(part.card_milli for part in bound),
+        sum(
+            member_of(node.name) == member
+            for room, nodes in index.floor.sizes
+            if room.kind in usable and shortfall(room, spec, exclusive=shape.exclusive) is None
+            for node in nodes
+        ),
+    )
+
+
+def _shares(wanted: int, room: Sequence[int]) -> list[int] | None:
+    """How many replicas each cluster gets; None where all together have not room enough."""
+    if sum(room) < wanted:
+        return None
+    shares = [0] * len(room)
+    for at in sorted(range(len(room)), key=lambda at: -room[at]):
+        shares[at] = min(wanted, room[at])
+        wanted -= shares[at]
+    return shares
+
+
+def _bound(shares: Iterable[tuple[str, int]], spec: NodeSpec) -> Placement:
+    members = [name for name, count in shares for _ in range(count)]
+    return tuple(
+        Allocation(rank, NodeName(name), spec.cpus, spec.memory_mib, _cards(spec)) for rank, name in enumerate(members)
+    )
+
+
+def _cards(spec: NodeSpec) -> tuple[CardSlice, ...]:
+    """So many, of which nobody knows where they are."""
+    if spec.shares_a_card:
+        return (CardSlice(0, 0, spec.card_milli),)
+    return tuple(CardSlice(card, None, WHOLE_CARD) for card in range(spec.whole_cards))
+
+
+def _lack(member: str, free: Free, spec: NodeSpec, replicas: int) -> ClusterShort:
+    """The first resource that its totals are short of."""
+    in_cards = not spec.shares_a_card
+    unit = WHOLE_CARD if in_cards else 1
+    resource = Resource.CARDS if in_cards else Resource.CARD_SHARE
+    asked = (
+        (resource, spec.card_milli * replicas // unit, free.card_milli // unit),
+        (Resource.CPUS, spec.cpus * replicas, free.cpus),
+        (Resource.MEMORY, spec.memory_mib * replicas, free.memory_mib),
+    )
+    short = next((each for each in asked if each[1] > each[2]), (Resource.NODE, replicas, free.replicas(spec)))
+    return ClusterShort(member, short[0], short[1], max(0, short[2]), spec.card_models)

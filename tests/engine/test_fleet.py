@@ -1,0 +1,351 @@
+"""A fleet of embedded clusters: gangs over clusters, both modes, and what becomes of a placement that fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.engine import decide
+from cockpit.engine.machine import Machine
+from cockpit.engine.submit import submit
+from cockpit.model import events
+from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, FleetPart, Member
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.node import Allocation, CardSlice
+from cockpit.model.quota import QuotaNode, QuotaTree
+from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
+from cockpit.model.refusal import Refusal
+from cockpit.model.spec import DebugHold, Failover, HoldCards, Suspension
+from cockpit.sched.explain import reason_of
+from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
+from tests.engine.fleet_driver import COUNTING, RESERVING, FleetDriver
+
+if TYPE_CHECKING:
+    from cockpit.model.node import Node
+    from cockpit.model.reasons import Reason
+
+TOLERATED = 30 * SECOND
+
+
+def fleet(**members: tuple[dict[str, object], list[Node]]) -> FleetDriver:
+    """Name = (what it can do, its nodes)."""
+    return FleetDriver(
+        [Member(name=name, **can) for name, (can, _) in members.items()],
+        {name: nodes for name, (_, nodes) in members.items()},
+    )
+
+
+def machines(count: int, cards: int = 8) -> list[Node]:
+    return [a_node(f"n{number}", cards=cards) for number in range(1, count + 1)]
+
+
+def filled(driver: FleetDriver, member: str, *cards: int) -> None:
+    """Jobs of the member itself, one on each node."""
+    driver.members[member].submit(*[a_spec(f"own-{at}", card_milli=1000 * each) for at, each in enumerate(cards)])
+    driver.settle()
+
+
+def why(driver: FleetDriver, job: JobId) -> Reason | None:
+    assert driver.plan is not None
+    return reason_of(driver.plan, driver.job(job))
+
+
+def bound_to(driver: FleetDriver, job: JobId) -> tuple[str, ...]:
+    attempt = driver.job(job).attempt
+    return attempt.members if attempt is not None else ()
+
+
+@pytest.mark.req("FL-04")
+def test_a_gang_starts_whole_in_one_cluster() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(2)))
+    (job,) = driver.submit(a_spec(nodes=2, card_milli=8000))
+    driver.settle()
+    assert bound_to(driver, job) == ("b", "b")
+    assert driver.running(job) == 2
+    assert driver.job(job).state is JobState.RUNNING
+    driver.end(job, code=0)
+    assert driver.job(job).state is JobState.SUCCEEDED
+    assert all(not each.machine.occupied for each in driver.members.values())
+
+
+@pytest.mark.req("FL-05")
+def test_a_job_is_divided_only_where_it_says_so() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(3)))
+    filled(driver, "b", 8)
+    (plain,) = driver.submit(a_spec("plain", nodes=3, card_milli=8000))
+    (divided,) = driver.submit(a_spec("divided", nodes=3, card_milli=8000, divide_over_clusters=True))
+    driver.settle()
+    assert driver.job(plain).state is JobState.QUEUED
+    assert bound_to(driver, divided) == ("a", "b", "b")
+    assert driver.running(divided) == 3
+
+
+@pytest.mark.req("FL-05")
+def test_a_job_for_which_no_cluster_is_big_enough_is_refused_unless_it_may_be_divided() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(2)))
+    refused = submit(driver.machine, [a_spec(nodes=3)], ANN, now=driver.now)
+    assert isinstance(refused, Refusal)
+    assert refused.reasons[0][0] == "nodes"
+    assert driver.submit(a_spec(nodes=3, divide_over_clusters=True))
+
+
+@pytest.mark.req("FL-05")
+def test_no_job_is_divided_because_of_the_partition_that_it_names() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(1)))
+    refused = submit(driver.machine, [a_spec(partitions=(OVER_CLUSTERS,))], ANN, now=driver.now)
+    assert isinstance(refused, Refusal)
+    assert refused.message == "partitions: fleet is of all clusters; say divide_over_clusters: true with it"
+
+
+@pytest.mark.req("FL-05")
+def test_a_job_that_may_be_divided_stays_in_one_cluster_that_has_room() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(2)))
+    (job,) = driver.submit(a_spec(nodes=2, card_milli=1000, divide_over_clusters=True))
+    driver.settle()
+    assert bound_to(driver, job) == ("b", "b")
+
+
+@pytest.mark.req("FL-04", "FL-06")
+def test_no_part_of_a_gang_begins_before_all_have_their_place() -> None:
+    driver = fleet(a=(COUNTING, machines(1)), b=(COUNTING, machines(2)))
+    filled(driver, "b", 5, 5)
+    (job,) = driver.submit(a_spec(nodes=2, card_milli=6000, divide_over_clusters=True))
+    driver.settle()
+    assert sorted(bound_to(driver, job)) == ["a", "b"]
+    assert [driver.members[name].job(there).state for name, there in driver.parts(job).items()] == [
+        JobState.STARTING,
+        JobState.QUEUED,
+    ]
+    assert driver.running(job) == 0
+    driver.after(TOLERATED)
+    assert driver.job(job).state is JobState.QUEUED
+    assert [each.state for each in driver.members["a"].machine.state.jobs.values()] == [JobState.STOPPED]
+    assert driver.bodies(events.ReplicaStarted) == []
+
+
+@pytest.mark.req("FL-06")
+def test_totals_may_be_wrong_where_reservation_is_not() -> None:
+    """Six cards are free in all, three on each of two nodes; the other cluster has them on one node."""
+    for can, mode in ((COUNTING, BindingMode.TOTALS), (RESERVING, BindingMode.RESERVATION)):
+        driver = fleet(a=(can, machines(2)), b=(can, machines(1)))
+        assert {each.mode for each in driver.machine.state.cluster.members} == {mode}
+        filled(driver, "a", 5, 5)
+        (job,) = driver.submit(a_spec(card_milli=6000))
+        driver.settle()
+        assert bound_to(driver, job) == (("a",) if mode is BindingMode.TOTALS else ("b",))
+        assert driver.running(job) == (0 if mode is BindingMode.TOTALS else 1)
+
+
+@pytest.mark.req("FL-08")
+def test_what_has_no_room_in_its_cluster_is_given_up_and_goes_to_another() -> None:
+    driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
+    filled(driver, "a", 5, 5)
+    (job,) = driver.submit(a_spec(card_milli=6000))
+    driver.settle()
+    driver.after(TOLERATED - 1)
+    assert (bound_to(driver, job), driver.running(job)) == (("a",), 0)
+    driver.after(1)
+    assert (bound_to(driver, job), driver.running(job)) == (("b",), 1)
+    (given_up,) = driver.bodies(events.BindingGivenUp)
+    assert given_up == events.BindingGivenUp(job, 1, ("a",), ("b", "a"))
+    left = [each for each in driver.machines["a"].state.jobs.values() if each.part is not None]
+    assert [(each.state, each.end_cause) for each in left] == [(JobState.STOPPED, EndCause.STOP)]
+
+
+@pytest.mark.req("FL-08")
+def test_the_toleration_is_the_job_s_own() -> None:
+    driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
+    filled(driver, "a", 5, 5)
+    (job,) = driver.submit(a_spec(card_milli=6000, failover=Failover(toleration_seconds=5)))
+    driver.settle()
+    driver.after(5 * SECOND)
+    assert bound_to(driver, job) == ("b",)
+
+
+@pytest.mark.req("FL-08")
+def test_a_cluster_without_room_is_tried_again_only_when_something_came_free_there() -> None:
+    driver = fleet(a=(COUNTING, machines(2)))
+    filled(driver, "a", 5, 5)
+    job, like = driver.submit(a_spec(card_milli=6000), a_spec("like", card_milli=6000))
+    driver.settle()
+    driver.after(TOLERATED)
+    since = driver.now
+    assert why(driver, job) == why(driver, like) == NoRoomThere(("a",), since)
+    driver.after(10 * MINUTE)
+    assert len(driver.bodies(events.JobPlaced)) == 1
+    member = driver.members["a"]
+    member.ended(next(each.id for each in member.machine.state.jobs.values() if each.part is None), code=0)
+    driver.settle()
+    assert driver.running(job) == 1
+
+
+@pytest.mark.req("FL-07", "FL-08")
+def test_a_suspended_job_is_revoked_and_waits_in_its_queue_to_be_let_out() -> None:
+    """The leaf lets out one job at a time: the one that came back is behind the one that waited."""
+    driver = fleet(a=(COUNTING, machines(2)))
+    leaf = QuotaNode(name="leaf", max={"jobs": 1000}, namespaces=("ann",))
+    driver.tell(events.QuotaApplied(QuotaTree("quota", QuotaNode(name="root", children=(leaf,)))))
+    filled(driver, "a", 5, 5)
+    suspended = {"suspension": Suspension(scheduling=True)}
+    first, second = driver.submit(
+        a_spec("first", card_milli=6000, **suspended), a_spec("second", card_milli=1000, **suspended)
+    )
+    driver.settle()
+    assert (bound_to(driver, first), bound_to(driver, second)) == (("a",), ())
+    driver.after(TOLERATED)
+    (given_up,) = driver.bodies(events.BindingGivenUp)
+    assert given_up.revoked
+    assert driver.job(first).revoked_at == driver.now
+    assert driver.running(second) == 1
+    assert list(driver.machine.queue) == [first]
+
+
+@pytest.mark.req("FL-08")
+def test_a_job_that_comes_back_keeps_its_place_unless_it_is_revoked() -> None:
+    for revoked in (False, True):
+        driver = fleet(a=(COUNTING, machines(2)))
+        leaf = QuotaNode(name="leaf", namespaces=("ann",))
+        driver.tell(events.QuotaApplied(QuotaTree("quota", QuotaNode(name="root", children=(leaf,)))))
+        filled(driver, "a", 5, 5)
+        one, two = driver.submit(
+            a_spec("one", card_milli=6000, suspension=Suspension(scheduling=revoked)), a_spec("two", hold=True)
+        )
+        driver.settle()
+        driver.after(TOLERATED)
+        expected = [two, one] if revoked else [one, two]
+        assert list(driver.machine.queue) == expected
+        assert list(Machine(driver.machine.state).queue) == expected
+
+
+@pytest.mark.req("FL-05", "FL-06")
+def test_no_cluster_gets_more_replicas_than_it_has_nodes_for_them() -> None:
+    driver = fleet(a=(COUNTING, [*machines(2), a_node("small", cards=2)]), b=(COUNTING, machines(2)))
+    (job,) = driver.submit(a_spec(nodes=4, card_milli=3000, divide_over_clusters=True))
+    driver.settle()
+    assert bound_to(driver, job) == ("a", "a", "b", "b")
+    assert driver.running(job) == 4
+
+
+@pytest.mark.req("FL-06")
+def test_reasons_by_totals_say_what_the_nearest_cluster_lacks() -> None:
+    driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
+    (job,) = driver.submit(a_spec(nodes=2, card_milli=8000))
+    driver.settle()
+    assert driver.running(job) == 2
+    (waits,) = driver.submit(a_spec("waits", nodes=2, card_milli=5000))
+    driver.settle()
+    assert why(driver, waits) == ClusterShort("a", Resource.CARDS, 10, 0)
+
+
+@pytest.mark.req("FL-04")
+def test_a_job_that_is_only_bound_ends_at_once_when_it_is_stopped() -> None:
+    driver = fleet(a=(COUNTING, machines(2)))
+    filled(driver, "a", 5, 5)
+    (job,) = driver.submit(a_spec(card_milli=6000))
+    driver.settle()
+    driver.act(decide.cancel(driver.job(job), driver.now, None))
+    driver.settle()
+    assert driver.job(job).state is JobState.STOPPED
+    assert all(each.ended for each in driver.machines["a"].state.jobs.values() if each.part is not None)
+
+
+@pytest.mark.req("FL-04")
+def test_a_running_gang_is_stopped_in_every_cluster() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(1)))
+    (job,) = driver.submit(a_spec(nodes=2, card_milli=8000, divide_over_clusters=True))
+    driver.settle()
+    driver.act(decide.cancel(driver.job(job), driver.now, None))
+    driver.settle()
+    assert driver.job(job).state is JobState.STOPPED
+    assert [not each.machine.occupied for each in driver.members.values()] == [True, True]
+
+
+@pytest.mark.req("FL-04")
+def test_one_replica_s_failure_ends_the_gang_in_every_cluster() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(1)))
+    (job,) = driver.submit(a_spec(nodes=2, card_milli=8000, divide_over_clusters=True))
+    driver.settle()
+    driver.ends_one(job, 1, code=1)
+    assert driver.job(job).state is JobState.ERROR
+    assert [not each.machine.occupied for each in driver.members.values()] == [True, True]
+
+
+@pytest.mark.req("FL-04", "JT-40")
+def test_a_failed_job_s_containers_are_kept_where_they_were_until_the_fleet_lets_go() -> None:
+    driver = fleet(a=(RESERVING, machines(1)))
+    keeps = DebugHold(cards=HoldCards.KEEP, window_seconds=60)
+    (job,) = driver.submit(a_spec(card_milli=8000, terminal=True, debug_hold=keeps))
+    driver.settle()
+    driver.end(job, code=1)
+    (there,) = driver.parts(job).values()
+    assert driver.job(job).kept
+    assert driver.members["a"].job(there).kept
+    driver.after(MINUTE)
+    assert not driver.job(job).kept
+    assert not driver.members["a"].job(there).kept
+
+
+@pytest.mark.req("FL-04")
+def test_the_time_limit_is_the_fleet_s_to_say() -> None:
+    driver = fleet(a=(RESERVING, machines(1)))
+    (job,) = driver.submit(a_spec(card_milli=8000, time_limit_seconds=600))
+    driver.settle()
+    driver.after(10 * MINUTE)
+    assert (driver.job(job).state, driver.job(job).end_cause) == (JobState.EXPIRED, EndCause.TIME_LIMIT)
+
+
+@pytest.mark.req("FL-06")
+def test_cards_that_a_member_s_own_jobs_hold_are_in_use() -> None:
+    driver = fleet(a=(RESERVING, machines(1)))
+    filled(driver, "a", 3)
+    (job,) = driver.submit(a_spec(card_milli=6000))
+    driver.settle()
+    assert driver.job(job).state is JobState.QUEUED
+    assert driver.machine.state.others["a"][0][0].node == "a/n1"
+
+
+@pytest.mark.req("FL-06")
+def test_what_is_reserved_is_had_to_the_card() -> None:
+    """Where the member by itself would take others: it gets exactly what the fleet decided."""
+    driver = fleet(a=(RESERVING, machines(1)))
+    there = Allocation(0, NodeName("n1"), 1, 1024, (CardSlice(5, None), CardSlice(6, None)))
+    part = FleetPart(JobId(7), 1, (0,), (there,))
+    member = driver.members["a"]
+    decided = submit(member.machine, [a_spec(card_milli=2000, node_names=("n1",))], ANN, now=driver.now)
+    assert not isinstance(decided, Refusal)
+    member.act([replace(each, part=part) for each in decided])
+    member.schedule()
+    assert member.job(JobId(1)).attempt.placement == (there,)
+
+
+@pytest.mark.req("FL-06")
+def test_a_fleet_made_from_its_state_knows_what_members_hold_for_themselves() -> None:
+    driver = fleet(a=(RESERVING, machines(1)))
+    filled(driver, "a", 3)
+    assert Machine(driver.machine.state).peek(driver.now).occupied == driver.machine.peek(driver.now).occupied != {}
+
+
+@pytest.mark.req("FL-06")
+def test_a_member_starts_what_is_reserved_before_its_own_jobs() -> None:
+    driver = fleet(a=(RESERVING, machines(1)))
+    (job,) = driver.submit(a_spec(card_milli=8000))
+    driver.schedule()
+    driver.members["a"].submit(a_spec("own", card_milli=8000))
+    driver.settle()
+    assert driver.running(job) == 1
+
+
+@pytest.mark.req("TR-02")
+def test_what_the_fleet_journaled_makes_the_same_fleet() -> None:
+    driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
+    filled(driver, "a", 5, 5)
+    driver.submit(a_spec(card_milli=6000), a_spec("other", card_milli=2000))
+    driver.settle()
+    driver.after(TOLERATED)
+    again = Machine(type(driver.machine.state)())
+    for record in driver.journal:
+        again.handle(record)
+    assert again.state == driver.machine.state
