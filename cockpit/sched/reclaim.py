@@ -8,7 +8,9 @@ that by more than the last job that goes. As few go as can be; of equally few th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import combinations
+from functools import cached_property
+from heapq import merge
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from cockpit.model.eviction import EvictionMode, Grounds
@@ -33,6 +35,10 @@ MOST_TRIED = 2_000
 """So many sets are tried for one job; beyond, one is found of which nobody can be left out, maybe not the smallest."""
 
 
+FIRST_LOOK = 64
+"""So many of the youngest are looked at before all: where one of them is enough, nobody else need be asked."""
+
+
 class Claim(NamedTuple):
     """A job's right to room that others have borrowed."""
 
@@ -52,19 +58,26 @@ class Borrower(NamedTuple):
     """Its nodes below the one that it has in common with the claimant."""
 
 
+class Lent(NamedTuple):
+    """What a leaf holds that is not its own."""
+
+    below: tuple[Share, ...]
+    """Its nodes below the one that it has in common with the claimant."""
+    resources: set[str]
+
+
 class Reclaim:
     """The rule for one pass."""
 
     def __init__(self, rules: Rulebook, snapshot: Snapshot, clearing: Clearing) -> None:
         self._rules, self._quotas = rules, rules.quotas
-        self._jobs = snapshot.jobs
+        self._jobs, self._occupied = snapshot.jobs, snapshot.occupied
         self._clearing = clearing
 
     def claim(self, leaf: str, amounts: Amounts, counters: Counters) -> Claim | None:
         """What a job of the leaf that wants these amounts may insist on; None: it would have to borrow, or a bound
         stops it that nobody else's going would lift."""
-        free = self._clearing.coming_free(counters)
-        used = {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
+        used = self._without_going(counters)
         line = [self._quotas.shares[path] for path in self._quotas.shares[leaf].line]
         named = self._quotas.resources
         kept = next((number for number, each in enumerate(line[:-1]) if each.guarantees(used, amounts, named)), None)
@@ -92,29 +105,59 @@ class Reclaim:
     def evicted(self, claim: Claim, shape: Shape, index: Index, counters: Counters) -> list[Offer] | None:
         """Who has to go so that the job may start and has room; None: they cannot make it any. Who is going anyway has
         gone from the index already."""
+        if not claim.above and find(index, shape) is not None:
+            return []
+        used = self._without_going(counters)
+        lent = dict(self._lent(claim, used))
+        if not lent:
+            return None
         short = {each[-1] for each, _ in claim.above} | _short_of(shape, index)
-        search = _Search(claim, shape, index, list(self._borrowers(claim, short, index, counters)), short, counters)
-        found = search.chosen()
+        borrowers = self._borrowers(lent, short, index, counters)
+        some = list(islice(borrowers, FIRST_LOOK))
+        found = _Search(claim, shape, index, some, short, used).one()
+        if found is None:
+            found = _Search(claim, shape, index, [*some, *borrowers], short, used).chosen()
         return None if found is None else [each.offer for each in found]
 
-    def _borrowers(self, claim: Claim, short: Collection[str], index: Index, counters: Counters) -> Iterator[Borrower]:
-        """The youngest first."""
-        free, line = self._clearing.coming_free(counters), set(claim.holder.line)
-        used = {each: amount - free.get(each, 0) for each, amount in counters.used.items()}
-        found = [job for job_id in index.placed if (job := self._jobs.get(job_id)) is not None and self._may_go(job)]
-        for job in sorted(found, key=lambda job: (-_started(job), -job.id)):
-            leaf = self._quotas.leaf(job.project)
-            tally = counters.tallies.get(job.id)
-            if leaf == NO_LEAF or tally is None or claim.holder.path in self._quotas.shares[leaf].line:
-                continue
-            below = tuple(self._quotas.shares[path] for path in self._quotas.shares[leaf].line if path not in line)
-            parts = dict(tally.parts)
-            borrowed = (each for each in short if parts.get(counter(leaf, each)))
-            if any(all(share.borrows(used, each) > 0 for share in below) for each in borrowed):
-                yield Borrower(self._offer(job, index), parts, below)
+    def _without_going(self, counters: Counters) -> Mapping[Counter, int]:
+        """What is in use beside what those hold who are on their way out."""
+        free = self._clearing.coming_free(counters)
+        return {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
 
-    def _may_go(self, job: Job) -> bool:
-        return job.state in OCCUPYING and job.ending is None and not self._clearing.gives_way(job.id)
+    def _lent(self, claim: Claim, used: Mapping[Counter, int]) -> Iterator[tuple[str, Lent]]:
+        """The leaves that hold what is not theirs, from their own nodes up to the one in common with the claimant."""
+        line = set(claim.holder.line)
+        for leaf in self._running:
+            upwards = self._quotas.shares[leaf].line
+            below = tuple(self._quotas.shares[path] for path in upwards if path not in line)
+            borrowed = {
+                each for each in self._quotas.resources if all(share.borrows(used, each) > 0 for share in below)
+            }
+            if borrowed and claim.holder.path not in upwards:
+                yield leaf, Lent(below, borrowed)
+
+    def _borrowers(
+        self, lent: Mapping[str, Lent], short: Collection[str], index: Index, counters: Counters
+    ) -> Iterator[Borrower]:
+        """The youngest first."""
+        leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in lent)
+        for job, leaf in merge(*leaves, key=lambda each: _youngest_first(each[0])):
+            if job.id not in index.placed or self._clearing.gives_way(job.id):
+                continue
+            parts = dict(counters.tallies[job.id].parts)
+            if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
+                yield Borrower(self._offer(job, index), parts, lent[leaf].below)
+
+    @cached_property
+    def _running(self) -> Mapping[str, Sequence[Job]]:
+        """By leaf: who ran when the pass began, and is not on the way out; the youngest first."""
+        found: dict[str, list[Job]] = {}
+        for job_id in self._occupied:
+            job = self._jobs.get(job_id)
+            if job is not None and job.state in OCCUPYING and job.ending is None:
+                found.setdefault(self._quotas.leaf(job.project), []).append(job)
+        found.pop(NO_LEAF, None)
+        return {leaf: sorted(jobs, key=_youngest_first) for leaf, jobs in found.items()}
 
     def _offer(self, job: Job, index: Index) -> Offer:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
@@ -132,10 +175,16 @@ class _Search:
         index: Index,
         borrowers: Sequence[Borrower],
         short: Collection[str],
-        counters: Counters,
+        used: Mapping[Counter, int],
     ) -> None:
         self._claim, self._shape, self._index = claim, shape, index
-        self._borrowers, self._short, self._used = borrowers, short, counters.used
+        self._borrowers, self._short, self._used = borrowers, short, used
+
+    def one(self) -> Sequence[Borrower] | None:
+        """The first of them whose going is enough; None: that of no single one is."""
+        room = fewest(self._index, self._shape, [each.offer.concession for each in self._borrowers])
+        of_room = [each for each in self._borrowers if each.offer.concession in (room or ())]
+        return of_room if len(of_room) == 1 and self._suffices(of_room) else None
 
     def chosen(self) -> Sequence[Borrower] | None:
         room = fewest(self._index, self._shape, [each.offer.concession for each in self._borrowers])
@@ -215,6 +264,6 @@ def _short_of(shape: Shape, index: Index) -> set[str]:
     return found
 
 
-def _started(job: Job) -> int:
+def _youngest_first(job: Job) -> tuple[int, int]:
     assert job.attempt is not None
-    return job.attempt.placed_at
+    return -job.attempt.placed_at, -job.id

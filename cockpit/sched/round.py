@@ -40,6 +40,10 @@ LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
 """Who keeps whose place in line."""
 
 
+MOST_RECLAIMS = 32
+"""So many jobs get room back in one pass, since a search takes a while; for the others there is one a second later."""
+
+
 class Round:
     """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
@@ -62,6 +66,7 @@ class Round:
         kept = book.rules.quotas.guarantees
         self.reclaim = Reclaim(book.rules, snapshot, clearing) if kept and clearing is not None else None
         """None where nothing is kept for any queue."""
+        self._reclaims, self._put_off = 0, False
         self.shapes, self.requests = queue.unbounded(len(book.shapes)), queue.unbounded(len(book.requests))
         self.shapes[NO_SHAPE] = 0
         self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
@@ -194,7 +199,8 @@ class Round:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
         cleared = self.clearing.next_at() if self.clearing is not None else None
         bars = self._bars.next_at() if self._bars.lasting else None
-        return min([each for each in (self._begins, bars, cleared, self._slice_ends) if each], default=None)
+        soon = Millis(self.snapshot.now + 1000) if self._put_off else None
+        return min([each for each in (self._begins, bars, cleared, soon, self._slice_ends) if each], default=None)
 
     def _made_room(self, ask: Ask, shape: Shape) -> bool:
         """5. preempt or reclaim: whether others give way for a job that has no room; then it starts, or is promised."""
@@ -239,11 +245,15 @@ class Round:
         assert self.clearing is not None
         if infeasible(shape, self.index.floor):
             return False
+        if self._reclaims == MOST_RECLAIMS:
+            self._put_off = True
+            return False
         cleared = self.reclaim.room_for(
             ask.job, shape, claim, self.index, self._gates.counters, self.line.place_cleared
         )
         if cleared is None:
             return False
+        self._reclaims += 1
         self.clearing.carried_out(cleared)
         going = [each.job for each in cleared.evictions] or self.clearing.leaving()
         self._promise(ask, shape, cleared.found, going)

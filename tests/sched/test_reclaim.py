@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.eviction import EvictionMode, Grounds
@@ -10,6 +11,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import MakingRoom, NotEnoughFree, QuotaFull
 from cockpit.sched.policy import Policy
+from cockpit.sched.round import MOST_RECLAIMS
 from tests.sched.world import World, node, wants
 
 EVERY_KIND = pytest.mark.parametrize("kind", list(BackfillKind))
@@ -208,6 +210,26 @@ def test_two_that_are_served_in_one_pass_share_nobody() -> None:
     for job in (first, second):
         world.gone(job)
     assert sorted(start.job for start in world.run().starts) == [b, c]
+
+
+@pytest.mark.req("SC-07")
+def test_so_many_in_one_pass_and_the_others_a_second_later() -> None:
+    world = a_world(share("a", 0), share("b", 40), cards=40, nodes=[node(f"n{n}", 8, cpus=32) for n in range(5)])
+    world.change_rules(quota=wide(world.rules["quota"]))
+    for _ in range(40):
+        submit(world, "a", 1)
+    assert len(world.run().starts) == 40
+    owed = [submit(world, "b", 1) for _ in range(40)]
+    world.now = Millis(1000)
+    plan = world.run()
+    assert (len(plan.evictions), plan.next_at) == (MOST_RECLAIMS, 2000)
+    assert len(world.run().evictions) == len(owed) - MOST_RECLAIMS
+
+
+def wide(tree: QuotaTree) -> QuotaTree:
+    """With CPUs enough for all its cards."""
+    cpus = {"cpu": 160_000}
+    return QuotaTree(tree.name, replace(tree.root, min=tree.root.min | cpus, max=tree.root.max | cpus))
 
 
 @pytest.mark.req("SC-07")
