@@ -20,7 +20,13 @@ async def test_w_asks_for_something_else_and_anything_but_yes_means_no() -> None
             await cockpit.press("w").sees("what would start it sooner", "on 1 node instead of 2").press("Enter")
             await cockpit.sees("Change job 5 wide?", "starts now").press(refusal).misses("Change job")
             assert (await lab.backend.job(5)).job.spec.nodes == 2
-        await cockpit.press("w").sees("on 1 node instead of 2").press("Enter").sees("Change job 5 wide?").press("y")
+        await (
+            cockpit.press("w")
+            .sees("what would start it sooner", "on 1 node instead of 2")
+            .press("Enter")
+            .sees("Change job 5 wide?")
+            .press("y")
+        )
         await cockpit.sees("changed job 5 wide")
         found = (await lab.backend.job(5)).job
         assert (found.spec.nodes, found.state is JobState.QUEUED) == (1, False)

@@ -49,7 +49,7 @@ class MainScreen(Telling):
 
     def draw(self) -> None:
         """Everything but the rows: they repaint themselves."""
-        if not (self.is_mounted and self.app.is_running):
+        if not self.is_there:
             return
         width = self.size.width
         self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])

@@ -28,8 +28,15 @@ LEAST_PANEL = 3
 class Telling(Typing):
     """The screen as far as it tells."""
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything to draw on: an answer may come back before the first frame, or after the last."""
+        return self.is_mounted and self.app.is_running
+
     def draw_answer(self) -> None:
         """The panel about what is under the cursor."""
+        if not self.is_there:
+            return
         answers = {
             JOBS: self._job_answer,
             NODES: self._node_answer,

@@ -138,6 +138,7 @@ async def test_an_interactive_shell_has_a_terminal_of_its_own(house, kept):
     screen.type("stty size; tty; echo $TERM\r")
     shown = await screen.until("xterm-256color\r\n")
     assert "30 100\r\n/dev/pts/0\r\n" in shown
+    await screen.until(f"{mark} ")  # typed before the shell reads a line, it may get lost
     fcntl.ioctl(screen.fd, termios.TIOCSWINSZ, struct.pack("4H", 50, 160, 0, 0))
     screen.type("stty size\r")
     await screen.until("50 160\r\n")
