@@ -24,6 +24,8 @@ class Lists(Screen[None]):
     """The screen as far as it is tables."""
 
     app: Face
+    view = JOBS
+    """The list that is shown."""
 
     def compose_lists(self) -> ComposeResult:
         """The titles, and the tables below them."""
@@ -54,12 +56,6 @@ class Lists(Screen[None]):
         }
 
     @property
-    def view(self) -> str:
-        """The list that is shown; also while the screen is only coming, or going."""
-        shown = self.query(ContentSwitcher)
-        return str(shown.first().current) if shown else JOBS
-
-    @property
     def table(self) -> Table:
         """The one that is shown."""
         return self.tables[self.view]
@@ -87,7 +83,7 @@ class Lists(Screen[None]):
 
     def show_view(self, view: str) -> None:
         """Another table in the same frame."""
-        self.query_one(ContentSwitcher).current = view
+        self.query_one(ContentSwitcher).current = self.view = view
         titles = self.query_one(Titles)
         titles.table = self.table
         titles.refresh()
