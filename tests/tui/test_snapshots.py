@@ -15,18 +15,20 @@ from tests.tui.lab import the_lab
 
 FOLDER = Path(__file__).with_name("snapshots")
 SCREENS = {
-    "jobs.svg": ("G", "k", "k"),
-    "job.txt": ("j", "Enter"),
-    "nodes.txt": ("2",),
-    "cards.txt": ("3",),
+    "jobs.svg": (("G", "k", "k"), "starts about"),
+    "job.txt": (("j", "Enter"), "Why"),
+    "nodes.txt": (("2",), "n02"),
+    "cards.txt": (("3",), "n02"),
 }
+"""The keys that lead there, and what comes last on it."""
 
 
 @pytest.mark.parametrize("name", SCREENS)
 async def test_the_screen_is_as_it_was(name: str) -> None:
     async with the_lab() as lab:
         lab.demo.pace.pause()
-        shown = await lab.cockpit.press(*SCREENS[name]) + "\n"
+        keys, last = SCREENS[name]
+        shown = await lab.cockpit.press(*keys).sees(last) + "\n"
         if name.endswith(".svg"):
             shown = screen_svg(lab.cockpit.app)
     kept = FOLDER / name
