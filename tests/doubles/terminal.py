@@ -130,6 +130,12 @@ class Terminal:
         """Everything that came after a moment."""
         return b"".join(chunk.data for chunk in list(self.chunks) if chunk.at >= at)
 
+    def to_the_end(self) -> None:
+        """Wait until the program has ended and all that it wrote has been read. Raises TimeoutError."""
+        self._reader.join(SECONDS)
+        if self._reader.is_alive():
+            raise TimeoutError("the program does not end")
+
     def screen(self, *, since: float = 0.0) -> pyte.Screen:
         """What a terminal shows that has been written to since then."""
         screen = pyte.Screen(self.columns, self.lines)

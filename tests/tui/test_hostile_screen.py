@@ -44,7 +44,6 @@ def tour(terminal: FencedTerminal, job: str) -> None:
         terminal.do(keys)
     for keys in ("/\u202e[bold]\u200b", "\r", "\x1b", ":[red]\u202e\r"):
         terminal.do(keys)
-    terminal.press("q")
 
 
 @pytest.mark.real
@@ -53,8 +52,7 @@ def test_nothing_from_outside_is_obeyed_by_the_terminal(user: CockpitUser) -> No
     job = a_hostile_job(user)
     with FencedTerminal(["cockpit.cli", "-c", "local"], user.env, cwd=str(user.work), lines=60) as terminal:
         tour(terminal, job)
-        terminal.process.wait(10)
-        written = terminal.written_since(0).decode("utf-8", "strict")
+        written = all_written(terminal)
     assert_nothing_is_obeyed(written)
     assert "\\x1b]0;owned\\x07" in drawn(written)
     for text in UNSEEN.values():
@@ -105,7 +103,7 @@ def test_no_view_obeys_a_cluster_every_text_of_which_attacks() -> None:
     with hostile_cluster() as terminal:
         for keys in (key for view in VIEWS.values() for key in view):
             terminal.do(keys)
-        written = terminal.written_since(0).decode("utf-8", "strict")
+        written = all_written(terminal)
     assert_nothing_is_obeyed(written)
     shown = drawn(written)
     for proof in ("Stop job", "Saved filters", "\\x1b]52;c;", "\\u202e", "训练任务", "[bold]", "{x.__cl"):
@@ -117,9 +115,7 @@ def test_no_notice_and_no_trouble_is_obeyed() -> None:
     with hostile_cluster() as terminal:
         for keys, comes in LAST:
             press_and_see(terminal, keys, comes)
-        terminal.press("q")
-        terminal.process.wait(SECONDS)
-        written = terminal.written_since(0).decode("utf-8", "strict")
+        written = all_written(terminal)
     assert written.count(COPIED) == 1
     assert_nothing_is_obeyed(written.replace(COPIED, ""))
 
@@ -132,6 +128,13 @@ def hostile_cluster() -> Iterator[FencedTerminal]:
     with FencedTerminal(double, env, cwd=str(ROOT), columns=200, lines=60) as terminal:
         terminal.until(lambda screen: "running" in screen)
         yield terminal
+
+
+def all_written(terminal: FencedTerminal) -> str:
+    """What it was sent until the program had ended: before that the last sequence may be half written."""
+    terminal.press("q")
+    terminal.to_the_end()
+    return terminal.written_since(0).decode("utf-8", "strict")
 
 
 def press_and_see(terminal: FencedTerminal, keys: str, text: str) -> None:
