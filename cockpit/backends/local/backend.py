@@ -9,24 +9,13 @@ import msgspec
 
 from cockpit.backends.base import JobsDelta
 from cockpit.backends.local.channel import ConnectionLost
+from cockpit.backends.local.verbs import Verbs
 from cockpit.model import asking
-from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId
 from cockpit.model.job import Job
-from cockpit.model.view import (
-    AccountsShown,
-    EngineStatus,
-    HoldRow,
-    JobDetail,
-    JobRow,
-    NodeRow,
-    Overview,
-    Priorities,
-    QueuesShown,
-    WeightsSet,
-)
+from cockpit.model.view import JobRow, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
 
@@ -35,19 +24,13 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.backends.local.channel import Channel
-    from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import WantedPriority
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
 
-_NOTHING = messages.NoArgs()
-_DONE = type(None)
 
-
-class LocalBackend:
+class LocalBackend(Verbs):
     """Asks through a channel that `connect` makes. A question whose connection breaks is asked once more, through a new
     one; an acting request with the same id, so that it happens once whatever became of the first try.
     """
@@ -56,64 +39,13 @@ class LocalBackend:
         self._connect = connect
         self._channel: Channel | None = None
 
-    async def status(self) -> EngineStatus:
-        return self._ask("status", _NOTHING, EngineStatus)
-
-    async def overview(self) -> Overview:
-        return self._ask("overview", _NOTHING, Overview)
-
     async def jobs(self, *, ended: bool = False) -> list[JobRow]:
         pages = self._open().stream("jobs", messages.JobsArgs(ended))
         return [row for page in pages for row in rows_of(msgspec.msgpack.decode(page, type=JobsPage))]
 
-    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
-        return self._ask("job", messages.JobArgs(job, task), JobDetail)
-
-    async def nodes(self) -> list[NodeRow]:
-        return self._ask("nodes", _NOTHING, list[NodeRow])
-
-    async def holds(self) -> list[HoldRow]:
-        return self._ask("holds", _NOTHING, list[HoldRow])
-
-    async def rules(self) -> Cluster:
-        return self._ask("rules", _NOTHING, Cluster)
-
-    async def accounts(self) -> AccountsShown:
-        return self._ask("accounts", _NOTHING, AccountsShown)
-
-    async def change_accounts(self, change: AccountChange) -> None:
-        self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
-
-    async def queues(self) -> QueuesShown:
-        return self._ask("queues", _NOTHING, QueuesShown)
-
-    async def apply_quota(self, tree: QuotaTree) -> None:
-        self._act("apply_quota", messages.ApplyQuotaArgs(tree), _DONE)
-
-    async def remove_quota(self) -> None:
-        self._act("remove_quota", _NOTHING, _DONE)
-
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))
         return whole_list(msgspec.msgpack.decode(page, type=Priorities) for page in pages)
-
-    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
-        return self._act("set_weights", messages.SetWeightsArgs(weights), WeightsSet)
-
-    async def reservations(self) -> list[Reservation]:
-        return self._ask("reservations", _NOTHING, list[Reservation])
-
-    async def make_reservation(self, reservation: Reservation) -> None:
-        self._act("make_reservation", messages.ReservationArgs(reservation), _DONE)
-
-    async def end_reservation(self, name: str) -> None:
-        self._act("end_reservation", messages.NameArgs(name), _DONE)
-
-    async def drain_node(self, name: str, reason: str) -> None:
-        self._act("drain_node", messages.DrainArgs(name, reason), _DONE)
-
-    async def resume_node(self, name: str) -> None:
-        self._act("resume_node", messages.NameArgs(name), _DONE)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         return self._ask("explain", messages.JobArgs(job, task), Outlook)
@@ -133,46 +65,9 @@ class LocalBackend:
                 if delta is not None:
                     yield delta
 
-    async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
-        answer = self._act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)
-        return [JobId(job) for job in answer.ids]
-
-    async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
-        self._act("cancel", messages.CancelArgs(job, grace_seconds, task), _DONE)
-
-    async def hold(self, job: JobId, *, task: int | None = None) -> None:
-        self._act("hold", messages.JobArgs(job, task), _DONE)
-
-    async def release(self, job: JobId, *, task: int | None = None) -> None:
-        self._act("release", messages.JobArgs(job, task), _DONE)
-
-    async def suspend(self, job: JobId, *, task: int | None = None) -> None:
-        self._act("suspend", messages.JobArgs(job, task), _DONE)
-
-    async def resume(self, job: JobId, *, task: int | None = None) -> None:
-        self._act("resume", messages.JobArgs(job, task), _DONE)
-
-    async def requeue(self, job: JobId, *, task: int | None = None) -> None:
-        self._act("requeue", messages.JobArgs(job, task), _DONE)
-
-    async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
-        self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
-
-    async def edit(self, job: JobId, spec: JobSpec) -> None:
-        self._act("edit", messages.EditArgs(job, spec), _DONE)
-
-    async def delete(self, job: JobId, *, task: int | None = None) -> None:
-        self._act("delete", messages.JobArgs(job, task), _DONE)
-
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         args = messages.WaitArgs(job, timeout_seconds)
         return self._ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
-
-    async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
-        return Millis(self._act("extend_hold", messages.ExtendArgs(job, seconds), messages.HeldUntil).held_until)
-
-    async def end_hold(self, job: JobId) -> None:
-        self._act("end_hold", messages.JobArgs(job), _DONE)
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         return self._ask("logs", request, asking.LogChunk, patient=request.wait)
@@ -197,7 +92,10 @@ class LocalBackend:
             self._channel = self._connect()
         return self._channel
 
-    def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+    async def _read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        return self._ask(op, args, answer)
+
+    async def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return self._ask(op, args, answer, request=request_id())
 
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
