@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -107,7 +108,7 @@ def rows_of(page: JobsPage) -> list[JobRow]:
     columns[_REASON] = [None if place is None else page.reasons[place] for place in columns[_REASON]]
     for at, default in _DEFAULTS.items():
         columns[at] = columns[at] or [default] * len(columns[0])
-    return [JobRow(*values) for values in zip(*columns, strict=True)]
+    return list(starmap(JobRow, zip(*columns, strict=True)))
 
 
 def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
