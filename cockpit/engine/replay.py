@@ -179,4 +179,4 @@ class Replay:
     def _handle(self, body: events.EventBody, at: Millis) -> None:
         machine = self.machine
         seq = machine.state.seq + 1
-        machine.handle(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))
+        machine.follow(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))
