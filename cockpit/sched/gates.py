@@ -31,15 +31,16 @@ NO_USE: Use = MappingProxyType({})
 
 
 class Gates:
-    """Asked and told in the course of one pass; before the first start `counters` become those of an index that it may
-    change, and grow with what it starts."""
+    """Asked and told in the course of one pass; `counters` grow with what it starts."""
 
     def __init__(self, snapshot: Snapshot, book: RequestBook, counters: Counters, bars: Bars) -> None:
         self._snapshot = snapshot
         self._book = book
         self._rules = book.rules
         self.counters = counters
-        """Of the pass's index."""
+        """As of the pass's index."""
+        self._own = False
+        """Whether the counters are this pass's alone."""
         self._bars = bars
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
@@ -130,8 +131,13 @@ class Gates:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
-        added, of, stops = tally(self._rules, job, partition, amounts), self.counters.of, self._book.stops
+        added = tally(self._rules, job, partition, amounts)
+        if not added.parts:
+            return []
+        if not self._own:
+            self.counters, self._own = self.counters.fork(), True
         self.counters.set(job.id, added)
+        of, stops = self.counters.of, self._book.stops
         return [
             number
             for counter, amount in added.parts

@@ -282,15 +282,18 @@ class Round:
         gone_at[job.id] = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         going = [(other, placed[other]) for other in others if other in placed]
         self.index.apply([*going, (job.id, found.placement)], gone_at)
-        self._close(self._gates.started(job, shape.partition, self._amounts(found, shape)))
+        self._count(job, shape.partition, self._amounts(found, shape))
         self.line.started(self.index, job, found.placement)
 
     def _take_over(self, index: Index) -> None:
         self.line.settle()
-        if self._gates.counters is self.given.counters:
-            self._gates.counters = self.given.counters.fork()
         index.counters = self._gates.counters
         self.index = index
+
+    def _count(self, job: Job, partition: str, amounts: Amounts) -> None:
+        """It counts to the limits from here."""
+        self._close(self._gates.started(job, partition, amounts))
+        self.index.counters = self._gates.counters
 
     def _amounts(self, found: Found, shape: Shape) -> Amounts:
         return self._gates.amounts(found, shape)
@@ -344,7 +347,7 @@ class Round:
             self._take_over(self.given.fork())
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
-        self._close(self._gates.started(job, shape.partition, amounts))
+        self._count(job, shape.partition, amounts)
         if shape.partition not in self._totalled:
             self.line.started(self.index, job, found.placement)
 

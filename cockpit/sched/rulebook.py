@@ -37,7 +37,7 @@ class Rulebook:
     def party(self, job: Job, partition: str) -> Party:
         """Whose limits bind the job there."""
         leaf = self.quotas.leaf(job.project)
-        if Enforce.LIMITS not in self.enforced and leaf == NO_LEAF:
+        if leaf == NO_LEAF and Enforce.LIMITS not in self.enforced:
             return NOBODY
         asked_of = (job.account, job.submitter.name, job.qos, partition, leaf)
         if asked_of not in self._parties:
