@@ -13,7 +13,7 @@ from cockpit.tui.screens.pick import Choice, Pick
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
     from cockpit.tui.face import Face
 
 COMMAND: Final = "time-limit"
