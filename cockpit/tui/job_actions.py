@@ -147,7 +147,7 @@ ACTING: Final = (
         "time_limit",
         "time limit",
         ("L",),
-        "Let jobs run for longer, or not for so long",
+        "Change how long jobs may run",
         limit_deeds.choose_limit,
         ACT,
         ON_JOBS,
