@@ -93,4 +93,6 @@ def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapp
 
 def counts(rules: Rulebook, job: Job, partition: str) -> bool:
     """Whether anything of the job is counted: most clusters have no limits."""
-    return bool(rules.party(job, partition).counters) or bool(job.array and job.array.at_once)
+    if job.array is not None and job.array.at_once:
+        return True
+    return rules.binding and bool(rules.party(job, partition).counters)

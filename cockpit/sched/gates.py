@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
@@ -14,7 +14,7 @@ from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
 from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
-from cockpit.sched.counters import Counters, of_array, tally
+from cockpit.sched.counters import Counters, counts, of_array, tally
 from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.placement import Found
 from cockpit.sched.quotas import NO_LEAF, QUOTA
@@ -127,13 +127,13 @@ class Gates:
         amounts = held(found.placement, self._snapshot.nodes)
         return self._rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
-    def started(self, job: Job, partition: str, amounts: Amounts) -> list[int]:
+    def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
+        if not counts(self._rules, job, partition):
+            return ()
         added = tally(self._rules, job, partition, amounts)
-        if not added.parts:
-            return []
         if not self._own:
             self.counters, self._own = self.counters.fork(), True
         self.counters.set(job.id, added)

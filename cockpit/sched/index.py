@@ -140,7 +140,8 @@ class Index:
     def _come(self, job: JobId, placement: Placement, end: Millis | None, before: dict[int, Room]) -> None:
         """`before`: rooms as they were, by order, to be added to."""
         self.placed[job] = placement
-        self._count_running(placement, +1)
+        if self._running is not None:
+            self._count_running(placement, +1)
         located, rooms = self.located(placement), self.rooms
         for order, part in located:
             before.setdefault(order, rooms[order])
@@ -151,7 +152,8 @@ class Index:
 
     def _leave(self, job: JobId, before: dict[int, Room]) -> None:
         placement = self.placed.pop(job)
-        self._count_running(placement, -1)
+        if self._running is not None:
+            self._count_running(placement, -1)
         rooms = self.rooms
         for order, _ in self.located(placement):
             before.setdefault(order, rooms[order])
@@ -223,9 +225,13 @@ def _count_anew(index: Index, snapshot: Snapshot) -> None:
 
 def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
     """What each of the changed jobs adds to the limits from now on."""
-    rules, told = index.book.rules, dict[JobId, Tally | None]()
+    rules, tallies = index.book.rules, index.counters.tallies
+    told: dict[JobId, Tally | None] = {}
     for job_id, placement in changes.items():
         job = snapshot.jobs.get(job_id) if placement else None
-        added = tally_of_placed(rules, job, placement, snapshot.nodes) if job is not None and placement else None
-        told[job_id] = added
-    index.counters = index.counters.changed(told)
+        if job is not None and placement:
+            told[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)
+        elif job_id in tallies:
+            told[job_id] = None
+    if told:
+        index.counters = index.counters.changed(told)

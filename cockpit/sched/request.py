@@ -88,7 +88,7 @@ class RequestBook:
     def asks_in_line(self, jobs: Sequence[Job]) -> list[Ask]:
         """As `asks`, of each job in each of its partitions."""
         self.tidied(len(jobs))
-        found = list(map(self._single.get, map(id, jobs)))
+        found = [*map(self._single.get, map(id, jobs))]
         for number in [number for number, ask in enumerate(found) if ask is None] if not all(found) else ():
             partitions = partitions_of(jobs[number])
             if len(partitions) > 1:
