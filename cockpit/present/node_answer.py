@@ -13,6 +13,7 @@ from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, sprea
 from cockpit.present.tables.nodes import usage_entry
 
 INDENT = "  "
+NO_CONTAINERS = "containers: jobs run as plain processes, nothing between them; `cockpit doctor` says why"
 
 
 def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
@@ -26,8 +27,10 @@ def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns:
 
 
 def node_facts(row: NodeRow) -> Iterator[Line]:
-    """For whom it is kept, its system, its pool."""
+    """For whom it is kept, what its jobs lack, its system, its pool."""
     node = row.node
+    if row.plain:
+        yield line(Span(f"{INDENT}lacks   ", MUTED), Span(NO_CONTAINERS, "warning"))
     if row.reserved:
         yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
     system = " · ".join(

@@ -160,7 +160,8 @@ async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
-    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
+    rows = node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
+    return [msgspec.structs.replace(row, plain=True) for row in rows] if engine.plain else rows
 
 
 async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:
