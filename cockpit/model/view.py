@@ -220,6 +220,8 @@ class Overview(msgspec.Struct, frozen=True):
     """What is wrong with the engine just now, in sentences."""
     admin: bool = True
     """The asker may change what is everybody's."""
+    plain: bool = False
+    """There are no containers: jobs run as plain processes."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

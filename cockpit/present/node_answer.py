@@ -13,7 +13,7 @@ from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, sprea
 from cockpit.present.tables.nodes import usage_entry
 
 INDENT = "  "
-NO_CONTAINERS = "containers: jobs run as plain processes, nothing between them; `cockpit doctor` says why"
+LACKS = "containers: jobs are plain processes; see `cockpit doctor`"
 
 
 def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
@@ -30,7 +30,7 @@ def node_facts(row: NodeRow) -> Iterator[Line]:
     """For whom it is kept, what its jobs lack, its system, its pool."""
     node = row.node
     if row.plain:
-        yield line(Span(f"{INDENT}lacks   ", MUTED), Span(NO_CONTAINERS, "warning"))
+        yield line(Span(f"{INDENT}lacks   ", MUTED), Span(LACKS, "warning"))
     if row.reserved:
         yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
     system = " · ".join(

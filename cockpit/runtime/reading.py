@@ -71,7 +71,9 @@ async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> O
     """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
     glance = _glance(engine, asked.actor)
     troubles = _troubles(engine)
-    return msgspec.structs.replace(glance, trouble=troubles) if troubles else glance
+    if not troubles and not engine.plain:
+        return glance
+    return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain)
 
 
 def _glance(engine: Engine, actor: Actor) -> Overview:

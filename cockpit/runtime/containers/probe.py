@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 UNAIDED = "made without bubblewrap, which is not installed here, by what fewer people have tried"
 PLAIN, NONE = "plain processes", "none"
-_HELP = "`cockpit doctor` says what this machine lacks"
 _PREFIX = "probe-"
 _PROBE_SECONDS = 15
 _POLL_SECONDS = 0.005
@@ -50,10 +49,8 @@ class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trouble(self) -> str:
-        """A sentence for who wonders about their jobs; empty where they have containers."""
-        if self.is_plain:
-            return f"Jobs run as {self.lacks}; {_HELP}."
-        return "" if self.usable else f"No job can run here: {self.lacks}; {_HELP}."
+        """A sentence for who wonders about their jobs; empty where they run."""
+        return "" if self.usable else f"No job can run here: {self.lacks}."
 
     def __str__(self) -> str:
         if self.is_plain:
