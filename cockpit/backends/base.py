@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from cockpit.model.ids import JobId, Millis
-from cockpit.model.view import AccountsShown, JobRow
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
@@ -18,11 +15,14 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
+    from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import (
+        AccountsShown,
         EngineStatus,
         HoldRow,
         JobDetail,
@@ -88,7 +88,7 @@ class Backend(Protocol):
 
     async def overview(self) -> Overview: ...
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+    async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         """Every live and held job in order of submission; with `ended` also those in accounting."""
         ...
 

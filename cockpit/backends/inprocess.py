@@ -11,9 +11,10 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.jobrow import JobRows
 from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsPage, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, JobsPage, rows_of, whole_list
 from cockpit.runtime import acting, predicting, reading, weighing
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         EngineStatus,
         HoldRow,
         JobDetail,
-        JobRow,
         NodeRow,
         Overview,
         Priorities,
@@ -67,9 +67,9 @@ class InProcessBackend:
     async def overview(self) -> Overview:
         return await reading.overview_of(self._engine, self._asked, _NOTHING)
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
-        pages = reading.jobs(self._engine, self._asked, messages.JobsArgs(ended))
-        return [row async for page in pages for row in rows_of(_decoded(page, JobsPage))]
+    async def jobs(self, *, ended: bool = False) -> JobRows:
+        pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
+        return JobRows.joined([rows_of(_decoded(page, JobsPage)) async for page in pages])
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         return await reading.job(self._engine, self._asked, messages.JobArgs(job, task))

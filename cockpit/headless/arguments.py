@@ -6,17 +6,19 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from cockpit import __version__
 from cockpit.errors import CockpitError
 from cockpit.headless.registry import VERBS
-from cockpit.headless.services import Call
-from cockpit.model.ids import JobRef
-from cockpit.model.spec import Dependency
 from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.headless.services import Call
+    from cockpit.model.ids import JobRef
+    from cockpit.model.spec import Dependency
 
 MINUS_VALUED: Final = frozenset({"--sort", "--filter", "--qos"})
 """Options whose value may begin with a minus."""

@@ -1,4 +1,6 @@
-"""What each operation takes and gives. The names of the operations are in `docs/protocol.md` with these fields."""
+"""What each operation takes and gives, but lists of jobs, which `pages` has. The names of the operations are in
+`docs/protocol.md` with these fields.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,6 @@ LONGEST_WAIT_SECONDS = 1e9
 
 class NoArgs(msgspec.Struct, frozen=True):
     """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `queues`, `remove_quota`."""
-
-
-class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    ended: bool = False
-    """Also the jobs that accounting alone remembers."""
 
 
 class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,11 +51,6 @@ class EventsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     after: int = -1
     """A sequence number; below 0: the last `limit`."""
     limit: int = 1000
-
-
-class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    first: int = 100
-    """Rows in the first page: as many as the screen shows."""
 
 
 class SubmitArgs(msgspec.Struct, frozen=True):

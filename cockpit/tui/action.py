@@ -10,7 +10,8 @@ from cockpit.model.job import JobState
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cockpit.model.view import AccountRow, AccountsShown, JobRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import AccountRow, AccountsShown
     from cockpit.tui.face import Face
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"

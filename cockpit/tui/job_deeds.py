@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.model.asking import WantedPriority
-    from cockpit.model.view import JobDetail, JobRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
 

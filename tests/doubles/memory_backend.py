@@ -13,6 +13,7 @@ from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
+from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -22,7 +23,6 @@ from cockpit.model.view import (
     EngineStatus,
     HoldRow,
     JobDetail,
-    JobRow,
     NodeRow,
     Overview,
     Priorities,

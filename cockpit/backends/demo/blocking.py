@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         EngineStatus,
         HoldRow,
         JobDetail,
-        JobRow,
         NodeRow,
         Overview,
         Priorities,
@@ -67,7 +67,7 @@ class BlockingDemo:
     async def overview(self) -> Overview:
         return self._run(self._backend.overview())
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+    async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         return self._run(self._backend.jobs(ended=ended))
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
