@@ -203,7 +203,7 @@ class Machine:
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
-            promised=sorted(self._promised),
+            promised=sorted(self._promised) if self._promised else (),
             suspended=tuple(self._suspended),
             jobs=self._jobs,
             cluster=self.state.cluster,

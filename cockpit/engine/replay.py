@@ -25,7 +25,7 @@ from cockpit.sched.sequel import beside_starts, following
 from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec
@@ -70,7 +70,7 @@ class Replay:
         """Version of the state that the last cycle left behind."""
         self._room: Index | None = None
         """What is free, since somebody last asked or a cycle was; None: it has changed."""
-        self._tell(events.NodesChanged(tuple(nodes)), *rules)
+        self._tell((events.NodesChanged(tuple(nodes)), *rules))
 
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
@@ -100,8 +100,7 @@ class Replay:
         if ties.one_cycle_a_moment:
             for job in ending:
                 self._end(job)
-            for arrival in arriving:
-                self._tell(arrival.submitted)
+            self._tell([arrival.submitted for arrival in arriving])
             self._look()
         elif ties.submissions_first:
             self._submit_each(arriving)
@@ -112,7 +111,7 @@ class Replay:
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
-            self._tell(arrival.submitted)
+            self._tell((arrival.submitted,))
             self._look(arrival if self._policy.ties.only_what_fits_sets_off_a_cycle else None)
 
     def _end_each(self, ending: Sequence[JobId]) -> None:
@@ -126,9 +125,8 @@ class Replay:
             return
         self._room = None
         for part in self.machine.occupied[job]:
-            replica = ReplicaId(job, 1, part.rank)
-            self._tell(*decide.replica_ended(self.machine, replica, _WELL, self._now))
-        self._tell(events.JobArchived(job))
+            self._tell(decide.replica_ended(self.machine, ReplicaId(job, 1, part.rank), _WELL, self._now))
+        self._tell((events.JobArchived(job),))
 
     def _look(self, for_the_sake_of: Arrival | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
@@ -139,7 +137,7 @@ class Replay:
             return
         self._plan = plan = next_plan(self._plan, self.machine.snapshot(self._now), self._policy)
         for placed in decide.placed(self.machine, plan):
-            self._tell(placed)
+            self._tell((placed,))
             if isinstance(placed, events.JobPlaced):
                 self._start(placed)
         self._room = plan.round.index
@@ -159,24 +157,24 @@ class Replay:
         if due is not None and due <= self._now:
             period = due - state.usage_at
             at = Millis(self._now - (self._now - state.usage_at) % period)
-            self._handle(events.UsageDecayed(), at)
+            self._follow(events.UsageDecayed(), at)
 
     def _start(self, placed: events.JobPlaced) -> None:
         job = placed.job
         for part in placed.placement:
-            self._tell(*decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""))
+            self._tell(decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""))
         tie = len(self.started_at) if self._policy.ties.ends_in_order_of_start else job
         self.started_at[job] = self._now
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
 
-    def _tell(self, *bodies: events.EventBody) -> None:
-        now = self._now
+    def _tell(self, bodies: Iterable[events.EventBody]) -> None:
+        now, told = self._now, self.told
         for body in bodies:
-            self._handle(body, now)
-            if self.told is not None:
-                self.told(body, now)
+            self._follow(body, now)
+            if told is not None:
+                told(body, now)
 
-    def _handle(self, body: events.EventBody, at: Millis) -> None:
+    def _follow(self, body: events.EventBody, at: Millis) -> None:
         machine = self.machine
         seq = machine.state.seq + 1
         machine.follow(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))

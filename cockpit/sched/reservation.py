@@ -119,8 +119,8 @@ def is_certain(index: Index, backfill: Backfill) -> bool:
 
 
 def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> AnyGuard | None:
-    """Let those who hold resources go one after the other until the head has room, which it has not now; None when nobody knows that
-    moment, or it lies beyond the window."""
+    """Let those who hold resources go one after the other until the head, which has no room now, has some; None when
+    nobody knows that moment, or it lies beyond the window."""
     if (kind := _plain(index, backfill, shape)) is not None:
         return reserve_plainly(index, now, head.id, shape, kind)
     shape = replace(shape, barred=()) if shape.barred else shape  # whom a reservation keeps out now may come in later

@@ -68,6 +68,10 @@ class Bars:
         return min((Millis(moment) for moment in moments if moment > self.now), default=None)
 
 
+NO_BARS = Bars({}, Millis(0))
+"""Of any moment."""
+
+
 def closed(reservations: Mapping[str, Reservation], named: str, start: int, end: int) -> frozenset[str]:
     """The reservations that a job would run into from `start` to `end`, but for the one that it names."""
     return frozenset(

@@ -26,7 +26,7 @@ from cockpit.sched.policy import Policy
 from cockpit.sched.reclaim import Claim, Reclaim
 from cockpit.sched.refusals import Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
-from cockpit.sched.reserved_nodes import Bars
+from cockpit.sched.reserved_nodes import NO_BARS, Bars
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
@@ -76,7 +76,7 @@ class Round:
         self.policy = policy
         self.given = self.index = index
         """As the pass found things, and as it leaves them if what it starts has started."""
-        self._bars = Bars(snapshot.reservations, snapshot.now)
+        self._bars = Bars(snapshot.reservations, snapshot.now) if snapshot.reservations else NO_BARS
         self._gates = Gates(snapshot, book, index.counters, self._bars)
         self._started: set[JobId] = set()
         self._failed: dict[Shape, Reason | None] = {}
@@ -151,7 +151,7 @@ class Round:
 
     def passes(self, ask: Ask) -> bool:
         """Whether no rule stops the job; closes its request where one stops all of it."""
-        if ask.job.id in self._started:  # in another partition
+        if self._started and ask.job.id in self._started:  # in another partition
             return False
         if ask.free:
             return True
