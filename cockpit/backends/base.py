@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
@@ -185,6 +185,10 @@ class Backend(Protocol):
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         """Of a queued job; a number or an addition only by administrators."""
+        ...
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        """Of a queued or running job, without its container noticing. Beyond the rules only by administrators."""
         ...
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

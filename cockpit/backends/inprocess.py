@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
@@ -189,6 +189,9 @@ class InProcessBackend:
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await acting.set_priority(self._engine, self._asked, messages.SetPriorityArgs(job, priority, task))
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        await acting.set_time_limit(self._engine, self._asked, messages.SetTimeLimitArgs(job, limit, task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         await acting.edit(self._engine, self._asked, messages.EditArgs(job, spec))

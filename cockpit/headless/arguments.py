@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
@@ -63,6 +64,10 @@ def _terminal_columns() -> int:
         return USUAL_COLUMNS
 
 
+_LESS_TIME: Final = re.compile(r"-[0-9][0-9a-z:.-]*[a-z]")
+"""`-30m`: behind a blank argparse does not take it for an option."""
+
+
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}\nHow it goes: {self.prog} --help")
@@ -78,7 +83,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     name = _verb_name(words)
     verb = load(name)
     own, command = _split_command(words[len(name.split()) :])
-    own = _minus_joined(own)
+    own = [f" {word}" if _LESS_TIME.fullmatch(word) else word for word in _minus_joined(own)]
     parser = verb_parser(name, verb)
     if {"-h", "--help"} & set(own):
         raise TextAsked(parser.format_help().rstrip())

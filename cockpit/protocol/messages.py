@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from cockpit.model.accountchange import AccountChange
-from cockpit.model.asking import WantedPriority
+from cockpit.model.asking import WantedLimit, WantedPriority
 from cockpit.model.cluster import Reservation
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
@@ -69,6 +69,13 @@ class SetPriorityArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job, or an array with all its tasks."""
     priority: WantedPriority
     """A number or an addition only by an administrator."""
+    task: int | None = None
+
+
+class SetTimeLimitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    job: int
+    """A job, or an array with all its tasks."""
+    limit: WantedLimit
     task: int | None = None
 
 
@@ -132,3 +139,5 @@ class ShellOpened(msgspec.Struct, frozen=True):
     """The holder was gone: processes and /tmp are lost."""
     cards_freed: bool
     """It had cards, and does not have them any more."""
+    plain: bool = False
+    """It is no container: its processes are among all others of its user."""

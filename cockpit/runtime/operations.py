@@ -41,6 +41,7 @@ OPERATIONS: dict[str, Operation] = {
     "requeue": (messages.JobArgs, acting.requeue),
     "edit": (messages.EditArgs, acting.edit),
     "delete": (messages.JobArgs, acting.delete),
+    "set_time_limit": (messages.SetTimeLimitArgs, acting.set_time_limit),
     "set_priority": (messages.SetPriorityArgs, acting.set_priority),
     "set_weights": (messages.SetWeightsArgs, set_weights),
     "make_reservation": (messages.ReservationArgs, acting.make_reservation),

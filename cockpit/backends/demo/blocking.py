@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
@@ -155,6 +155,9 @@ class BlockingDemo:
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._run(self._backend.set_priority(job, priority, task=task))
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        self._run(self._backend.set_time_limit(job, limit, task=task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         self._run(self._backend.edit(job, spec))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cockpit.model import cluster, view
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import WantedPriority
+    from cockpit.model.asking import WantedLimit, WantedPriority
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
@@ -115,6 +115,9 @@ class Verbs(ABC):
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        await self._act("set_time_limit", messages.SetTimeLimitArgs(job, limit, task), _DONE)
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         await self._act("edit", messages.EditArgs(job, spec), _DONE)
