@@ -107,7 +107,7 @@ def test_every_job_goes_through_its_whole_life_in_the_machine(monkeypatch) -> No
         return usual(machine, record)
 
     usual = Machine.follow
-    monkeypatch.setattr(Machine, "follow", handle)
+    monkeypatch.setattr(Machine, "follow", follow)
     history = replay(4, (0, 3, 9, 10), (1, 4, 5, 5))
     assert list(history.moments()) == [0, 0, 1, 2]
     assert told == [
