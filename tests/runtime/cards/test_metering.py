@@ -1,0 +1,81 @@
+"""How busy cards are, as recorded answers of nvidia-smi and the binding's own functions say it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.runtime.asking import Answer, Outcome
+from cockpit.runtime.cards import metering
+from cockpit.runtime.cards.metering import CardReading, Nvml, Smi, card_meter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# nvidia-smi 550.90.07: a busy A100, an idle one, one divided by MIG, and one that fell off the bus
+RECORDED = """\
+GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77, 97, 61440
+GPU-11b2c3d4-0000-2b2c-524d-9e3d8d2b8a78, 0, 3
+GPU-22b2c3d4-0000-2b2c-524d-9e3d8d2b8a79, [N/A], 12036
+Unable to determine the device handle for GPU0000:C1:00.0: Unknown Error
+"""
+
+
+def smi(command: Sequence[str]) -> Answer:
+    assert command == metering.QUERY
+    return Answer(Outcome.ANSWERED, 0, RECORDED)
+
+
+@pytest.mark.req("JT-48")
+def test_the_program_tells_of_each_card() -> None:
+    assert Smi(smi).read() == {
+        "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77": CardReading(97, 61440),
+        "GPU-11b2c3d4-0000-2b2c-524d-9e3d8d2b8a78": CardReading(0, 3),
+        "GPU-22b2c3d4-0000-2b2c-524d-9e3d8d2b8a79": CardReading(None, 12036),
+    }
+    assert Smi(lambda _: Answer(Outcome.HUNG)).read() == {}
+
+
+class Library:
+    """As the binding is: cards by index, errors of its own. Card 1 does not tell how busy it is, card 2 is lost."""
+
+    class NVMLError(Exception):
+        pass
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802 - the library's names
+        return 3
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        if index == 2:
+            raise self.NVMLError
+        return index
+
+    def nvmlDeviceGetUUID(self, card: int) -> str | bytes:  # noqa: N802
+        return "GPU-a" if card == 0 else b"GPU-b"
+
+    def nvmlDeviceGetUtilizationRates(self, card: int) -> SimpleNamespace:  # noqa: N802
+        if card == 1:
+            raise self.NVMLError
+        return SimpleNamespace(gpu=88, memory=31)
+
+    def nvmlDeviceGetMemoryInfo(self, card: int) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(used=(card + 2) << 30)
+
+
+@pytest.mark.req("JT-48")
+def test_the_library_tells_of_each_card() -> None:
+    assert Nvml(Library()).read() == {"GPU-a": CardReading(88, 2048), "GPU-b": CardReading(None, 3072)}
+
+
+@pytest.mark.req("JT-48")
+def test_without_the_binding_or_its_driver_the_program_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_driver(_: str) -> SimpleNamespace:
+        def fails() -> None:
+            raise Library.NVMLError("driver not loaded")
+
+        return SimpleNamespace(nvmlInit=fails)
+
+    monkeypatch.setattr(metering, "import_module", no_driver)
+    assert card_meter(smi).read()["GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77"].percent == 97
