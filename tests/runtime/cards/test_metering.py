@@ -38,42 +38,43 @@ def test_the_program_tells_of_each_card() -> None:
     assert Smi(lambda _: Answer(Outcome.HUNG)).read() == {}
 
 
-class Library:
-    """As the binding is: cards by index, errors of its own. Card 1 does not tell how busy it is, card 2 is lost."""
+class NotTold(Exception):
+    """As the binding's own errors are."""
 
-    class NVMLError(Exception):
-        pass
 
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802 - the library's names
-        return 3
+def library() -> SimpleNamespace:
+    """As the binding is. Card 1 does not tell how busy it is, card 2 is lost."""
 
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+    def handle(index: int) -> int:
         if index == 2:
-            raise self.NVMLError
+            raise NotTold
         return index
 
-    def nvmlDeviceGetUUID(self, card: int) -> str | bytes:  # noqa: N802
-        return "GPU-a" if card == 0 else b"GPU-b"
-
-    def nvmlDeviceGetUtilizationRates(self, card: int) -> SimpleNamespace:  # noqa: N802
+    def rates(card: int) -> SimpleNamespace:
         if card == 1:
-            raise self.NVMLError
+            raise NotTold
         return SimpleNamespace(gpu=88, memory=31)
 
-    def nvmlDeviceGetMemoryInfo(self, card: int) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(used=(card + 2) << 30)
+    return SimpleNamespace(
+        NVMLError=NotTold,
+        nvmlDeviceGetCount=lambda: 3,
+        nvmlDeviceGetHandleByIndex=handle,
+        nvmlDeviceGetUUID=lambda card: ("GPU-a", b"GPU-b")[card],
+        nvmlDeviceGetUtilizationRates=rates,
+        nvmlDeviceGetMemoryInfo=lambda card: SimpleNamespace(used=(card + 2) << 30),
+    )
 
 
 @pytest.mark.req("JT-48")
 def test_the_library_tells_of_each_card() -> None:
-    assert Nvml(Library()).read() == {"GPU-a": CardReading(88, 2048), "GPU-b": CardReading(None, 3072)}
+    assert Nvml(library()).read() == {"GPU-a": CardReading(88, 2048), "GPU-b": CardReading(None, 3072)}
 
 
 @pytest.mark.req("JT-48")
 def test_without_the_binding_or_its_driver_the_program_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_driver(_: str) -> SimpleNamespace:
         def fails() -> None:
-            raise Library.NVMLError("driver not loaded")
+            raise NotTold("driver not loaded")
 
         return SimpleNamespace(nvmlInit=fails)
 
