@@ -10,7 +10,7 @@ from cockpit.headless.output import chosen_columns, chosen_rows, row_filter
 from cockpit.headless.records import JSON_VERSION, encoded_lines, record_type, records
 from cockpit.headless.services import Call
 from cockpit.model.ids import JobId
-from cockpit.model.view import JobRow
+from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Column, Context, Table
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.jobs import JOBS
@@ -29,8 +29,9 @@ async def watch_rows(
     which tells it from others, until interrupted. Asks again whenever a job has changed: all else follows from that, or
     from what administrators do."""
     watched = Watched(call, table, place, **context)
-    async for _ in call.backend.watch_jobs():
-        watched.tell(await fetch())
+    async for delta in call.backend.watch_jobs():
+        if delta.loaded:
+            watched.tell(await fetch())
 
 
 class Watched(Generic[Row]):
@@ -57,7 +58,9 @@ async def watch_events(call: Call, job: JobId | None) -> None:
     columns = _columns(call, EVENTS)
     record = record_type(columns)
     last = -1
-    async for _ in call.backend.watch_jobs():
+    async for delta in call.backend.watch_jobs():
+        if not delta.loaded:
+            continue
         came = await call.backend.events(job=job, after=last, limit=call.args.number)
         last = came[-1].seq if came else last
         now = call.context()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from cockpit.model.ids import JobId
+from cockpit.model.jobrow import JobRow
 from cockpit.model.node import NodeState
-from cockpit.model.view import JobRow, NodeRow
+from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread

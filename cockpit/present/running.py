@@ -12,8 +12,9 @@ from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Allocation
-    from cockpit.model.view import JobDetail, JobRow, ReplicaUse
+    from cockpit.model.view import JobDetail, ReplicaUse
     from cockpit.present.columns import Context
 
 INDENT: Final = "  "

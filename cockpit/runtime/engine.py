@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 from cockpit import __version__
@@ -50,4 +51,6 @@ class Engine:
         """What the last question about starts was answered from."""
         self.foretelling = asyncio.Lock()
         """One such question at a time."""
+        self.one_future = threading.Lock()
+        """Held by the thread that answers one: it goes on where the asker has gone."""
         self.stopping = asyncio.Event()

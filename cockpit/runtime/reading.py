@@ -33,7 +33,7 @@ from cockpit.model.view import (
 )
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
-from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
+from cockpit.protocol.pages import AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.asked import Asked, asked_job, moved
 from cockpit.runtime.logs import log_path, log_tail, read_log
 from cockpit.runtime.timeline import timeline
@@ -89,7 +89,7 @@ def _troubles(engine: Engine) -> tuple[str, ...]:
     return (*engine.host.trouble, *engine.troubles)
 
 
-async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[msgspec.Raw]:
+async def jobs(engine: Engine, asked: Asked, args: JobsArgs) -> AsyncIterator[msgspec.Raw]:
     """Live and held jobs in pages; with `ended` also those that have left the live state."""
     for page in await _all_pages(engine, asked.actor) if args.ended else engine.feed.live_pages(asked.actor):
         yield page
@@ -102,7 +102,7 @@ async def _all_pages(engine: Engine, actor: Actor) -> Iterable[msgspec.Raw]:
     return engine.feed.pages(rows + engine.feed.rows(actor))
 
 
-async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
+async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor)
     try:
