@@ -113,7 +113,7 @@ def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
 def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
     replicas = measured(detail, around.context.now)
     if replicas:
-        yield from measured_lines(replicas, around)
+        yield from measured_lines(replicas, around.columns, around.node)
     else:
         yield line(Span(f"{INDENT}{why_unknown(detail)}", MUTED))
 

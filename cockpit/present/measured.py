@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from cockpit.model.node import Allocation, Node
     from cockpit.model.usage import Sample
     from cockpit.model.view import JobDetail, ReplicaUse
-    from cockpit.present.answer import Around
+
+    Nodes = Callable[[NodeName], Node | None]
 
 INDENT: Final = "  "
 LABEL, USED, GIVEN, BAR, NOTE = 13, 6, 9, 10, 21
@@ -88,18 +89,18 @@ def measured(detail: JobDetail, now: Millis) -> list[Measured]:
     return found
 
 
-def measured_lines(replicas: Sequence[Measured], around: Around) -> Iterator[Line]:
-    """Harmless lines; the figures of all replicas stand under each other."""
+def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> Iterator[Line]:
+    """Harmless lines; the figures of all replicas stand under each other. `node`: those that are known, by name."""
     runs = any(each.runs for each in replicas)
     yield line(Span(f"{INDENT}{'uses, as it is measured' if runs else 'used, as it was measured'}", STRONG))
     if len(replicas) > FEW:
         yield from _table(replicas)
         return
     for each in replicas:
-        yield from _replica(each, around, alone=len(replicas) == 1)
+        yield from _replica(each, columns, node, alone=len(replicas) == 1)
 
 
-def why_cards_are_not_measured(place: Allocation, node: Callable[[NodeName], Node | None]) -> str:
+def why_cards_are_not_measured(place: Allocation, node: Nodes) -> str:
     """A few words."""
     if any(part.milli < WHOLE_CARD for part in place.slices):
         return "not measured: a part of a card has no figures of its own"
@@ -110,8 +111,8 @@ def why_cards_are_not_measured(place: Allocation, node: Callable[[NodeName], Nod
     return "not measured"
 
 
-def _replica(each: Measured, around: Around, *, alone: bool) -> Iterator[Line]:
-    use, place, columns = each.use, each.place, around.columns
+def _replica(each: Measured, columns: int, node: Nodes, *, alone: bool) -> Iterator[Line]:
+    use, place = each.use, each.place
     if not alone:
         yield line(Span(f"{INDENT}replica {place.rank} on {safe(place.node)}", MUTED))
     total = "" if use.cpu_ms is None else f"{units.duration(use.cpu_ms // 1000)} CPU time"
@@ -130,22 +131,22 @@ def _replica(each: Measured, around: Around, *, alone: bool) -> Iterator[Line]:
         tight=True,
     )
     if place.slices:
-        yield from _cards(each, around)
+        yield from _cards(each, columns, node)
 
 
-def _cards(each: Measured, around: Around) -> Iterator[Line]:
+def _cards(each: Measured, columns: int, node: Nodes) -> Iterator[Line]:
     use, percent = each.use, each.card_percent
     if percent is None and use.mean_card_percent is None:
-        why = why_cards_are_not_measured(each.place, around.node)
+        why = why_cards_are_not_measured(each.place, node)
         yield line(Span(f"{INDENT * 2}{'cards':<{LABEL}}", MUTED), Span(why, MUTED))
         return
     mean = f"mean {use.mean_card_percent} %, " if use.mean_card_percent is not None and each.runs else ""
     most = f"most {use.peak_card_percent} %" if use.peak_card_percent is not None else ""
-    chart = _chart(use, around.columns, lambda sample: sample.card_percent, 100)
+    chart = _chart(use, columns, lambda sample: sample.card_percent, 100)
     busy = None if percent is None else f"{percent} %"
     label = "cards" if each.runs else "cards mean"
     yield _line(label, busy, "", None if percent is None else percent / 100, f"{mean}{most}", chart)
-    memory, size = each.card_memory_mib, _card_memory(each.place, around)
+    memory, size = each.card_memory_mib, _card_memory(each.place, node)
     if memory is not None:
         peak = units.memory(use.peak_card_memory_mib or memory)
         part = memory / size if size else None
@@ -154,9 +155,9 @@ def _cards(each: Measured, around: Around) -> Iterator[Line]:
         yield _line("card memory", units.memory(memory), text, part, note, "", tight=True)
 
 
-def _card_memory(place: Allocation, around: Around) -> int:
-    node = around.node(place.node)
-    sizes = {card.index: card.memory_mib for card in node.cards} if node is not None else {}
+def _card_memory(place: Allocation, node: Nodes) -> int:
+    found = node(place.node)
+    sizes = {card.index: card.memory_mib for card in found.cards} if found is not None else {}
     return sum(sizes.get(part.card, 0) for part in place.slices)
 
 

@@ -32,7 +32,7 @@ def used(desk: Desk) -> Desk:
 def test_totals_of_an_ended_job_as_a_table_and_as_data(used: Desk) -> None:
     titles, row = used("usage", "4715").lines
     assert titles.split()[:6] == ["RANK", "NODE", "CPU", "TIME", "CPUS", "BUSY"]
-    assert row.split() == ["0", "n03", "1:59:00", "1.0/4", "–", "12G", "–", "81", "–"]
+    assert row.split() == ["0", "n03", "1:59:00", "1.0/4", "–", "12G", "81"]
     (found,) = json.loads(used("usage", "4715", "-o", "json").out)["rows"]
     assert (found["cpu_seconds"], found["peak_memory_mib"], found["peak_card_percent"]) == (7140, 12_288, 99)
     assert found["course"][1] == {"seconds": 5.0, "cpus_busy": 3.9, "memory_mib": 12_288, "card_percent": 97}

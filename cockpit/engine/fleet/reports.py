@@ -32,7 +32,7 @@ def started(fleet: Machine, part: FleetPart, rank: int, limits: str) -> list[Eve
 
 
 def ended(
-    fleet: Machine, part: FleetPart, rank: int, status: ExitStatus, now: Millis, hold: int, used: Used | None
+    fleet: Machine, part: FleetPart, rank: int, status: ExitStatus, now: Millis, hold: int, used: Used | None = None
 ) -> list[EventBody]:
     """A replica of the part has no process left. `hold`: seconds for which a failed container is kept."""
     return decide.replica_ended(fleet, replica_of(part, rank), status, now, hold, used)
