@@ -61,6 +61,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Names of the reservations that keep it now."""
     login: bool = False
     """People log in there, and no job runs."""
+    plain: bool = False
+    """It lets its engine make no containers: jobs run there as plain processes."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):
@@ -199,6 +201,8 @@ class Overview(msgspec.Struct, frozen=True):
     """What is wrong with the engine just now, in sentences."""
     admin: bool = True
     """The asker may change what is everybody's."""
+    plain: bool = False
+    """There are no containers: jobs run as plain processes."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):
@@ -291,7 +295,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
     started_at: Millis | None
     jobs: int
     containers: str = ""
-    """How containers are made: `root overlay`, `user overlay`, or the fallback and what it lacks."""
+    """How containers are made: `root overlay`, `user overlay`, or what is done instead and what it lacks."""
     trouble: tuple[str, ...] = ()
     """What is wrong just now (disk full, runtime missing …), one sentence each."""
     asker: str = ""

@@ -139,3 +139,5 @@ class ShellOpened(msgspec.Struct, frozen=True):
     """The holder was gone: processes and /tmp are lost."""
     cards_freed: bool
     """It had cards, and does not have them any more."""
+    plain: bool = False
+    """It is no container: its processes are among all others of its user."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -78,7 +79,6 @@ Update = JobsPage | AllLoaded | JobsChange
 """What a subscription is told."""
 
 _astuple = msgspec.structs.astuple
-_TYPES = [field.type for field in msgspec.structs.fields(JobRow)]
 _REASON = FIELDS.index("reason")
 _DEFAULTS = dict(zip(range(len(FIELDS))[-len(JobRow.__struct_defaults__) :], JobRow.__struct_defaults__, strict=True))
 
@@ -151,5 +151,11 @@ def with_changes(row: JobRow, changes: dict[int, Any]) -> JobRow:
     """A row after `changed_columns` arrived for it. Raises `msgspec.ValidationError` for a value of no such column."""
     values = list(_astuple(row))
     for index, value in changes.items():
-        values[index] = msgspec.convert(value, _TYPES[index])
+        values[index] = msgspec.convert(value, _types()[index])
     return JobRow(*values)
+
+
+@cache
+def _types() -> list[Any]:
+    """Of the columns."""
+    return [field.type for field in msgspec.structs.fields(JobRow)]

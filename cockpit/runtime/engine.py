@@ -40,6 +40,8 @@ class Engine:
         """Read at every start; None: this engine has none."""
         self.containers = ""
         """How containers are made here, once that has been tried."""
+        self.plain = False
+        """They are none: jobs run as plain processes."""
         self.glance: tuple[int, Overview] | None = None
         """Figures of everything, and the event up to which they count."""
         self.troubles: tuple[str, ...] = ()

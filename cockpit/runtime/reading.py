@@ -72,7 +72,9 @@ async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> O
     """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
     glance = _glance(engine, asked.actor)
     troubles = _troubles(engine)
-    return msgspec.structs.replace(glance, trouble=troubles) if troubles else glance
+    if not troubles and not engine.plain:
+        return glance
+    return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain)
 
 
 def _glance(engine: Engine, actor: Actor) -> Overview:
@@ -164,7 +166,8 @@ async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
-    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
+    rows = node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
+    return [msgspec.structs.replace(row, plain=True) for row in rows] if engine.plain else rows
 
 
 async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:

@@ -16,7 +16,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cockpit.runtime.containers.shim.attempt import boot_id
 from cockpit.runtime.containers.shim.cgroups import MOUNT, PARENT
 from cockpit.runtime.sysfiles import read_text
 
@@ -89,10 +88,8 @@ def of_processes(holder: int, proc: Path = Path("/proc")) -> Reading:
 
 
 def _of_holder(attempt: Attempt) -> Reading:
-    identity = attempt.read("shim.json")
-    if identity is None or identity["boot_id"] != boot_id() or attempt.read("exit.json") is not None:
-        return NOTHING
-    return of_processes(int(identity["pid"]))
+    holder = attempt.holder_pid() if attempt.read("exit.json") is None else 0
+    return of_processes(holder) if holder else NOTHING
 
 
 def _descendants(proc: Path, pid: int) -> Iterator[int]:
