@@ -29,6 +29,7 @@ from cockpit.model.view import (
     Overview,
     QueuesShown,
     ReplicaUse,
+    in_the_end,
 )
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
@@ -151,13 +152,16 @@ def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:
 
 
 async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
-    """While there are containers to measure."""
-    if found.attempt is None or not (found.state in OCCUPYING or found.kept):
+    """While there are containers, as they are measured; afterwards what was kept of it."""
+    if found.attempt is None:
         return
-    for replica in found.attempt.replica_ids(found.id):
-        use = await engine.host.executor.used(replica)
+    there = found.state in OCCUPYING or found.kept
+    for each, replica in zip(found.attempt.replicas, found.attempt.replica_ids(found.id), strict=True):
+        use = await engine.host.executor.used(replica) if there else None
         if use is not None:
             yield use
+        elif each.used is not None:
+            yield in_the_end(each.rank, each.used)
 
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
