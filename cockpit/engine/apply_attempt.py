@@ -111,7 +111,7 @@ def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventReco
 @RULES.of(events.ReplicaEnded)
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt = _with_replica(job, body.rank, ended_at=record.at, exit=body.exit)
+    attempt = _with_replica(job, body.rank, ended_at=record.at, exit=body.exit, used=body.used)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt)
 
 
