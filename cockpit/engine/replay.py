@@ -17,18 +17,17 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.timers import next_decay
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis, ReplicaId
-from cockpit.model.job import ExitStatus
+from cockpit.model.job import ExitStatus, Job
 from cockpit.sched.cycle import next_plan
+from cockpit.sched.entries import partitions_of
 from cockpit.sched.index import refreshed
 from cockpit.sched.placement import has_room
 from cockpit.sched.sequel import beside_starts, following
-from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cockpit.model.node import Node
-    from cockpit.model.spec import JobSpec
     from cockpit.sched.index import Index
     from cockpit.sched.plan import Plan
     from cockpit.sched.policy import Policy
@@ -112,7 +111,7 @@ class Replay:
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
             self._tell((arrival.submitted,))
-            self._look(arrival if self._policy.ties.only_what_fits_sets_off_a_cycle else None)
+            self._look(arrival.submitted.job if self._policy.ties.only_what_fits_sets_off_a_cycle else None)
 
     def _end_each(self, ending: Sequence[JobId]) -> None:
         for job in ending:
@@ -128,12 +127,12 @@ class Replay:
             self._tell(decide.replica_ended(self.machine, ReplicaId(job, 1, part.rank), _WELL, self._now))
         self._tell((events.JobArchived(job),))
 
-    def _look(self, for_the_sake_of: Arrival | None = None) -> None:
+    def _look(self, for_the_sake_of: JobId | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
         if self._looked_at == self.machine.state.seq or not self.machine.queue:
             return
         self._let_usage_decay()
-        if for_the_sake_of and not self._has_room(for_the_sake_of.submitted.spec):
+        if for_the_sake_of and not self._has_room(self.machine.queue[for_the_sake_of]):
             return
         self._plan = plan = next_plan(self._plan, self.machine.snapshot(self._now), self._policy)
         for placed in decide.placed(self.machine, plan):
@@ -143,12 +142,13 @@ class Replay:
         self._room = plan.round.index
         self._looked_at = self.machine.state.seq
 
-    def _has_room(self, spec: JobSpec) -> bool:
+    def _has_room(self, job: Job) -> bool:
         if self._room is None:
             snapshot, plan = self.machine.peek(self._now), self._plan
             rest = beside_starts(plan, snapshot) if plan is not None else None
             self._room = following(plan, snapshot, rest) if plan is not None else refreshed(None, snapshot)
-        return has_room(self._room, shape_of(spec))
+        asks = self._room.book.more((job, partition) for partition in partitions_of(job))
+        return any(has_room(self._room, ask.request.shape) for ask in asks)
 
     def _let_usage_decay(self) -> None:
         """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""

@@ -59,9 +59,7 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
 
 def _find_plainly(index: Index, spec: NodeSpec, kind: int) -> Found | None:
     """Of a request for CPUs and memory on one node of one kind."""
-    if spec.cpus > index.widest:
-        return None
-    order = next(index.by_whole[kind].wide_enough(spec.cpus, spec.memory_mib), None)
+    order = index.by_whole[kind].tightest(spec.cpus, spec.memory_mib) if spec.cpus <= index.widest else None
     if order is None:
         return None
     return Found(0, (Allocation(0, index.floor.nodes[order].name, spec.cpus, spec.memory_mib),))
@@ -78,6 +76,8 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
+    if (kind := index.floor.plain_kind(shape)) is not None:
+        return _find_plainly(index, shape.specs[0], kind) is not None
     if index.too_narrow_for(shape):
         return False
     return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
