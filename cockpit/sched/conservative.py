@@ -38,8 +38,10 @@ class Conservative:
         self.head: JobId | None = None
         """The first job that waits for room."""
         self._holes: dict[JobId, Reserved] = {}
-        self._waiting: dict[tuple[JobId, str], tuple[Shape, Millis]] = {}
-        """Who has no place now, in the order of the queue, by partition; with when a stay from its hole on is over."""
+        self._until: dict[JobId, Millis] = {}
+        """When each of them is left again, by the plan."""
+        self._waiting: dict[tuple[JobId, str], Shape] = {}
+        """Who has no place now, in the order of the queue, by partition."""
         self._put_off: list[tuple[Index, Job, Shape]] = []
         """Who cannot start now, in order: their holes are looked for when somebody comes who might, or asks for them;
         with the index that they were found to have no room in."""
@@ -79,16 +81,17 @@ class Conservative:
     def in_the_way(self, index: Index) -> InTheWay:
         """Of those who have room now, in this index, though not for as long as they ask: the first ahead of them whom
         they would delay. They may stay until that one begins."""
+        self.settle()
         line = Conservative(self._now, self._backfill, self._fit)
         ahead: dict[JobId, Reserved] = {}
         found: dict[tuple[JobId, str], WouldDelay] = {}
-        room = {shape: has_room(index, shape) for shape, _ in self._waiting.values()}
-        for (job, partition), (shape, end) in self._waiting.items():
+        room = {shape: has_room(index, shape) for shape in self._waiting.values()}
+        for (job, partition), shape in self._waiting.items():
             if room[shape] and (met := line._first_met(index, shape, ahead)) is not None:
                 found[job, partition] = WouldDelay(met.job, met.reserved_at)
             if job in self._holes and job not in ahead:
                 hole = ahead[job] = self._holes[job]
-                line._keep(index, hole, end)
+                line._keep(index, hole, self._until[job])
         return found
 
     def _keep(self, index: Index, hole: Reserved, end: Millis) -> None:
@@ -130,13 +133,14 @@ class Conservative:
         hole = self._hole(index, shape, span, limit)
         if hole is not None and hole[0] == self._now:
             return hole
-        self._waiting[job.id, shape.partition] = shape, self._rounded((hole[0] if hole else self._now) + limit)
+        self._waiting[job.id, shape.partition] = shape
         if hole is None:
             return None
         moment, found = hole
         self.head = self.head or job.id
         if job.id not in self._holes:  # else it has one in another partition
-            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + limit))
+            self._until[job.id] = self._rounded(moment + limit)
+            self._reserve(index, job.id, found.placement, moment, self._until[job.id])
             self._holes[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
@@ -151,17 +155,25 @@ class Conservative:
         return find(cleared, shape, self._fit)
 
     def started(self, index: Index, job: Job, placement: Placement) -> None:
+        if self._holes.pop(job.id, None) is not None:  # of another partition
+            self._plan_anew(index)
+            return
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
+
+    def _plan_anew(self, index: Index) -> None:
+        """A hole is needed no more."""
+        self._courses, self._own, self._not_before = {}, set(), {}
+        for hole in self._holes.values():
+            self._keep(index, hole, self._until[hole.job])
 
     def is_due_after(self, now: Millis) -> bool:
         """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
         return all(each.reserved_at > now for each in self._holes.values())
 
     def keeps_for(self, jobs: Collection[JobId]) -> bool:
-        """Whether one of these is the first that waits, or has a hole."""
-        self.settle()
-        return self.head in jobs or any(job in self._holes for job in jobs)
+        """Whether one of these is the first that waits; who starts has no hole any more."""
+        return self.head in jobs
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
@@ -169,6 +181,7 @@ class Conservative:
         fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
+        fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
         fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
         fresh._courses, fresh._own = self._courses.copy(), set()  # noqa: SLF001 - of its own kind
         return fresh

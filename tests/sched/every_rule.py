@@ -80,7 +80,7 @@ def _rules(random: Random) -> Cluster:
 
 def _preemption(random: Random) -> Preemption:
     return Preemption(
-        kind=random.choice(("preempt/none", "preempt/qos", "preempt/qos", "preempt/partition_prio")),
+        kind=random.choice(("preempt/none", *["preempt/qos"] * 3, "preempt/partition_prio")),
         mode=random.choice(
             (("CANCEL",), ("REQUEUE",), ("SUSPEND", "GANG"), ("SUSPEND", "GANG"), ("REQUEUE", "WITHIN"))
         ),

@@ -17,7 +17,7 @@ from tests.sched.every_rule import every_rule_world
 from tests.sched.world import World
 
 WORLDS, EACH = 2_000, 500
-LEAST = 5
+LEAST = 4
 """So often every type of reason comes in each part of the worlds: else the proof would be hollow."""
 in_parts = pytest.mark.parametrize("first", range(0, WORLDS, EACH))
 
