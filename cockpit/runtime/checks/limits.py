@@ -1,4 +1,7 @@
-"""Which limits of a job this machine can enforce: cgroups v1, v2, or none that this user may write."""
+"""Which limits of a job this machine can enforce: cgroups v1, v2, or none that this user may write.
+
+A job's groups lie at the top of each hierarchy, see `shim.cgroups`.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,16 @@ import os
 from pathlib import Path
 
 from cockpit.runtime.checks.surroundings import Surroundings
+from cockpit.runtime.containers.shim.cgroups import CONTROLLERS
 from cockpit.runtime.findings import Finding, note, ok
 from cockpit.runtime.sysfiles import read_text
 
-CONTROLLERS = ("cpu", "memory", "pids")
 CGROUPS = "sys/fs/cgroup"
 ADVICE = "A job can take more than it asked for. Let root start the engine: `cockpit engine start --system`."
 
 
 def limits(around: Surroundings) -> list[Finding]:
-    """One finding: what holds a job to its CPUs, memory and processes. Groups are made at the top of each hierarchy, see
-    `shim.cgroups`."""
+    """One finding: what holds a job to its CPUs, memory and processes."""
     mounted = around.root / CGROUPS
     controllers = read_text(mounted / "cgroup.controllers").split()
     return [_unified(mounted, controllers) if controllers else _hierarchies(mounted)]
