@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsArgs, JobsPage, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
 from cockpit.runtime import acting, predicting, reading, weighing
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
@@ -69,7 +69,7 @@ class InProcessBackend:
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
         pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
-        return JobRows.joined([rows_of(_decoded(page, JobsPage)) async for page in pages])
+        return rows_of_all([page async for page in pages])
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         return await reading.job(self._engine, self._asked, messages.JobArgs(job, task))
@@ -130,11 +130,11 @@ class InProcessBackend:
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""
         feed, known = self._engine.feed, set[JobId]()
         while True:
-            subscription = feed.subscribe(self._asked.actor)
+            subscription = feed.subscribe(self._asked.actor, anything=anything)
             try:
                 yield self._everything(subscription, known)
                 async for change in feed.changes(subscription):
