@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Self
+from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
@@ -28,6 +28,21 @@ from cockpit.sched.reservation import is_certain
 from cockpit.sched.shape import Shape, alternative
 
 
+class Hole(NamedTuple):
+    """Where and when a job that waits starts, by the plan."""
+
+    reserved_at: Millis
+    until: Millis
+    job: Job
+    shape: Shape
+    found: Found
+
+    def reservation(self) -> Reserved:
+        """As people are told."""
+        number = alternative(self.job.spec, self.shape, self.found.spec_index)
+        return Reserved(self.job.id, self.reserved_at, number, self.found.placement)
+
+
 class Conservative:
     """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
 
@@ -37,9 +52,7 @@ class Conservative:
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self.head: JobId | None = None
         """The first job that waits for room."""
-        self._holes: dict[JobId, Reserved] = {}
-        self._until: dict[JobId, Millis] = {}
-        """When each of them is left again, by the plan."""
+        self._holes: dict[JobId, Hole] = {}
         self._waiting: dict[tuple[JobId, str], Shape] = {}
         """Who has no place now, in the order of the queue, by partition."""
         self._put_off: list[tuple[Index, Job, Shape]] = []
@@ -63,7 +76,7 @@ class Conservative:
     def reservations(self) -> list[Reserved]:
         """In the order of the queue."""
         self.settle()
-        return list(self._holes.values())
+        return [each.reservation() for each in self._holes.values()]
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
@@ -83,23 +96,23 @@ class Conservative:
         they would delay. They may stay until that one begins."""
         self.settle()
         line = Conservative(self._now, self._backfill, self._fit)
-        ahead: dict[JobId, Reserved] = {}
+        ahead: dict[JobId, Hole] = {}
         found: dict[tuple[JobId, str], WouldDelay] = {}
         room = {shape: has_room(index, shape) for shape in self._waiting.values()}
         for (job, partition), shape in self._waiting.items():
             if room[shape] and (met := line._first_met(index, shape, ahead)) is not None:
-                found[job, partition] = WouldDelay(met.job, met.reserved_at)
+                found[job, partition] = WouldDelay(met.job.id, met.reserved_at)
             if job in self._holes and job not in ahead:
                 hole = ahead[job] = self._holes[job]
-                line._keep(index, hole, self._until[job])
+                line._keep(index, hole)
         return found
 
-    def _keep(self, index: Index, hole: Reserved, end: Millis) -> None:
-        for order, _ in index.located(hole.placement):
+    def _keep(self, index: Index, hole: Hole) -> None:
+        for order, _ in index.located(hole.found.placement):
             self._course(index, order)
-        self._reserve(index, hole.job, hole.placement, hole.reserved_at, end)
+        self._reserve(index, hole.job.id, hole.found.placement, hole.reserved_at, hole.until)
 
-    def _first_met(self, index: Index, shape: Shape, ahead: Mapping[JobId, Reserved]) -> Reserved | None:
+    def _first_met(self, index: Index, shape: Shape, ahead: Mapping[JobId, Hole]) -> Hole | None:
         """Of those ahead, whose places are reserved here: at whose beginning the shape has to be gone again."""
         moments = sorted({each.reserved_at for each in ahead.values()})
         stays = bisect_left(moments, 1, key=lambda moment: not self._open_until(index, shape, moment))
@@ -108,7 +121,7 @@ class Conservative:
         orders = self._open_until(index, shape, moments[stays - 1])
         nodes = {index.rooms[order].node.name for order in orders}
         then = [each for each in ahead.values() if each.reserved_at == moments[stays - 1]]
-        return next((each for each in then if any(part.node in nodes for part in each.placement)), then[0])
+        return next((each for each in then if any(part.node in nodes for part in each.found.placement)), then[0])
 
     def _open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
         """The nodes where the shape may be from now until then; none where they are too few."""
@@ -139,11 +152,9 @@ class Conservative:
         moment, found = hole
         self.head = self.head or job.id
         if job.id not in self._holes:  # else it has one in another partition
-            self._until[job.id] = self._rounded(moment + limit)
-            self._reserve(index, job.id, found.placement, moment, self._until[job.id])
-            self._holes[job.id] = Reserved(
-                job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
-            )
+            until = self._rounded(moment + limit)
+            self._reserve(index, job.id, found.placement, moment, until)
+            self._holes[job.id] = Hole(moment, until, job, shape, found)
         return hole
 
     def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
@@ -165,7 +176,7 @@ class Conservative:
         """A hole is needed no more."""
         self._courses, self._own, self._not_before = {}, set(), {}
         for hole in self._holes.values():
-            self._keep(index, hole, self._until[hole.job])
+            self._keep(index, hole)
 
     def is_due_after(self, now: Millis) -> bool:
         """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
@@ -181,7 +192,6 @@ class Conservative:
         fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
-        fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
         fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
         fresh._courses, fresh._own = self._courses.copy(), set()  # noqa: SLF001 - of its own kind
         return fresh
@@ -205,14 +215,15 @@ class Conservative:
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
-        best: tuple[Millis, int, list[int]] | None = None
-        for number, spec in enumerate(shape.specs):
+        best: tuple[Millis, list[int]] | None = None
+        number = 0
+        for which, spec in enumerate(shape.specs):
             hole = self._opening(index, shape, spec, span, stay, after)
             if hole is not None and (best is None or hole[0] < best[0]):
-                best = hole[0], number, hole[1]
+                best, number = hole, which
         if best is None:
             return None
-        moment, number, orders = best
+        moment, orders = best
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
@@ -255,14 +266,15 @@ class Conservative:
         return None
 
     def _course(self, index: Index, order: int) -> Course:
-        if order not in self._courses:
+        course = self._courses.get(order)
+        if course is None:
             room = index.rooms[order]
             ends = index.ends
             if self._grain > 1:
                 ends = {job: self._rounded(ends[job]) for job in room.tenants if job in ends}
-            self._courses[order] = Course(self._now, room, ends)
+            course = self._courses[order] = Course(self._now, room, ends)
             self._own.add(order)
-        return self._courses[order]
+        return course
 
     def _is_certain(self, index: Index) -> bool:
         """Whether there is a hole for everybody."""

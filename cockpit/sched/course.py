@@ -86,8 +86,10 @@ class Course:
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
         """The job has its part from `start` to `end`."""
         first, last = self._begin(start), self._begin(end)
-        self._cpus[first:last] = [free - part.cpus for free in self._cpus[first:last]]
-        self._tenants[first:last] = [count + 1 for count in self._tenants[first:last]]
+        cpus, tenants, taken = self._cpus, self._tenants, part.cpus
+        for step in range(first, last):
+            cpus[step] -= taken
+            tenants[step] += 1
         if self._memory_mib:
             self._memory_mib[first:last] = [free - part.memory_mib for free in self._memory_mib[first:last]]
         if self._rooms:

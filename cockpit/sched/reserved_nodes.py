@@ -20,8 +20,9 @@ class Bars:
 
     def __init__(self, reservations: Mapping[str, Reservation], now: Millis) -> None:
         self.now = now
-        lasting = [each for each in reservations.values() if each.end_at > now]
-        lasting.sort(key=lambda each: (each.start_at, each.name))
+        lasting = [each for each in reservations.values() if each.end_at > now] if reservations else []
+        if lasting:
+            lasting.sort(key=lambda each: (each.start_at, each.name))
         self.lasting = tuple(lasting)
         self._all = reservations
         self._against: dict[tuple[int, str], tuple[str, ...]] = {}
@@ -66,10 +67,6 @@ class Bars:
         """The first beginning or end still to come."""
         moments = (moment for each in self.lasting for moment in (each.start_at, each.end_at))
         return min((Millis(moment) for moment in moments if moment > self.now), default=None)
-
-
-NO_BARS = Bars({}, Millis(0))
-"""Of any moment."""
 
 
 def closed(reservations: Mapping[str, Reservation], named: str, start: int, end: int) -> frozenset[str]:

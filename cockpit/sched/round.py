@@ -26,7 +26,7 @@ from cockpit.sched.policy import Policy
 from cockpit.sched.reclaim import Claim, Reclaim
 from cockpit.sched.refusals import Noted, Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
-from cockpit.sched.reserved_nodes import NO_BARS, Bars
+from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
@@ -76,7 +76,7 @@ class Round:
         self.policy = policy
         self.given = self.index = index
         """As the pass found things, and as it leaves them if what it starts has started."""
-        self._bars = Bars(snapshot.reservations, snapshot.now) if snapshot.reservations else NO_BARS
+        self._bars = Bars(snapshot.reservations, snapshot.now)
         self._gates = Gates(snapshot, book, index.counters, self._bars)
         self._started: set[JobId] = set()
         self._failed: dict[Shape, Reason | None] = {}
@@ -101,7 +101,8 @@ class Round:
         fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
-        fresh._gates = Gates(snapshot, index.book, index.counters, self._bars)  # noqa: SLF001 - of its own kind
+        fresh._bars = Bars(snapshot.reservations, snapshot.now)  # noqa: SLF001 - of its own kind
+        fresh._gates = Gates(snapshot, index.book, index.counters, fresh._bars)  # noqa: SLF001 - of its own kind
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.line = self.line.resumed(snapshot.now)
