@@ -124,7 +124,7 @@ COLUMNS = (
     AccountColumn("shares", "SHARES", 6, _shares, right=True),
     AccountColumn("norm_shares", "NORM", 5, _norm, right=True, need=100),
     AccountColumn("norm_usage", "USAGE", 6 + BAR_COLUMNS, _usage),
-    AccountColumn("card_hours", "CARD-HOURS", 10, _card_hours, right=True, need=110),
+    AccountColumn("card_hours", "CARD-HOURS", 10, _card_hours, right=True, need=130),
     AccountColumn("level_fs", "LEVELFS", 7, _level, right=True),
     AccountColumn("fair_share", "FAIR", 5, _fair_share, right=True),
     AccountColumn("running", "RUN", 4, _running, right=True, need=90),

@@ -24,7 +24,7 @@ LETTERS: Final = "abcdefgh"
 OTHERS_LETTER: Final = "z"
 AXIS: Final = 8
 """Columns of the scale at the left."""
-WIDEST: Final = 9
+WIDEST: Final = 14
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 STEPS: Final = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -70,7 +70,7 @@ def chart(
     for level in range(height - 1, -1, -1):
         cells = [Span(sign * each + " " * gap, role) for sign, role in (column[level] for column in painted)]
         yield (Span(_scale(level, height, top), MUTED), *cells)
-    yield line(Span(f"{'hours':>{AXIS - 2}}  ", MUTED), Span(_dates(edges, each + gap, zone), MUTED))
+    yield line(" " * AXIS, Span(_dates(edges, each + gap, zone), MUTED))
 
 
 def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:

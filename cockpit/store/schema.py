@@ -112,13 +112,15 @@ SELECT id, json_extract(job, '$.attempt.number'), user, coalesce(json_extract(jo
 FROM ended_jobs WHERE json_extract(job, '$.attempt.number') IS NOT NULL;
 
 INSERT OR IGNORE INTO spans
-SELECT id, json_extract(one.value, '$.number'), user, coalesce(json_extract(job, '$.account'), ''), project,
-    coalesce(json_extract(job, '$.qos'), ''), json_extract(one.value, '$.placed_at'),
+SELECT old.id, json_extract(one.value, '$.number'), old.user, coalesce(json_extract(old.job, '$.account'), ''),
+    old.project, coalesce(json_extract(old.job, '$.qos'), ''),
+    coalesce((SELECT min(json_extract(part.value, '$.started_at')) FROM json_each(one.value, '$.replicas') AS part),
+        json_extract(one.value, '$.placed_at')),
     coalesce(json_extract(one.value, '$.ended_at'), json_extract(one.value, '$.placed_at')),
     (SELECT coalesce(sum(json_extract(part.value, '$.cpus')), 0) FROM json_each(one.value, '$.placement') AS part),
     (SELECT coalesce(sum(json_extract(slice.value, '$.milli')), 0)
         FROM json_each(one.value, '$.placement') AS part, json_each(part.value, '$.slices') AS slice)
-FROM ended_jobs, json_each(ended_jobs.job, '$.earlier') AS one;
+FROM ended_jobs AS old, json_each(old.job, '$.earlier') AS one;
 """
 """What each attempt of an ended job held, for sums over time: of earlier days' jobs too."""
 

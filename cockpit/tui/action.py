@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cockpit.tui.face import Face
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
-ACCOUNTS, SPENDING, QOS = "accounts", "accounting-hours", "accounts-qos"
-"""Three parts of one view, in this order."""
+ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
+"""Three parts of one view."""
 QUEUES = "queues"
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
@@ -25,7 +25,7 @@ SERVE = "nodes in service"
 """Groups of the help."""
 ON_PLACES = frozenset({ACCOUNTS, QOS})
 """Parts that say who may use how much, and where that is changed."""
-PARTS = (ACCOUNTS, SPENDING, QOS)
+PARTS = (ACCOUNTS, QOS, SPENDING)
 ON_ACCOUNTS = frozenset(PARTS)
 ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})

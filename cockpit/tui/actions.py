@@ -27,6 +27,7 @@ _GOING = (
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
     Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
     Action("accounts", "accounts", ("4",), "Accounts, shares, card-hours, QOS", account_deeds.show_accounts, GO),
+    Action("card_hours", "card-hours", ("h",), "What was held, day by day", account_deeds.show_spending, GO),
     Action("priorities", "priorities", ("5",), "Who comes first, and why", priority_deeds.show_priorities, GO),
     Action("queues", "queues", ("6",), "Quotas and partitions", queue_deeds.show_queues, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),

@@ -114,16 +114,6 @@ SHARING: Final = (
 
 SPENT: Final = (
     Action(
-        "card_hours",
-        "card-hours",
-        ("h",),
-        "What was held, day by day",
-        account_deeds.show_spending,
-        SHARE,
-        ON_ACCOUNTS,
-        in_row=True,
-    ),
-    Action(
         "by", "by …", ("b",), "By account, user, project, QOS", account_deeds.turn_by, SHARE, _SPENDING, in_row=True
     ),
     Action("days", "days", ("d",), "7 days, or 30", account_deeds.turn_days, SHARE, _SPENDING, in_row=True),

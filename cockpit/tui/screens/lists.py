@@ -90,6 +90,7 @@ class Lists(Screen[None]):
         titles = self.query_one(Titles)
         titles.table = self.table
         titles.refresh()
+        self.call_after_refresh(titles.refresh)  # a table that was never shown has its size only then
         self.table.focus()
         self.app.wake()
         self.draw()

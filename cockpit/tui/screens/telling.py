@@ -125,7 +125,7 @@ class Telling(Typing):
     def _accounts_note(self) -> Iterator[Span]:
         key = self._keys().get("next_tab", ":next-tab")
         gap = "   " if self.size.width >= WIDE else " "
-        for view, title in ((ACCOUNTS, "tree"), (SPENDING, "hours"), (QOS, "QOS")):
+        for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS"), (SPENDING, "hours")):
             yield Span(f"{gap}{title}", "strong" if view == self.view else MUTED)
         yield Span(f"{gap}{key}", ACCENT)
 
