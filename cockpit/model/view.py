@@ -16,6 +16,7 @@ from cockpit.model.node import Node
 from cockpit.model.priority import Breakdown
 from cockpit.model.quota import Amounts
 from cockpit.model.reasons import Explanation, Reason, Waited
+from cockpit.model.spec import Access
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -71,6 +72,10 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """While it is queued and the plan keeps room for it: its start, no later than that."""
     clusters: tuple[str, ...] = ()
     """On a fleet: where it is bound to, in order of its replicas."""
+    access: Access = Access.NONE
+    """What other members of its project may do."""
+    may: Access = Access.RW
+    """What the asker may do."""
 
 
 class SliceUse(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from cockpit.model.job import EndCause, Suspension
 from cockpit.model.reasons import MakingRoom, StandsStill
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
 GivingWayEvent = events.RoomMade | events.JobSuspended | events.JobResumed | events.JobRequeued
@@ -31,7 +32,7 @@ _DEEDS = {
 
 def gives_way(for_job: JobId, grounds: Grounds | None) -> str:
     """To whom, and by what right that one takes its room."""
-    return f"gives way to job {for_job}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
+    return f"gives way to job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 
 def giving_way_sentence(body: GivingWayEvent) -> str:
@@ -70,11 +71,11 @@ def giving_way_clauses(reason: MakingRoom | StandsStill, now: Millis, zone: tzin
 
 
 def _named(jobs: tuple[JobId, ...]) -> str:
-    return listed([f"job {job}" if job else "another job" for job in jobs])
+    return listed([f"job {job_shown(job)}" for job in jobs])
 
 
 def _jobs(jobs: tuple[JobId, ...]) -> str:
-    return f"{'job' if len(jobs) == 1 else 'jobs'} {listed(map(str, jobs))}"
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {listed(map(job_shown, jobs))}"
 
 
 def _have(count: int) -> str:

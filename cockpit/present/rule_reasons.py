@@ -33,6 +33,7 @@ from cockpit.present.evictions import giving_way_clauses
 from cockpit.present.fleet_words import fleet_clauses
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
 RuleReason = (
@@ -94,8 +95,7 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
         case ArrayFull():
             return (f"{units.counted(reason.at_once, 'task')} of its array may run at once, and as many do",)
         case BehindHead():
-            ahead = f"job {reason.ahead}" if reason.ahead else "another job"
-            return (f"nothing passes {ahead}, which is first and waits",)
+            return (f"nothing passes job {job_shown(reason.ahead)}, which is first and waits",)
         case _:
             assert_never(reason)
 
@@ -194,4 +194,6 @@ def _amount(reason: LimitReached, amount: float) -> str:
 
 
 def _job(reason: WaitsForJob | DependencyNever) -> str:
-    return f"job {task_text(reason.job, reason.task)}" if reason.job else "another job"
+    if not reason.job and reason.kind is DependencyKind.SINGLETON:
+        return "another job"
+    return f"job {task_text(reason.job, reason.task) if reason.job else job_shown(reason.job)}"
