@@ -11,9 +11,10 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.jobrow import JobRows
 from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsPage, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, JobsPage, rows_of, whole_list
 from cockpit.runtime import acting, predicting, reading, weighing
 from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         EngineStatus,
         HoldRow,
         JobDetail,
-        JobRow,
         NodeRow,
         Overview,
         Priorities,
@@ -75,9 +75,9 @@ class InProcessBackend:
     async def overview(self) -> Overview:
         return await self._do(reading.overview_of, _NOTHING)
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
-        pages = reading.jobs(self._engine, self._asked, messages.JobsArgs(ended))
-        return [row async for page in pages for row in rows_of(_decoded(page, JobsPage))]
+    async def jobs(self, *, ended: bool = False) -> JobRows:
+        pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
+        return JobRows.joined([rows_of(_decoded(page, JobsPage)) async for page in pages])
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         return await self._do(reading.job, messages.JobArgs(job, task))
@@ -197,6 +197,9 @@ class InProcessBackend:
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await self._do(acting.set_priority, messages.SetPriorityArgs(job, priority, task))
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        await self._do(acting.set_time_limit, messages.SetTimeLimitArgs(job, limit, task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         await self._do(acting.edit, messages.EditArgs(job, spec))

@@ -81,6 +81,7 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "edit": Right.ACT,
         "delete": Right.ACT,
         "set_priority": Right.ACT,
+        "set_time_limit": Right.ACT,
         "shell": Right.ACT,
         "extend_hold": Right.ACT,
         "end_hold": Right.ACT,

@@ -10,15 +10,19 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from cockpit.model.ids import Millis
-from cockpit.model.spec import NodeSpec
+from cockpit.model.jobrow import JobRows
 from cockpit.present import units
 from cockpit.present.moments import clock, iso
+from cockpit.present.repeating import each
 from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import NodeSpec
 
 NOTHING: Final = "–"
 """A cell without a fact."""
@@ -49,6 +53,10 @@ RIGHT_ALIGNED: Final = frozenset(
 
 
 FRACTIONS: Final = frozenset({Kind.FRACTION, Kind.MEMORY_FRACTION})
+
+
+LIKE_NUMBERS: Final = FRACTIONS | {Kind.NUMBER}
+"""1 and 1.0 are equal, and are not written alike."""
 
 
 class Fraction(msgspec.Struct, frozen=True):
@@ -108,7 +116,7 @@ class Column(msgspec.Struct, frozen=True):
     def facts(self, rows: Sequence[Any], context: Context) -> list[Any]:
         """One fact a row. By column rather than by row: ten thousand rows are common."""
         if self.derive is None:
-            return list(map(attrgetter(self.field), rows))
+            return values(rows, self.field)
         derive = self.derive
         return [derive(row, context) for row in rows]
 
@@ -116,13 +124,21 @@ class Column(msgspec.Struct, frozen=True):
         """One JSON value a row, as msgspec encodes it."""
         facts = self.facts(rows, context)
         convert = iso if self.kind is Kind.MOMENT else self.record_json
-        return facts if convert is None else [None if fact is None else convert(fact) for fact in facts]
+        return facts if convert is None else each(lambda fact: None if fact is None else convert(fact), facts)
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
         """One harmless text a row."""
         if self.words is not None:
             return [self.words(row, context) for row in rows]
-        return [fact_text(self.kind, fact, context) for fact in self.facts(rows, context)]
+        facts = self.facts(rows, context)
+        if self.kind in LIKE_NUMBERS:
+            return [fact_text(self.kind, fact, context) for fact in facts]
+        return each(lambda fact: fact_text(self.kind, fact, context), facts)
+
+
+def values(rows: Sequence[Any], field: str) -> list[Any]:
+    """One attribute of each row. Not to be changed."""
+    return rows.column(field) if isinstance(rows, JobRows) else list(map(attrgetter(field), rows))
 
 
 def fact_text(kind: Kind, fact: object, context: Context) -> str:

@@ -94,6 +94,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             events.PrologFailed()
             | events.ReplicaStarted()
             | events.ReplicaEnded()
+            | events.TimeLimitSet()
             | events.EndingBegan()
             | events.GraceEnded()
         ):
@@ -140,16 +141,22 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return f"replica {body.rank} started" + _attempt(body.attempt) + limits
         case events.ReplicaEnded():
             return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+        case events.TimeLimitSet():
+            return f"may run for {units.duration(body.seconds)} from its start"
         case events.EndingBegan():
-            patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
-            if body.for_job is not None:
-                again = ", and waits again" if body.requeue else ""
-                return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
-            return f"is asked to end ({_cause(body.cause)}){patience}"
+            return _is_asked_to_end(body, at, zone)
         case events.GraceEnded():
             return "had its time to end and is killed"
         case _:
             assert_never(body)
+
+
+def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
+    patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+    if body.for_job is None:
+        return f"is asked to end ({_cause(body.cause)}){patience}"
+    again = ", and waits again" if body.requeue else ""
+    return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
 
 
 def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
@@ -201,7 +208,12 @@ def _command(command: tuple[str, ...]) -> str:
 
 _BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
 _WhileRunning = (
-    events.PrologFailed | events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+    events.PrologFailed
+    | events.ReplicaStarted
+    | events.ReplicaEnded
+    | events.TimeLimitSet
+    | events.EndingBegan
+    | events.GraceEnded
 )
 _AfterRunning = (
     events.JobEnded

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cockpit.model.ids import JobId
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
 
 OPTIONAL = frozenset({"array", "partitions", "priority"})
 """What jobs have on some clusters only."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from cockpit.model.ids import JobId
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
     from cockpit.present.columns import Column, Context
 
 _id: Final = attrgetter("id")

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
 from cockpit.model.job import JobState
+from cockpit.model.spec import Access
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cockpit.model.view import AccountRow, AccountsShown, JobRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import AccountRow, AccountsShown
     from cockpit.tui.face import Face
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
@@ -87,10 +90,17 @@ def needs_job(situation: Situation) -> str:
 
 def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
     def why_not(situation: Situation) -> str:
+        others = [row for row in situation.chosen if row.may is not Access.RW]
+        if others:
+            return _only_looking(others[0])
         unfit = [row for row in situation.chosen if not wanted(row)]
         return f"{_stands(unfit[0])}: {sentence}." if unfit else needs_job(situation)
 
     return why_not
+
+
+def _only_looking(row: JobRow) -> str:
+    return f"Job {row.id} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
 
 
 def _stands(row: JobRow) -> str:
@@ -103,6 +113,7 @@ needs_running = _each(
 )
 needs_begun = _each(lambda row: row.state is not JobState.QUEUED, "it has not begun yet")
 needs_live = _each(lambda row: row.ended_at is None, "there is nothing to stop")
+needs_time = _each(lambda row: row.ended_at is None, "its time is over")
 needs_kept = _each(lambda row: row.held_until is not None, "no container of it is kept")
 needs_over = _each(lambda row: row.ended_at is not None, "cancel it first")
 needs_container = _each(

@@ -37,7 +37,7 @@ PEOPLE = {OWNER: ANN, MEMBER: BOB, STRANGER: CAROL, ADMINISTRATOR: "root"}
 LOOKS = {"job", "explain", "events", "logs", "wait"}
 """Details, logs, usage; what is cloned is read."""
 ACTS = {
-    *("edit", "hold", "release", "requeue", "set_priority", "cancel", "delete", "suspend", "resume"),
+    *("edit", "hold", "release", "requeue", "set_priority", "set_time_limit", "cancel", "delete", "suspend", "resume"),
     *(SHELL, "extend_hold", "end_hold"),
 }
 ADMINISTERS = {

@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cockpit.backends.base import JobsDelta
 from cockpit.backends.local.channel import ConnectionLost
 from cockpit.backends.local.verbs import Verbs
-from cockpit.model import asking
-from cockpit.model.events import EventRecord
-from cockpit.model.forecast import Outlook
-from cockpit.model.ids import JobId
+from cockpit.late import Late
 from cockpit.model.job import Job
-from cockpit.model.view import JobRow, Priorities
-from cockpit.protocol import messages
-from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows_of, whole_list, with_changes
+from cockpit.model.jobrow import JobRows
+from cockpit.protocol.pages import JobsArgs, JobsPage, SubscribeArgs, Update, rows_of, whole_list
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
-    from cockpit.backends.base import ShellSession
+    from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.local.channel import Channel
+    from cockpit.model import asking, forecast, view
+    from cockpit.model.events import EventRecord
+    from cockpit.model.ids import JobId
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
+    from cockpit.protocol import messages
+else:
+    asking, forecast, view = map(Late, ("cockpit.model.asking", "cockpit.model.forecast", "cockpit.model.view"))
+    messages = Late("cockpit.protocol.messages")
 
 T = TypeVar("T")
 
@@ -39,30 +41,34 @@ class LocalBackend(Verbs):
         self._connect = connect
         self._channel: Channel | None = None
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
-        pages = self._open().stream("jobs", messages.JobsArgs(ended))
-        return [row for page in pages for row in rows_of(msgspec.msgpack.decode(page, type=JobsPage))]
+    async def jobs(self, *, ended: bool = False) -> JobRows:
+        pages = self._open().stream("jobs", JobsArgs(ended))
+        return JobRows.joined(rows_of(msgspec.msgpack.decode(page, type=JobsPage)) for page in pages)
 
-    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
+    async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))
-        return whole_list(msgspec.msgpack.decode(page, type=Priorities) for page in pages)
+        return whole_list(msgspec.msgpack.decode(page, type=view.Priorities) for page in pages)
 
-    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
-        return self._ask("explain", messages.JobArgs(job, task), Outlook)
+    async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
+        return self._ask("explain", messages.JobArgs(job, task), forecast.Outlook)
 
-    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
-        return self._ask("predict", messages.PredictArgs(tuple(specs)), list[Outlook])
+    async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
+        return self._ask("predict", messages.PredictArgs(tuple(specs)), list[forecast.Outlook])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        from cockpit.model.events import EventRecord
+
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
         return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
 
     async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
-        watched = WatchedJobs()
+        from cockpit.backends.local.watching import LiveRows
+
+        rows = LiveRows()
         while True:  # until the engine is gone; told to start over, it does
-            for encoded in self._open().stream("subscribe", messages.SubscribeArgs()):
-                delta = watched.take(msgspec.msgpack.decode(encoded, type=Update))
-                if delta is not None:
+            rows.begin()
+            for encoded in self._open().stream("subscribe", SubscribeArgs()):
+                for delta in rows.take(msgspec.msgpack.decode(encoded, type=Update)):
                     yield delta
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
@@ -104,41 +110,6 @@ class LocalBackend(Verbs):
         except ConnectionLost:
             self._channel = None
             return self._open().ask(op, args, answer, request=request, patient=patient)
-
-
-class WatchedJobs:
-    """Rows of subscriptions, brought up to date by what they are told."""
-
-    def __init__(self) -> None:
-        self._rows: dict[JobId, JobRow] = {}
-        self._before: set[JobId] = set()
-        """What was known when the engine asked to start over."""
-
-    def take(self, update: Update) -> JobsDelta | None:
-        """What changed by this update. A subscription's first delta has everything and comes when all pages have."""
-        match update:
-            case JobsPage():
-                self._rows |= {row.id: row for row in rows_of(update)}
-                return None
-            case AllLoaded():
-                return JobsDelta(tuple(self._rows.values()), tuple(self._before - self._rows.keys()), 0)
-            case JobsChange(resync=True):
-                self._before, self._rows = set(self._rows), {}
-                return None
-            case JobsChange():
-                changed = tuple(self._changed(update))
-                for gone in update.removed:
-                    del self._rows[JobId(gone)]
-                return JobsDelta(changed, tuple(map(JobId, update.removed)), update.version)
-
-    def _changed(self, change: JobsChange) -> Iterator[JobRow]:
-        for row in rows_of(change.new):
-            self._rows[row.id] = row
-            yield row
-        for job, _, columns in change.changed:
-            row = with_changes(self._rows[JobId(job)], columns)
-            self._rows[row.id] = row
-            yield row
 
 
 def request_id() -> str:

@@ -25,9 +25,10 @@ from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.view import JobRow, Overview, Priorities
+from cockpit.model.jobrow import JobRows
+from cockpit.model.view import Overview, Priorities
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsPage, Update, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, JobsPage, SubscribeArgs, Update, rows_of, whole_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -76,12 +77,10 @@ class LiveBackend(Verbs):
             if overview is not None:
                 yield overview
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
-        rows: list[JobRow] = []
+    async def jobs(self, *, ended: bool = False) -> JobRows:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("jobs", messages.JobsArgs(ended)):
-                rows += rows_of(_decode_page(encoded))
-        return rows
+            pages = wire.stream("jobs", JobsArgs(ended))
+            return JobRows.joined([rows_of(_decode_page(encoded)) async for encoded in pages])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         records: list[EventRecord] = []
@@ -153,7 +152,7 @@ class LiveBackend(Verbs):
 
     async def _updates(self) -> AsyncGenerator[Update, None]:
         async with self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("subscribe", messages.SubscribeArgs(FIRST_ROWS)):
+            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS)):
                 yield _decode_update(encoded)
 
     def _enter(self, request: asking.ShellRequest) -> ShellSession:

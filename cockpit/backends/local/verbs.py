@@ -5,34 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from cockpit.model.cluster import Cluster, Reservation
+from cockpit.late import Late
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.view import (
-    AccountsShown,
-    EngineStatus,
-    HoldRow,
-    JobDetail,
-    NodeRow,
-    Overview,
-    QueuesShown,
-    WeightsSet,
-)
-from cockpit.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import msgspec
 
+    from cockpit.model import cluster, view
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import WantedPriority
+    from cockpit.model.asking import WantedLimit, WantedPriority
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
+    from cockpit.protocol import messages
+else:
+    cluster, view = Late("cockpit.model.cluster"), Late("cockpit.model.view")
+    messages = Late("cockpit.protocol.messages")
 
 T = TypeVar("T")
 
-_NOTHING = messages.NoArgs()
 _DONE = type(None)
 
 
@@ -47,46 +40,46 @@ class Verbs(ABC):
     async def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Happens once, also where it has to be asked twice."""
 
-    async def status(self) -> EngineStatus:
-        return await self._read("status", _NOTHING, EngineStatus)
+    async def status(self) -> view.EngineStatus:
+        return await self._read("status", messages.NoArgs(), view.EngineStatus)
 
-    async def overview(self) -> Overview:
-        return await self._read("overview", _NOTHING, Overview)
+    async def overview(self) -> view.Overview:
+        return await self._read("overview", messages.NoArgs(), view.Overview)
 
-    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
-        return await self._read("job", messages.JobArgs(job, task), JobDetail)
+    async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
+        return await self._read("job", messages.JobArgs(job, task), view.JobDetail)
 
-    async def nodes(self) -> list[NodeRow]:
-        return await self._read("nodes", _NOTHING, list[NodeRow])
+    async def nodes(self) -> list[view.NodeRow]:
+        return await self._read("nodes", messages.NoArgs(), list[view.NodeRow])
 
-    async def holds(self) -> list[HoldRow]:
-        return await self._read("holds", _NOTHING, list[HoldRow])
+    async def holds(self) -> list[view.HoldRow]:
+        return await self._read("holds", messages.NoArgs(), list[view.HoldRow])
 
-    async def rules(self) -> Cluster:
-        return await self._read("rules", _NOTHING, Cluster)
+    async def rules(self) -> cluster.Cluster:
+        return await self._read("rules", messages.NoArgs(), cluster.Cluster)
 
-    async def accounts(self) -> AccountsShown:
-        return await self._read("accounts", _NOTHING, AccountsShown)
+    async def accounts(self) -> view.AccountsShown:
+        return await self._read("accounts", messages.NoArgs(), view.AccountsShown)
 
     async def change_accounts(self, change: AccountChange) -> None:
         await self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
 
-    async def queues(self) -> QueuesShown:
-        return await self._read("queues", _NOTHING, QueuesShown)
+    async def queues(self) -> view.QueuesShown:
+        return await self._read("queues", messages.NoArgs(), view.QueuesShown)
 
     async def apply_quota(self, tree: QuotaTree) -> None:
         await self._act("apply_quota", messages.ApplyQuotaArgs(tree), _DONE)
 
     async def remove_quota(self) -> None:
-        await self._act("remove_quota", _NOTHING, _DONE)
+        await self._act("remove_quota", messages.NoArgs(), _DONE)
 
-    async def set_weights(self, weights: WeightChanges) -> WeightsSet:
-        return await self._act("set_weights", messages.SetWeightsArgs(weights), WeightsSet)
+    async def set_weights(self, weights: WeightChanges) -> view.WeightsSet:
+        return await self._act("set_weights", messages.SetWeightsArgs(weights), view.WeightsSet)
 
-    async def reservations(self) -> list[Reservation]:
-        return await self._read("reservations", _NOTHING, list[Reservation])
+    async def reservations(self) -> list[cluster.Reservation]:
+        return await self._read("reservations", messages.NoArgs(), list[cluster.Reservation])
 
-    async def make_reservation(self, reservation: Reservation) -> None:
+    async def make_reservation(self, reservation: cluster.Reservation) -> None:
         await self._act("make_reservation", messages.ReservationArgs(reservation), _DONE)
 
     async def end_reservation(self, name: str) -> None:
@@ -122,6 +115,9 @@ class Verbs(ABC):
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await self._act("set_priority", messages.SetPriorityArgs(job, priority, task), _DONE)
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        await self._act("set_time_limit", messages.SetTimeLimitArgs(job, limit, task), _DONE)
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         await self._act("edit", messages.EditArgs(job, spec), _DONE)

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Final
 
 from cockpit.model.job import EndCause, JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
-from cockpit.model.view import JobRow
+from cockpit.model.spec import Access
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.folding import FoldedRow, id_text, task_count
@@ -47,12 +48,14 @@ def elapsed_seconds(row: JobRow, context: Context) -> int | None:
     if row.started_at is None:
         return None
     until = row.ended_at or (row.state_since if row.state is _SUSPENDED else context.now)
-    return _seconds(row.started_at + row.suspended_ms, until)
+    ran = until - row.started_at - row.suspended_ms
+    return ran // 1000 if ran > 0 else 0
 
 
 def wait_seconds(row: JobRow, context: Context) -> int:
     """How long it has waited, or waited, from submission to start (or end, when it never started)."""
-    return _seconds(row.submitted_at, row.started_at or row.ended_at or context.now)
+    until = row.started_at or row.ended_at or context.now
+    return (until - row.submitted_at) // 1000 if until > row.submitted_at else 0
 
 
 def is_running(row: JobRow) -> bool:
@@ -92,10 +95,6 @@ def reason_json(reason: Reason) -> Reason | dict[str, object]:
 
 def reason_type(row: JobRow, _: Context) -> str:
     return "–" if row.reason is None else str(row.reason.__struct_config__.tag)
-
-
-def _seconds(start: int, end: int) -> int:
-    return max(end - start, 0) // 1000
 
 
 REASON_SCHEMA: Final = {
@@ -329,6 +328,15 @@ JOBS: Final = Table(
             wide=True,
         ),
         Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
+        Column(
+            "access",
+            "ACCESS",
+            Kind.TEXT,
+            "What other members of its project may do: all (rw), look and copy (ro), nothing (none)",
+            field="access",
+            wide=True,
+            schema={"enum": list(map(str, Access))},
+        ),
         Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
         Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),
