@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
     from cockpit.model.job import Replica
     from cockpit.model.node import Node
+    from cockpit.model.usage import Used
     from cockpit.sched.plan import Plan
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
@@ -161,7 +162,12 @@ def replica_started(machine: Machine, replica: ReplicaId, limits: str) -> list[E
 
 
 def replica_ended(
-    machine: Machine, replica: ReplicaId, status: ExitStatus, now: Millis, hold_seconds: int = DEFAULT_HOLD_SECONDS
+    machine: Machine,
+    replica: ReplicaId,
+    status: ExitStatus,
+    now: Millis,
+    hold_seconds: int = DEFAULT_HOLD_SECONDS,
+    used: Used | None = None,
 ) -> list[EventBody]:
     """A replica's container has no process left. The last one ends the job; a failed one ends the others first."""
     if _live_replica(machine, replica) is None:
@@ -171,7 +177,7 @@ def replica_ended(
     decided: list[EventBody] = []
     if not status.lost and job.attempt.replicas[replica.rank].started_at is None:
         decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
-    decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status))
+    decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     others = [each for each in job.attempt.replicas if each.rank != replica.rank]
     if all(each.exit is not None for each in others):
         earlier = sorted(others, key=lambda each: (each.ended_at or now, each.rank))

@@ -11,6 +11,7 @@ from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
 from cockpit.model.node import Placement
 from cockpit.model.spec import Dependency, JobSpec
+from cockpit.model.usage import Used
 
 
 class JobState(StrEnum):
@@ -86,6 +87,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     exit: ExitStatus | None = None
     limits: str = ""
     """How its limits are enforced, as the runtime said: `cgroup v1`, `cgroup v2`, `soft: …`."""
+    used: Used | None = None
+    """Once it has ended: what it used, if anybody measured."""
 
 
 class EndCause(StrEnum):

@@ -11,25 +11,25 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.job_page import asked_for
+from cockpit.present.measured import measured, measured_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.model.node import Allocation, Placement
-    from cockpit.model.view import JobDetail, ReplicaUse
+    from cockpit.model.view import JobDetail
     from cockpit.present.answer import Around
 
 INDENT: Final = "  "
 LABEL: Final = 12
 BAR_COLUMNS: Final = 30
 HOUR_MS: Final = 3_600_000
-UNKNOWN: Final = "n/a"
 NOT_YET: Final = "It has been given nothing yet: the first tab says why."
-GONE: Final = "What it really used is not known: that is measured only while its containers are there."
+GONE: Final = "What it really used is not known: nobody measured it."
 UNMEASURED: Final = "What it really uses is not known: nobody measures its containers here."
 NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
 
@@ -111,36 +111,15 @@ def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
 
 
 def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
-    attempt = detail.job.attempt
-    if not detail.use or attempt is None:
-        yield line(Span(f"{INDENT}{_why_unknown(detail)}", MUTED))
-        return
-    yield line(Span(f"{INDENT}Measured by the kernel", STRONG))
-    places = {each.rank: each for each in attempt.placement}
-    begun = {each.rank: each.started_at for each in attempt.replicas}
-    ends = {each.rank: each.ended_at for each in attempt.replicas}
-    rows = []
-    for use in detail.use:
-        since = begun.get(use.rank)
-        ran = (ends.get(use.rank) or around.context.now) - since if since is not None else 0
-        rows.append(_use(use, places[use.rank], ran))
-    titles = ("RANK", "NODE", "CPU TIME", "CPUS BUSY", "MEMORY NOW", "AT MOST", "OF")
-    yield from small_table(titles, rows, right=(2, 3, 4, 5, 6))
+    replicas = measured(detail, around.context.now)
+    if replicas:
+        yield from measured_lines(replicas, around.columns, around.node)
+    else:
+        yield line(Span(f"{INDENT}{why_unknown(detail)}", MUTED))
 
 
-def _use(use: ReplicaUse, place: Allocation, ran_ms: int) -> tuple[str, ...]:
-    busy = f"{use.cpu_ms / ran_ms:.1f} of {place.cpus}" if use.cpu_ms is not None and ran_ms > 0 else UNKNOWN
-    return (
-        str(use.rank),
-        safe(place.node),
-        UNKNOWN if use.cpu_ms is None else units.duration(use.cpu_ms // 1000),
-        busy,
-        *(UNKNOWN if each is None else units.memory(each) for each in (use.memory_mib, use.peak_memory_mib)),
-        units.memory(place.memory_mib),
-    )
-
-
-def _why_unknown(detail: JobDetail) -> str:
+def why_unknown(detail: JobDetail) -> str:
+    """Why there are no figures of what it uses: a sentence."""
     if detail.row.state not in OCCUPYING:
         return GONE
     attempt = detail.job.attempt

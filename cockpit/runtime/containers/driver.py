@@ -15,13 +15,13 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import HoldCards
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, measuring, removal, spawning
+from cockpit.runtime.containers import entering, freezing, removal, spawning, telling
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
-from cockpit.runtime.containers.shim.attempt import Attempt, boot_id
+from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.watching import Bell, Watched
 from cockpit.runtime.tasks import Tasks
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     )
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
-    from cockpit.runtime.containers.shim.attempt import Record
 
 _LEAVE_SECONDS = 5
 _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
@@ -69,6 +69,7 @@ class ContainerExecutor:
         self._scripts = scripts
         self._python = python
         self._tasks = Tasks()
+        self._sampler = Sampler(self._tasks)
         self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
@@ -80,6 +81,7 @@ class ContainerExecutor:
 
     def close(self) -> None:
         self._bell.close()
+        self._sampler.close()
         self._shims.close()
         for watched in self._watched.values():
             watched.close()
@@ -114,7 +116,7 @@ class ContainerExecutor:
             await self._tidy_up(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
-            await asyncio.to_thread(_keep, attempt, effect.cards)
+            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards)
 
     async def remove(self, effect: RemoveContainer) -> None:
         await self._remove(effect.replica)
@@ -152,13 +154,13 @@ class ContainerExecutor:
         try:
             async with self._lock(replica):
                 await self._ensure_holder(replica, attempt)
-            facts = await asyncio.to_thread(_facts, attempt)
+            facts = await asyncio.to_thread(telling.entry_facts, attempt)
             return await entering.enter(attempt, command, terminal, label=label, facts=facts, python=self._python)
         except (entering.EnterError, spawning.SpawnError, OSError) as error:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, f"{replica}: {error}")) from error
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
-        return await asyncio.to_thread(measuring.used, cgroup_name(self._state, replica), replica.rank)
+        return await self._sampler.used(replica, self._attempt(replica))
 
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
@@ -199,7 +201,7 @@ class ContainerExecutor:
             if failed:
                 self._observer.epilog_failed(node, failed)
 
-    async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus) -> None:
+    async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus, used: Used | None) -> None:
         """The job has ended once nothing of it runs and its nodes are tidied up: with its last replica, since nodes may
         share files."""
         await asyncio.to_thread(inmates.end_plain, self._attempt(replica))
@@ -208,7 +210,7 @@ class ContainerExecutor:
             for each in gang:
                 async with self._lock(each):
                     await self._tidy_up(each)
-        self._observer.replica_ended(replica, status)
+        self._observer.replica_ended(replica, status, used)
 
     def _has_ended(self, replica: ReplicaId) -> bool:
         watched = self._watched.get(replica)
@@ -248,16 +250,18 @@ class ContainerExecutor:
         started = watched.attempt.read("started.json")
         if started is not None and not watched.started:
             watched.started = True
+            self._sampler.follow(replica, watched.attempt)
             self._observer.replica_started(replica, started["limits"])
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True
-            status, lost = _status(watched.attempt, record), record is None
+            status, lost = telling.exit_status(watched.attempt, record), record is None
+            used = self._sampler.leave(replica)
             facts = noted(watched.attempt) if self._scripts is not None else None
             if facts is not None or lost:
-                self._tasks.start(self._end(replica, facts, status), f"end of {replica}")
+                self._tasks.start(self._end(replica, facts, status, used), f"end of {replica}")
             else:
-                self._observer.replica_ended(replica, status)
+                self._observer.replica_ended(replica, status, used)
 
     def _found(self) -> set[ReplicaId]:
         names = (path.name for path in (self._state / "containers").iterdir())
@@ -268,41 +272,3 @@ class ContainerExecutor:
 
     def _lock(self, replica: ReplicaId) -> asyncio.Lock:
         return self._locks.setdefault(replica, asyncio.Lock())
-
-
-def _keep(attempt: Attempt, cards: HoldCards) -> None:
-    """A holder that was killed left no word of the end, and its container is to be entered all the same."""
-    attempt.write("kept.json", {"cards": cards.value})
-    if attempt.read("exit.json") is None:
-        attempt.forget("running")
-        attempt.write_exit({"lost": _how_lost(attempt)})
-
-
-def _status(attempt: Attempt, record: Record | None) -> ExitStatus:
-    if record is None:
-        return ExitStatus(lost=_how_lost(attempt))
-    return ExitStatus(
-        code=record.get("code"),
-        signal=record.get("signal"),
-        oom=record.get("oom", False),
-        lost=record.get("lost", ""),
-    )
-
-
-def _how_lost(attempt: Attempt) -> str:
-    identity = attempt.read("shim.json")
-    if identity is not None and identity["boot_id"] != boot_id():
-        return "the machine was restarted while it ran"
-    return "its container was killed from outside: the holder process is gone, and everything in it with it"
-
-
-def _facts(attempt: Attempt) -> entering.EntryFacts:
-    identity = attempt.read("shim.json") or {}
-    kept = attempt.read("exit.json") is not None
-    keeps_cards = (attempt.read("kept.json") or {}).get("cards") == HoldCards.KEEP
-    return entering.EntryFacts(
-        kept=kept,
-        remounted=identity.get("remounted", False),
-        plain=identity.get("plain", False),
-        cards_freed=kept and not keeps_cards and bool(attempt.plan()["kept_env"] or attempt.plan()["devices"]),
-    )
