@@ -19,7 +19,7 @@ from cockpit.sched.decisions import Eviction
 from cockpit.sched.index import Index
 from cockpit.sched.limits import Counter
 from cockpit.sched.placement import Found, find
-from cockpit.sched.request import Ask, Request
+from cockpit.sched.request import Ask
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
@@ -54,8 +54,8 @@ class Clearing:
     def __init__(self, snapshot: Snapshot, claims: Sequence[Claims]) -> None:
         self.evictions: list[Eviction] = []
         self.promised: dict[JobId, MakingRoom] = {}
-        self.vain: dict[Request, int] = {}
-        """Requests that may take room: how many might give way, and it would not be enough."""
+        self.vain: dict[tuple[Shape, str], int] = {}
+        """By shape and claim: how many might give way, and it would not be enough."""
         self._snapshot = snapshot
         self._claims = claims
         self._gives_way: set[JobId] = set()
@@ -74,7 +74,9 @@ class Clearing:
         offers, offered = self._on_offer(ask, shape, index)
         chosen = fewest(index, shape, offered, self._gives_way)
         if chosen is None:
-            self.vain[ask.request] = sum(each.concession.job not in self._gives_way for each in offers)
+            self.vain[ask.request.shape, ask.request.claim] = sum(
+                each.concession.job not in self._gives_way for each in offers
+            )
             return None
         taken = [each for each in offers if each.concession in chosen]
         after = conceded(index, chosen)

@@ -207,7 +207,7 @@ ANSWERS: dict[str, Any] = {
     "spending": Spending((NOON, Millis(NOON + HOUR)), ((Spent("ann", "vision", "p", "high", 500 * HOUR, 4 * HOUR),),)),
     "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
-    "shell": messages.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
+    "shell": asking.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
     **dict.fromkeys(
         (
             "edit",

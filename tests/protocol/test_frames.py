@@ -43,8 +43,7 @@ from cockpit.protocol.frames import (
     raw,
 )
 from cockpit.protocol.pages import JobsChange, JobsPage, Update, page_of, rows_of
-from cockpit.runtime.connection import SHELL
-from cockpit.runtime.operations import OPERATIONS
+from cockpit.runtime.operations import OPERATIONS, SHELL
 from cockpit.runtime.shells import SHELL_ARGS
 from tests.e2e.cockpit_user import CockpitUser
 from tests.protocol.recording import body_of, frames, recorded
@@ -79,7 +78,7 @@ ANSWERS: dict[str, Any] = {
     "submit": messages.Submitted,
     "set_weights": WeightsSet,
     "extend_hold": messages.HeldUntil,
-    "shell": messages.ShellOpened,
+    "shell": asking.ShellOpened,
 }
 """What the client takes an operation's answer for; the others answer nothing."""
 

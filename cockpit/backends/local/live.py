@@ -29,7 +29,7 @@ from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRows
 from cockpit.model.view import Overview, Priorities
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsArgs, JobsPage, SubscribeArgs, Update, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, SubscribeArgs, Update, rows_of_all, whole_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -49,7 +49,6 @@ _decode_update = msgspec.msgpack.Decoder(Update).decode
 _decode_ended = msgspec.msgpack.Decoder(list[EndedJob]).decode
 _decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
 _decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
-_decode_page = msgspec.msgpack.Decoder(JobsPage).decode
 
 
 class LiveBackend(Verbs):
@@ -82,7 +81,7 @@ class LiveBackend(Verbs):
     async def jobs(self, *, ended: bool = False) -> JobRows:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
             pages = wire.stream("jobs", JobsArgs(ended, brief=True))
-            return JobRows.joined([rows_of(_decode_page(encoded)) async for encoded in pages])
+            return rows_of_all([encoded async for encoded in pages])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         records: list[EventRecord] = []
@@ -111,12 +110,12 @@ class LiveBackend(Verbs):
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return await self._own("predict", messages.PredictArgs(tuple(specs)), list[Outlook])
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()
         patience = self._keeper.patience
         for attempt in count():
             with suppress(CockpitError):
-                async with aclosing(self._updates()) as updates:
+                async with aclosing(self._updates(anything=anything)) as updates:
                     rows.begin()
                     async for update in updates:
                         for delta in rows.take(update):
@@ -161,9 +160,9 @@ class LiveBackend(Verbs):
         async with self._keeper.own_wire() as wire:
             return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
-    async def _updates(self) -> AsyncGenerator[Update, None]:
+    async def _updates(self, *, anything: bool) -> AsyncGenerator[Update, None]:
         async with self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS, brief=True)):
+            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS, brief=True, anything=anything)):
                 yield _decode_update(encoded)
 
     def _enter(self, request: asking.ShellRequest) -> ShellSession:
