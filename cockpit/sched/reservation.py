@@ -123,6 +123,11 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Sha
     nobody knows that moment, or it lies beyond the window."""
     if (kind := _plain(index, backfill, shape)) is not None:
         return reserve_plainly(index, now, head.id, shape, kind)
+    return reserve_by_rooms(index, now, backfill, head, shape)
+
+
+def reserve_by_rooms(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Guard | None:
+    """As `reserve`, whatever the head asks for."""
     shape = replace(shape, barred=()) if shape.barred else shape  # whom a reservation keeps out now may come in later
     places = [eligible(index, shape, spec) for spec in shape.specs]
     watched = places[0].union(*places[1:]) if len(places) > 1 else places[0]
