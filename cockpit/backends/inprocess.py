@@ -17,9 +17,10 @@ from cockpit.model.jobrow import JobRows
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
 from cockpit.runtime import reading
+from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
-from cockpit.runtime.operations import OPERATIONS
+from cockpit.runtime.operations import OPERATIONS, SHELL
 from cockpit.runtime.priorities import priorities
 from cockpit.runtime.shells import open_shell
 
@@ -59,7 +60,9 @@ class InProcessBackend(Verbs):
         return whole_list([page async for page in pages])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
+        args = messages.EventsArgs(job, after, limit)
+        await allow(self._engine, self._asked, "events", args)
+        return list(await reading.events_seen(self._engine, self._asked, args))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""
@@ -97,6 +100,7 @@ class InProcessBackend(Verbs):
             await asyncio.sleep(TICK_SECONDS)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
+        await allow(self._engine, self._asked, SHELL, request)
         opened = await open_shell(self._engine, self._asked, request)
         return OpenShell(opened.answer, opened.fds)
 
@@ -111,11 +115,13 @@ class InProcessBackend(Verbs):
         """What was done is told in bytes: a repeat gets the same again."""
         return msgspec.msgpack.decode(await self._outcome(op, args), type=answer)
 
-    def _outcome(self, op: str, args: msgspec.Struct) -> Awaitable[Any]:
+    async def _outcome(self, op: str, args: msgspec.Struct) -> Any:  # noqa: ANN401 - of the operation
+        """As over the socket: only what the actor may."""
+        await allow(self._engine, self._asked, op, args)
         _, function = OPERATIONS[op]
         outcome = function(self._engine, self._asked, args)
         assert isinstance(outcome, Awaitable), f"{op} answers in pieces"
-        return outcome
+        return await outcome
 
     async def close(self) -> None:
         """The engine is not this backend's to end."""

@@ -60,5 +60,6 @@ OPERATIONS: dict[str, Operation] = {
 }
 """`shell` is the connection's own: its answer carries file descriptors."""
 
-WAITING = frozenset({"shell", "stop", "subscribe", "wait", "logs", "explain", "predict"})
+SHELL = "shell"
+WAITING = frozenset({SHELL, "stop", "subscribe", "wait", "logs", "explain", "predict"})
 """Operations that may take long and answer little: they are answered beside everything else of their connection."""
