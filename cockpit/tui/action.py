@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
 from cockpit.model.job import JobState
+from cockpit.model.spec import Access
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -15,15 +17,18 @@ if TYPE_CHECKING:
     from cockpit.tui.face import Face
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
-ACCOUNTS, QOS = "accounts", "accounts-qos"
-"""Two parts of one view."""
+ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
+"""Three parts of one view."""
 QUEUES = "queues"
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
 SERVE = "nodes in service"
 """Groups of the help."""
-ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
+ON_PLACES = frozenset({ACCOUNTS, QOS})
+"""Parts that say who may use how much, and where that is changed."""
+PARTS = (ACCOUNTS, QOS, SPENDING)
+ON_ACCOUNTS = frozenset(PARTS)
 ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
@@ -88,10 +93,17 @@ def needs_job(situation: Situation) -> str:
 
 def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
     def why_not(situation: Situation) -> str:
+        others = [row for row in situation.chosen if row.may is not Access.RW]
+        if others:
+            return _only_looking(others[0])
         unfit = [row for row in situation.chosen if not wanted(row)]
         return f"{_stands(unfit[0])}: {sentence}." if unfit else needs_job(situation)
 
     return why_not
+
+
+def _only_looking(row: JobRow) -> str:
+    return f"Job {row.id} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
 
 
 def _stands(row: JobRow) -> str:

@@ -23,10 +23,14 @@ COMMANDS = {
     "quota": ("quota",),
     "reservations": ("reservations",),
     "events": ("events",),
+    "overview": ("overview",),
     "engine": ("engine",),
     "doctor": ("doctor",),
     "accounts": ("accounts",),
     "accounts-qos": ("accounts", "qos"),
+    "accounting": ("accounting",),
+    "accounting-sums": ("accounting", "--by", "user"),
+    "accounting-hours": ("accounting", "hours"),
 }
 
 CHECKS: dict[str, Callable[[Any], bool]] = {

@@ -13,6 +13,7 @@ import pytest
 
 from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
+from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
@@ -42,8 +43,7 @@ from cockpit.protocol.frames import (
     raw,
 )
 from cockpit.protocol.pages import JobsChange, JobsPage, Update, page_of, rows_of
-from cockpit.runtime.connection import SHELL
-from cockpit.runtime.operations import OPERATIONS
+from cockpit.runtime.operations import OPERATIONS, SHELL
 from cockpit.runtime.shells import SHELL_ARGS
 from tests.e2e.cockpit_user import CockpitUser
 from tests.protocol.recording import body_of, frames, recorded
@@ -66,6 +66,8 @@ ANSWERS: dict[str, Any] = {
     "holds": list[HoldRow],
     "rules": Cluster,
     "accounts": AccountsShown,
+    "accounting": list[EndedJob],
+    "spending": Spending,
     "queues": QueuesShown,
     "explain": Outlook,
     "predict": list[Outlook],

@@ -21,6 +21,7 @@ from cockpit.backends.local.verbs import Verbs
 from cockpit.backends.local.watching import LiveRows
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model import asking
+from cockpit.model.accounting import EndedJob
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
@@ -45,6 +46,7 @@ FIRST_ROWS = 200
 """As many as any screen shows at once."""
 
 _decode_update = msgspec.msgpack.Decoder(Update).decode
+_decode_ended = msgspec.msgpack.Decoder(list[EndedJob]).decode
 _decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
 _decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
 
@@ -88,6 +90,15 @@ class LiveBackend(Verbs):
                 records += _decode_events(encoded)
         return records
 
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        jobs: list[EndedJob] = []
+        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
+            async for encoded in wire.stream("accounting", messages.AccountingArgs(since, until, user)):
+                jobs += _decode_ended(encoded)
+        return jobs
+
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
             pages = wire.stream("priorities", messages.PrioritiesArgs(weights))
@@ -99,12 +110,12 @@ class LiveBackend(Verbs):
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return await self._own("predict", messages.PredictArgs(tuple(specs)), list[Outlook])
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()
         patience = self._keeper.patience
         for attempt in count():
             with suppress(CockpitError):
-                async with aclosing(self._updates()) as updates:
+                async with aclosing(self._updates(anything=anything)) as updates:
                     rows.begin()
                     async for update in updates:
                         for delta in rows.take(update):
@@ -149,9 +160,9 @@ class LiveBackend(Verbs):
         async with self._keeper.own_wire() as wire:
             return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
-    async def _updates(self) -> AsyncGenerator[Update, None]:
+    async def _updates(self, *, anything: bool) -> AsyncGenerator[Update, None]:
         async with self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS, brief=True)):
+            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS, brief=True, anything=anything)):
                 yield _decode_update(encoded)
 
     def _enter(self, request: asking.ShellRequest) -> ShellSession:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.present.columns import Table
+from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.engine import ENGINE
@@ -15,6 +16,7 @@ from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
+from cockpit.present.tables.overview import OVERVIEW
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
@@ -22,7 +24,8 @@ from cockpit.present.tables.usage import USAGE
 
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
-    *(QUEUES, QUOTA, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
+    *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS),
+    *(ACCOUNTING, SUMS, HOURS),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}
