@@ -12,11 +12,11 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.backends.verbs import Verbs
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
-from cockpit.runtime import reading
+from cockpit.runtime import accounting, reading
 from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
+    from cockpit.model.accounting import EndedJob
     from cockpit.model.asking import ShellRequest
     from cockpit.model.events import EventRecord
     from cockpit.model.priority import WeightChanges
@@ -63,6 +64,11 @@ class InProcessBackend(Verbs):
         args = messages.EventsArgs(job, after, limit)
         await allow(self._engine, self._asked, "events", args)
         return list(await reading.events_seen(self._engine, self._asked, args))
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        return await accounting.ended_jobs(self._engine, self._asked, messages.AccountingArgs(since, until, user))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""

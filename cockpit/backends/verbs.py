@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.model import asking, cluster, forecast, view
+    from cockpit.model import accounting, asking, cluster, forecast, view
     from cockpit.model import job as jobs
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import WantedLimit, WantedPriority
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 else:
     cluster, forecast, view = map(Late, ("cockpit.model.cluster", "cockpit.model.forecast", "cockpit.model.view"))
     asking, jobs, messages = map(Late, ("cockpit.model.asking", "cockpit.model.job", "cockpit.protocol.messages"))
+    accounting = Late("cockpit.model.accounting")
 
 T = TypeVar("T")
 
@@ -80,6 +81,9 @@ class Verbs(ABC):
 
     async def accounts(self) -> view.AccountsShown:
         return await self.read("accounts", messages.NoArgs(), view.AccountsShown)
+
+    async def spending(self, edges: Sequence[Millis]) -> accounting.Spending:
+        return await self.read("spending", messages.SpendingArgs(tuple(edges)), accounting.Spending)
 
     async def change_accounts(self, change: AccountChange) -> None:
         await self.act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
+    from cockpit.model.accounting import EndedJob
     from cockpit.model.asking import ShellRequest
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId
+    from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import (
@@ -58,6 +59,11 @@ class BlockingDemo(Verbs):
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        return self._run(self._backend.accounting(since=since, until=until, user=user))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         deltas = self._backend.watch_jobs(anything=anything)

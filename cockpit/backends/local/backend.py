@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.local.channel import Channel
     from cockpit.model import asking, view
+    from cockpit.model.accounting import EndedJob
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId
+    from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRows
     from cockpit.model.priority import WeightChanges
     from cockpit.protocol import messages, pages
@@ -50,6 +51,14 @@ class LocalBackend(Verbs):
 
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
         return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        from cockpit.model.accounting import EndedJob
+
+        pieces = self._open().stream("accounting", messages.AccountingArgs(since, until, user))
+        return [job for piece in pieces for job in msgspec.msgpack.decode(piece, type=list[EndedJob])]
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows
