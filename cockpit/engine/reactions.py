@@ -70,6 +70,39 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
         yield SignalReplica(replica, force)
 
 
+def recalls_of(job: Job) -> Iterator[SignalReplica]:
+    """Ask or force those workers to end that a job which goes on gives up."""
+    assert job.attempt is not None
+    there = {each.rank for each in job.attempt.staying if each.ended_at is None}
+    for each in job.leaving:
+        if each.rank in there:
+            force = Force.KILL if each.killed else Force.TERM
+            yield SignalReplica(ReplicaId(job.id, job.attempt.number, each.rank), force)
+
+
+def _starts_of_new(job: Job) -> Iterator[StartReplica]:
+    """A job grows only once all that it has run."""
+    assert job.attempt is not None
+    started = {each.rank for each in job.attempt.replicas if each.started_at is not None}
+    return (start for start in starts_of(job) if start.replica.rank not in started)
+
+
+def _just_recalled(job: Job) -> Iterator[SignalReplica]:
+    last = {each.rank for each in job.leaving if each.at == max(other.at for other in job.leaving)}
+    return (signal for signal in recalls_of(job) if signal.replica.rank in last)
+
+
+def _just_left(job: Job) -> Iterator[RemoveContainer]:
+    attempt = job.attempt
+    assert attempt is not None
+    gone = (each for each in attempt.replicas if each.left_at is not None and each.left_at == attempt.resized_at)
+    return (RemoveContainer(ReplicaId(job.id, attempt.number, each.rank)) for each in gone)
+
+
+def _kills(job: Job) -> Iterator[SignalReplica]:
+    return signals_of(job) if job.ending is not None else recalls_of(job)
+
+
 def _freezes(job: Job) -> Iterator[FreezeReplica]:
     return map(FreezeReplica, live_replicas(job))
 
@@ -84,7 +117,10 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.BindingGivenUp: containers_after_end,
     events.PrologFailed: containers_after_end,
     events.EndingBegan: signals_of,
-    events.GraceEnded: signals_of,
+    events.WorkersAdded: _starts_of_new,
+    events.WorkersRecalled: _just_recalled,
+    events.WorkersLeft: _just_left,
+    events.GraceEnded: _kills,
     events.JobSuspended: _freezes,
     events.JobResumed: _thaws,
     events.JobRequeued: containers_after_end,

@@ -18,6 +18,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_words
+from cockpit.present.workers import WorkersEvent, workers_sentence
 
 
 def event_kind(body: events.EventBody) -> str:
@@ -100,6 +101,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             return _while_running(body, at, zone)
         case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
             return giving_way_sentence(body)
+        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft():
+            return workers_sentence(body, at, zone)
         case (
             events.JobEnded()
             | events.HoldExtended()
@@ -211,4 +214,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | WorkersEvent | _AfterRunning
