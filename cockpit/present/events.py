@@ -97,12 +97,13 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.ReplicaEnded()
             | events.EndingBegan()
             | events.GraceEnded()
+            | events.WorkersAdded()
+            | events.WorkersRecalled()
+            | events.WorkersLeft()
         ):
             return _while_running(body, at, zone)
         case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
             return giving_way_sentence(body)
-        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft():
-            return workers_sentence(body, at, zone)
         case (
             events.JobEnded()
             | events.HoldExtended()
@@ -144,15 +145,21 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
         case events.ReplicaEnded():
             return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
         case events.EndingBegan():
-            patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
-            if body.for_job is not None:
-                again = ", and waits again" if body.requeue else ""
-                return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
-            return f"is asked to end ({_cause(body.cause)}){patience}"
+            return _asked_to_end(body, at, zone)
         case events.GraceEnded():
             return "had its time to end and is killed"
+        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft():
+            return workers_sentence(body, at, zone)
         case _:
             assert_never(body)
+
+
+def _asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
+    patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+    if body.for_job is not None:
+        again = ", and waits again" if body.requeue else ""
+        return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
+    return f"is asked to end ({_cause(body.cause)}){patience}"
 
 
 def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
@@ -204,7 +211,12 @@ def _command(command: tuple[str, ...]) -> str:
 
 _BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
 _WhileRunning = (
-    events.PrologFailed | events.ReplicaStarted | events.ReplicaEnded | events.EndingBegan | events.GraceEnded
+    events.PrologFailed
+    | events.ReplicaStarted
+    | events.ReplicaEnded
+    | events.EndingBegan
+    | events.GraceEnded
+    | WorkersEvent
 )
 _AfterRunning = (
     events.JobEnded
@@ -214,4 +226,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | WorkersEvent | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | _AfterRunning
