@@ -46,6 +46,8 @@ class Wanted(msgspec.Struct, frozen=True):
     shape: Shape
     spec: NodeSpec
     held: Placement
+    runs: bool
+    """What it holds is in the index; else it is about to start with that."""
     most: int
     """Workers in all."""
     first_rank: int
@@ -58,13 +60,14 @@ def further_workers(
 ) -> Placement:
     """Those that have room, in the best room first, as many as rules and places in line allow."""
     found: Placement = ()
+    begins_with = () if wanted.runs else wanted.held
     for room in _rooms(wanted, index, fit):
         if len(wanted.held) + len(found) >= wanted.most:
             break
         card = fit.card(room, wanted.spec) if fit and not wanted.shape.exclusive else None
         rank = wanted.first_rank + len(found)
         part = allocate(room, wanted.spec, rank, exclusive=wanted.shape.exclusive, card=card)
-        if not line.allows(index, wanted.job, wanted.end, (*found, part)):
+        if not line.allows(index, wanted.job, wanted.end, (*begins_with, *found, part)):
             continue
         if not lawful((*wanted.held, *found, part)):
             break
@@ -97,7 +100,7 @@ def grown(
         shape = replace(shape_of(job.spec, attempt.partition), specs=(spec,))
         shape = off_reserved(_for_the_rest(job, end, snapshot.now), shape)
         rank = next_rank(attempt)
-        wanted = Wanted(job.id, shape, spec, attempt.placement, job.spec.most_nodes, rank, end)
+        wanted = Wanted(job.id, shape, spec, attempt.placement, True, job.spec.most_nodes, rank, end)
         added = further_workers(wanted, index, line, fit, sizes.lawful(job, attempt.partition))
         if not added:
             continue

@@ -352,7 +352,7 @@ class Round:
         """With as many of the workers that an elastic job asks for as there is room for."""
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         spec, held = shape.specs[found.spec_index], found.placement
-        wanted = Wanted(job.id, shape, spec, held, job.spec.nodes, len(held), end)
+        wanted = Wanted(job.id, shape, spec, held, False, job.spec.nodes, len(held), end)
         lawful = self._sizes().lawful(job, shape.partition)
         placement = (*held, *further_workers(wanted, self.index, self.line, self._fit, lawful))
         position = self.index.floor.position

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from random import Random
+
 import msgspec
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
@@ -23,6 +26,7 @@ from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.refusal import Refusal
 from cockpit.model.spec import Elastic, HoldCards, JobSpec
 from cockpit.sched.cycle import cycle
+from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from tests.builders import SECOND, a_node, a_spec
 from tests.engine.driver import HOLD_SECONDS, EngineDriver
@@ -202,6 +206,14 @@ def test_a_worker_that_has_left_cannot_be_entered() -> None:
     assert decide.open_shell(driver.job(job), 2, ()) == [events.ShellOpened(job, 2, ())]
 
 
+def fixed_size(spec: JobSpec) -> JobSpec:
+    return spec if spec.elastic is None else replace(spec, elastic=replace(spec.elastic, allow_scaling=False))
+
+
+def moments(plan: Plan) -> list[tuple[JobId, Millis]]:
+    return [(each.job, each.reserved_at) for each in plan.reservations]
+
+
 class ElasticEngine(RuleBasedStateMachine):
     """Five nodes of four CPUs, elastic and other jobs of two ranks; the driver checks all promises after each event,
     `min <= n <= max` among them."""
@@ -214,27 +226,37 @@ class ElasticEngine(RuleBasedStateMachine):
     def running(self) -> list[Job]:
         return [job for job in self.engine.machine.state.jobs.values() if job.state in OCCUPYING]
 
-    @rule(
-        least=st.integers(1, 3),
-        more=st.integers(0, 2),
-        most=st.integers(0, 3),
-        cpus=st.sampled_from([2, 4]),
-        sized=st.booleans(),
-        qos=st.sampled_from(["low", "low", "high"]),
-        limit=st.sampled_from([60, 600]),
-    )
-    def submit(self, least: int, more: int, most: int, cpus: int, sized: bool, qos: str, limit: int) -> None:
-        self.count += 1
-        fields = {"cpus": cpus, "qos": qos, "time_limit_seconds": limit}
-        name, wanted = f"job-{self.count}", least + more
-        spec = elastic(name, least, wanted, wanted + most, **fields) if sized else a_spec(name, nodes=least, **fields)
-        self.engine.submit(spec)
+    @rule(seed=st.integers(0, 2**32))
+    def submit_some(self, seed: int) -> None:
+        random = Random(seed)
+        for _ in range(random.choice((1, 2, 4))):
+            self.submit(random)
+        self.schedule(late=random.random() < 0.2)
 
-    @rule()
-    def schedule(self) -> None:
+    def submit(self, random: Random) -> None:
+        self.count += 1
+        name, least, limit = f"job-{self.count}", random.choice((1, 1, 2, 3)), random.choice((60, 600))
+        fields = {
+            "cpus": random.choice((2, 4)),
+            "qos": random.choice(("low", "low", "high")),
+            "time_limit_seconds": limit,
+        }
+        wanted = least + random.choice((0, 1, 2))
+        if random.random() < 0.5:
+            self.engine.submit(elastic(name, least, wanted, wanted + random.choice((0, 1, 3)), **fields))
+        else:
+            self.engine.submit(a_spec(name, nodes=least, **fields))
+
+    @rule(late=st.booleans())
+    def schedule(self, late: bool) -> None:
+        """`late`: commands that start do so later."""
         self.growth_delays_nobody()
+        promised = self.engine.machine.peek(self.engine.now).promised
         self.engine.schedule()
-        self.nobody_goes_who_could_shrink()
+        if not promised:
+            self.nobody_goes_who_could_shrink()
+        for job in [] if late else self.running():
+            self.engine.started(job.id)
 
     def growth_delays_nobody(self) -> None:
         """What waits has the same starts and reservations with growth as without."""
@@ -242,19 +264,21 @@ class ElasticEngine(RuleBasedStateMachine):
         plan = cycle(snapshot, None, Policy())
         if plan.evictions or not plan.growths:
             return
-        fixed = cycle(replace(snapshot, elastic=()), None, Policy())
-        assert (plan.starts, plan.reservations) == (fixed.starts, fixed.reservations)
+        jobs = {job: replace(each, spec=fixed_size(each.spec)) for job, each in snapshot.jobs.items()}
+        fixed = cycle(replace(snapshot, jobs=jobs), None, Policy())
+        assert plan.starts == fixed.starts
+        assert moments(plan) == moments(fixed)
 
     def nobody_goes_who_could_shrink(self) -> None:
         plan = self.engine.plan
         whole = [each for each in plan.evictions if each.mode is not EvictionMode.SHRINK]
         if len({each.for_job for each in plan.evictions}) != 1 or plan.starts or not whole:
             return
-        spare = [part for job in self.running() for part in self.given_up(job, whole)]
-        used = {part.node: 0 for part in spare} | dict.fromkeys(self.engine.machine.state.nodes, 0)
-        for held in self.engine.machine.occupied.values():
+        spare = {(job.id, part.rank) for job in self.running() for part in self.given_up(job, whole)}
+        used = dict.fromkeys(self.engine.machine.state.nodes, 0)
+        for job, held in self.engine.machine.occupied.items():
             for part in held:
-                used[part.node] += part.cpus * (part not in spare)
+                used[part.node] += part.cpus * ((job, part.rank) not in spare)
         asked = self.engine.job(whole[0].for_job).spec
         assert sum(4 - cpus >= asked.specs[0].cpus for cpus in used.values()) < asked.least_nodes
 
@@ -267,24 +291,31 @@ class ElasticEngine(RuleBasedStateMachine):
         return list(job.attempt.placement[job.spec.elastic.min_workers :])
 
     @precondition(lambda self: self.running())
-    @rule(data=st.data())
-    def start(self, data: st.DataObject) -> None:
-        job = data.draw(st.sampled_from(self.running()))
-        self.engine.started(job.id)
-
-    @precondition(lambda self: self.running())
     @rule(data=st.data(), code=st.sampled_from([0, 0, 255]))
     def end_one(self, data: st.DataObject, code: int) -> None:
         job = data.draw(st.sampled_from(self.running()))
         there = [each.rank for each in job.attempt.staying if each.ended_at is None]
         ends(self.engine, job.id, data.draw(st.sampled_from(there)), code=code)
 
-    @precondition(lambda self: any(job.leaving for job in self.running()))
+    @precondition(lambda self: self.running())
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        self.gone(data.draw(st.sampled_from(self.running())), code=0)
+        self.schedule(late=False)
+
+    def gone(self, job: Job, **status: object) -> None:
+        for each in job.attempt.staying:
+            if each.ended_at is None:
+                ends(self.engine, job.id, each.rank, **status)
+
     @rule()
-    def those_leave_that_were_told_to(self) -> None:
+    def whoever_was_told_to_goes(self) -> None:
         for job in self.running():
-            for each in job.leaving:
+            if job.ending is not None:
+                self.gone(job, signal=15)
+            for each in self.engine.job(job.id).leaving:
                 ends(self.engine, job.id, each.rank, signal=15)
+        self.schedule(late=False)
 
     @precondition(lambda self: self.running())
     @rule(data=st.data())
@@ -320,4 +351,11 @@ class ElasticEngine(RuleBasedStateMachine):
 
 
 TestElasticEngine = pytest.mark.req("EL-01", "SC-09")(ElasticEngine.TestCase)
-TestElasticEngine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, derandomize=True)
+TestElasticEngine.settings = settings(
+    max_examples=int(os.environ.get("COCKPIT_EXAMPLES", "80")),
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),
+)
