@@ -304,7 +304,7 @@ def _settled(name: str) -> str:
 def _default_cluster() -> str:
     """What config.toml says; where there is none, nothing need be loaded to read it."""
     places = _own_places()
-    return _settings(places).cluster if any(map(os.path.exists, places.config_files)) else ""
+    return _settings(places).cluster if places.configured else ""
 
 
 def _to_any() -> Channel:

@@ -64,6 +64,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "accounts": {},
         "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
         "set_priority": {"job": job, "priority": "urgent"},
+        "set_time_limit": {"job": job, "limit": {"seconds": 60}},
         "set_weights": {"weights": {"age": 1}},
         "queues": {},
         "apply_quota": {"tree": {"name": "forged", "root": {"name": "root", "max": {"jobs": 1000}}}},
@@ -77,5 +78,16 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
     }[operation]
 
 
-ABOUT_A_JOB = ("job", "wait", "logs", "edit", "cancel", "set_priority", "extend_hold", "shell", *_OF_JOB[1:])
+ABOUT_A_JOB = (
+    "job",
+    "wait",
+    "logs",
+    "edit",
+    "cancel",
+    "set_priority",
+    "set_time_limit",
+    "extend_hold",
+    "shell",
+    *_OF_JOB[1:],
+)
 """With `events` of one job: what must refuse a job that the asker may not see."""

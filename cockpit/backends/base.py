@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from cockpit.model.ids import JobId, Millis
-from cockpit.model.view import AccountsShown, JobRow
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
+    from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import (
+        AccountsShown,
         EngineStatus,
         HoldRow,
         JobDetail,
@@ -88,7 +88,7 @@ class Backend(Protocol):
 
     async def overview(self) -> Overview: ...
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+    async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         """Every live and held job in order of submission; with `ended` also those in accounting."""
         ...
 
@@ -185,6 +185,10 @@ class Backend(Protocol):
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         """Of a queued job; a number or an addition only by administrators."""
+        ...
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        """Of a queued or running job, without its container noticing. Beyond the rules only by administrators."""
         ...
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:

@@ -11,9 +11,10 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.jobrow import JobRows
 from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsPage, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, JobsPage, rows_of, whole_list
 from cockpit.runtime import acting, predicting, reading, weighing
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         EngineStatus,
         HoldRow,
         JobDetail,
-        JobRow,
         NodeRow,
         Overview,
         Priorities,
@@ -67,9 +67,9 @@ class InProcessBackend:
     async def overview(self) -> Overview:
         return await reading.overview_of(self._engine, self._asked, _NOTHING)
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
-        pages = reading.jobs(self._engine, self._asked, messages.JobsArgs(ended))
-        return [row async for page in pages for row in rows_of(_decoded(page, JobsPage))]
+    async def jobs(self, *, ended: bool = False) -> JobRows:
+        pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
+        return JobRows.joined([rows_of(_decoded(page, JobsPage)) async for page in pages])
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         return await reading.job(self._engine, self._asked, messages.JobArgs(job, task))
@@ -189,6 +189,9 @@ class InProcessBackend:
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         await acting.set_priority(self._engine, self._asked, messages.SetPriorityArgs(job, priority, task))
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        await acting.set_time_limit(self._engine, self._asked, messages.SetTimeLimitArgs(job, limit, task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         await acting.edit(self._engine, self._asked, messages.EditArgs(job, spec))

@@ -21,7 +21,9 @@ class OpenShell:
     """The descriptors of one shell: control, then the terminal or three pipes. They belong to whoever holds this."""
 
     def __init__(self, opened: ShellOpened, fds: Sequence[int]) -> None:
-        self.notice = entry_notice(kept=opened.kept, remounted=opened.remounted, cards_freed=opened.cards_freed)
+        self.notice = entry_notice(
+            kept=opened.kept, remounted=opened.remounted, cards_freed=opened.cards_freed, plain=opened.plain
+        )
         self.control_fd = fds[0]
         self.terminal_fd = fds[1] if opened.terminal else None
         self.pipe_fds = None if opened.terminal else (fds[1], fds[2], fds[3])

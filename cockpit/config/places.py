@@ -1,30 +1,56 @@
-"""Where an engine's socket, state and configuration are, by the XDG base directory specification."""
+"""Where an engine's socket, state and configuration are, by the XDG base directory specification.
+
+Kept as texts: loading pathlib takes longer than finding an engine.
+"""
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
 FOLDER = "cockpit-cluster"
 SOCKET = "engine.sock"
-SYSTEM_CONFIG = Path("/etc") / FOLDER
+SYSTEM_CONFIG = f"/etc/{FOLDER}"
 
 
 class EnginePaths(msgspec.Struct, frozen=True):
     """The places of one engine."""
 
-    socket: Path
-    state_folder: Path
-    config: Path
+    address: str
+    """Of its socket."""
+    state: str
+    settings: str
     """The folder of config.toml and cluster.toml."""
+
+    @property
+    def socket(self) -> Path:
+        return _path(self.address)
+
+    @property
+    def state_folder(self) -> Path:
+        return _path(self.state)
+
+    @property
+    def config(self) -> Path:
+        """The folder of config.toml and cluster.toml."""
+        return _path(self.settings)
 
     @property
     def config_files(self) -> tuple[Path, ...]:
         """Strongest first."""
-        return tuple(dict.fromkeys((self.config / "config.toml", SYSTEM_CONFIG / "config.toml")))
+        return tuple(map(_path, self._config_files))
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a config.toml at all."""
+        return any(map(os.path.exists, self._config_files))
 
     @property
     def cluster_file(self) -> Path:
@@ -32,53 +58,64 @@ class EnginePaths(msgspec.Struct, frozen=True):
 
     def with_state_folder(self, folder: str) -> EnginePaths:
         """As the setting `state_folder` says; empty: as it was."""
-        return msgspec.structs.replace(self, state_folder=Path(folder)) if folder else self
+        return msgspec.structs.replace(self, state=folder) if folder else self
+
+    @property
+    def _config_files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(f"{folder}/config.toml" for folder in (self.settings, SYSTEM_CONFIG)))
 
 
 def paths(uid: int, env: Mapping[str, str]) -> EnginePaths:
     """The engine of one user. Whether the folders are safe to use, `runtime.socket_folder` looks at."""
     home = _home(uid, env)
     return EnginePaths(
-        socket=_runtime_folder(uid, env) / SOCKET,
-        state_folder=_xdg(env, "XDG_STATE_HOME", home / ".local/state") / FOLDER,
-        config=_xdg(env, "XDG_CONFIG_HOME", home / ".config") / FOLDER,
+        address=f"{_runtime_folder(uid, env)}/{SOCKET}",
+        state=f"{_xdg(env, 'XDG_STATE_HOME', f'{home}/.local/state')}/{FOLDER}",
+        settings=f"{_xdg(env, 'XDG_CONFIG_HOME', f'{home}/.config')}/{FOLDER}",
     )
 
 
 def system_paths() -> EnginePaths:
     """The one engine of the whole machine."""
-    return EnginePaths(Path("/run") / FOLDER / SOCKET, Path("/var/lib") / FOLDER, SYSTEM_CONFIG)
+    return EnginePaths(f"/run/{FOLDER}/{SOCKET}", f"/var/lib/{FOLDER}", SYSTEM_CONFIG)
 
 
-def _runtime_folder(uid: int, env: Mapping[str, str]) -> Path:
+def _path(text: str) -> Path:
+    from pathlib import Path
+
+    return Path(text)
+
+
+def _runtime_folder(uid: int, env: Mapping[str, str]) -> str:
     """$XDG_RUNTIME_DIR where it is the user's own, as the specification demands: after `su` it is another's."""
     folder = env.get("XDG_RUNTIME_DIR", "")
     if folder.startswith("/") and _owned_folder(folder, uid):
-        return Path(folder) / FOLDER
-    return Path(f"/tmp/{FOLDER}-{uid}")  # noqa: S108 - its owner and mode are checked before it is used
+        return f"{folder.rstrip('/')}/{FOLDER}"
+    return f"/tmp/{FOLDER}-{uid}"  # noqa: S108 - its owner and mode are checked before it is used
 
 
 def _owned_folder(folder: str, uid: int) -> bool:
     try:
-        found = Path(folder).stat()
+        found = os.stat(folder)
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == uid
 
 
-def _xdg(env: Mapping[str, str], variable: str, default: Path) -> Path:
+def _xdg(env: Mapping[str, str], variable: str, default: str) -> str:
     """The specification: a relative path is invalid and to be ignored."""
     value = env.get(variable, "")
-    return Path(value) if value.startswith("/") else default
+    return value.rstrip("/") if value.startswith("/") else default
 
 
-def _home(uid: int, env: Mapping[str, str]) -> Path:
+def _home(uid: int, env: Mapping[str, str]) -> str:
+    """Without a slash at its end, so that the root folder is empty."""
     home = env.get("HOME", "")
     if home.startswith("/"):
-        return Path(home)
+        return home.rstrip("/")
     import pwd
 
     try:
-        return Path(pwd.getpwuid(uid).pw_dir)
+        return pwd.getpwuid(uid).pw_dir.rstrip("/")
     except KeyError:
-        return Path("/")
+        return ""

@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_history_seconds: int = 90 * DAY_SECONDS
     pids_limit: int = 4096
     scratch_mib: int = 1024
+    plain_processes: bool = True
     fraction_fit: FractionFit = FractionFit.BEST
     invariants: bool = False
     theme: str = ""
@@ -89,6 +90,13 @@ SETTINGS = Table(
             attribute="scratch_mib",
             kind=memory(),
             about="The size of a container's own `/tmp`, which is held in memory.",
+        ),
+        Field(
+            name="plain_processes",
+            attribute="plain_processes",
+            kind=Flag(),
+            about="Run jobs as plain processes where this machine refuses your engine containers; `false`: such jobs "
+            "fail, with the reason. The system engine never does so.",
         ),
         Field(
             name="fraction_fit",

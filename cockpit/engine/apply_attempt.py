@@ -104,6 +104,12 @@ def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord
     change(state, record, body.job, attempt=attempt)
 
 
+@RULES.of(events.TimeLimitSet)
+def _(body: events.TimeLimitSet, state: ClusterState, record: events.EventRecord) -> None:
+    spec = replace(state.jobs[body.job].spec, time_limit_seconds=body.seconds, limit_by_default=False)
+    change(state, record, body.job, spec=spec)
+
+
 @RULES.of(events.EndingBegan)
 def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
     killed = body.kill_at <= record.at

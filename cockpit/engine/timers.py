@@ -20,17 +20,23 @@ KEEP_ENDED_MS = 3_600_000
 
 
 def latest_end(job: Job) -> Millis | None:
-    """When its time limit ends it, if it runs: from its first replica's start, else placement. Standing still does not
-    count; while it does, nobody knows."""
+    """When its time limit ends it, if it runs. Standing still does not count; while it does, nobody knows."""
+    begin = began_at(job)
+    if job.attempt is None or begin is None or job.state in ENDED or job.state is JobState.SUSPENDED:
+        return None
+    return Millis(begin + job.attempt.suspended_ms + job.spec.time_limit_seconds * 1000)
+
+
+def began_at(job: Job) -> Millis | None:
+    """From when on its last attempt's time counts: its first replica's start, else placement; None: it has none."""
     attempt = job.attempt
-    if attempt is None or job.state in ENDED or job.state is JobState.SUSPENDED:
+    if attempt is None:
         return None
     begin: int = NEVER
     for each in attempt.replicas:
         if each.started_at is not None and each.started_at < begin:
             begin = each.started_at
-    begin = attempt.placed_at if begin == NEVER else begin
-    return Millis(begin + attempt.suspended_ms + job.spec.time_limit_seconds * 1000)
+    return attempt.placed_at if begin == NEVER else Millis(begin)
 
 
 def next_due(job: Job) -> Millis | None:

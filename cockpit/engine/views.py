@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.reasons import StandsStill
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.model.view import HoldRow, JobRow, NodeRow, Overview, SliceUse
+from cockpit.model.view import HoldRow, NodeRow, Overview, SliceUse
 from cockpit.sched.partitions import for_login
 from cockpit.sched.reserved_nodes import kept_now
 

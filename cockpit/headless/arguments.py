@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from cockpit import __version__
 from cockpit.errors import CockpitError
 from cockpit.headless.registry import VERBS
-from cockpit.headless.services import Call
-from cockpit.model.ids import JobRef
-from cockpit.model.spec import Dependency
 from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.headless.services import Call
+    from cockpit.model.ids import JobRef
+    from cockpit.model.spec import Dependency
 
 MINUS_VALUED: Final = frozenset({"--sort", "--filter", "--qos"})
 """Options whose value may begin with a minus."""
@@ -57,6 +60,10 @@ def _terminal_columns() -> int:
         return USUAL_COLUMNS
 
 
+_LESS_TIME: Final = re.compile(r"-[0-9][0-9a-z:.-]*[a-z]")
+"""`-30m`: behind a blank argparse does not take it for an option."""
+
+
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}\nHow it goes: {self.prog} --help")
@@ -72,7 +79,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     name = _verb_name(words)
     verb = load(name)
     own, command = _split_command(words[len(name.split()) :])
-    own = _minus_joined(own)
+    own = [f" {word}" if _LESS_TIME.fullmatch(word) else word for word in _minus_joined(own)]
     parser = verb_parser(name, verb)
     if {"-h", "--help"} & set(own):
         raise TextAsked(parser.format_help().rstrip())

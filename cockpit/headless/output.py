@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.streams import Streams
+from cockpit.model.jobrow import JobRows
 from cockpit.present.columns import Column, Context, Table
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
@@ -92,7 +93,8 @@ def chosen_rows(
 ) -> Sequence[Any]:
     """Filtered, folded and sorted."""
     if getattr(args, "filter", None):
-        rows = row_filter(table, args).passing(rows, context)
+        wanted = row_filter(table, args)
+        rows = wanted.passing_jobs(rows, context) if isinstance(rows, JobRows) else wanted.passing(rows, context)
     if fold is not None:
         rows = fold(rows)
     if getattr(args, "sort", None):

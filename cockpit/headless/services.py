@@ -6,19 +6,19 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from cockpit.backends.base import Backend
-from cockpit.headless.streams import Streams
-from cockpit.model.ids import JobId, JobRef
-from cockpit.model.spec import JobSpec
-from cockpit.model.view import EngineStatus
 from cockpit.present.columns import Context
 from cockpit.present.saved import Saved, none_saved
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cockpit.backends.base import Backend
     from cockpit.headless.play_script import Script
+    from cockpit.headless.streams import Streams
+    from cockpit.model.ids import JobId, JobRef
     from cockpit.model.node import Node
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import EngineStatus
 
 
 class EngineControl(Protocol):

@@ -10,7 +10,7 @@ from cockpit.headless.output import chosen_columns, chosen_rows, row_filter
 from cockpit.headless.records import JSON_VERSION, encoded_lines, record_type, records
 from cockpit.headless.services import Call
 from cockpit.model.ids import JobId
-from cockpit.model.view import JobRow
+from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Column, Context, Table
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.jobs import JOBS
@@ -31,7 +31,9 @@ async def watch_rows(
     columns = _columns(call, table)
     record = record_type(columns)
     shown: dict[tuple[object, ...], Row] = {}
-    async for _ in call.backend.watch_jobs():
+    async for delta in call.backend.watch_jobs():
+        if not delta.loaded:
+            continue
         now = call.context(**context)
         rows = {tuple(place(row).values()): row for row in chosen_rows(table, await fetch(), call.args, now)}
         changed = [row for key, row in rows.items() if shown.get(key) != row]
@@ -45,7 +47,9 @@ async def watch_events(call: Call, job: JobId | None) -> None:
     columns = _columns(call, EVENTS)
     record = record_type(columns)
     last = -1
-    async for _ in call.backend.watch_jobs():
+    async for delta in call.backend.watch_jobs():
+        if not delta.loaded:
+            continue
         came = await call.backend.events(job=job, after=last, limit=call.args.number)
         last = came[-1].seq if came else last
         now = call.context()

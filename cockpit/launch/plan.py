@@ -92,6 +92,7 @@ def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement
         "COCKPIT_CPUS": str(allocation.cpus),
         "COCKPIT_MEMORY_MIB": str(allocation.memory_mib),
         "COCKPIT_SLOTS": str(slots(allocation.slices)),
+        "COCKPIT_WORKSPACE": WORKSPACE,
         "COCKPIT_OUTPUTS": OUTPUTS,
     }
 

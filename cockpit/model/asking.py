@@ -20,6 +20,13 @@ WantedPriority = PriorityWord | int | SiteFactor
 """A word; for administrators also a number in the place of the computed one, or what is added to that."""
 
 
+class WantedLimit(msgspec.Struct, frozen=True):
+    """A time limit; `beside`: what is added to the present one, or below 0 taken from it."""
+
+    seconds: int
+    beside: bool = False
+
+
 class LogStream(StrEnum):
     STDOUT = "stdout"
     STDERR = "stderr"

@@ -91,6 +91,13 @@ class SiteFactorSet(msgspec.Struct, frozen=True, tag="site_factor_set"):
     factor: int
 
 
+class TimeLimitSet(msgspec.Struct, frozen=True, tag="time_limit_set"):
+    """A running job may run for so long, counted from its start."""
+
+    job: JobId
+    seconds: int
+
+
 class ClusterConfigured(msgspec.Struct, frozen=True, tag="cluster_configured"):
     """The cluster's rules, as read from its file."""
 
@@ -382,6 +389,7 @@ EventBody = (
     | AgeBegan
     | PrioritySet
     | SiteFactorSet
+    | TimeLimitSet
     | ClusterConfigured
     | AccountsChanged
     | ReservationMade

@@ -11,66 +11,12 @@ from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.fleet import BindingMode
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ArrayTask, EndCause, Job, JobState
+from cockpit.model.job import ArrayTask, Job, JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
 from cockpit.model.priority import Breakdown
 from cockpit.model.quota import Amounts
-from cockpit.model.reasons import Explanation, Reason, Waited
-
-
-class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line of the job list. Fields are sent by position: append only, with defaults.
-
-    A hundred thousand of them are common; nothing in them leads back, so the garbage collector need not look.
-    """
-
-    id: JobId
-    version: int
-    name: str
-    user: str
-    state: JobState
-    state_since: Millis
-    submitted_at: Millis
-    started_at: Millis | None
-    ended_at: Millis | None
-    held_until: Millis | None
-    ending: EndCause | None
-    """Set while it is being ended."""
-    end_cause: EndCause | None
-    exit_code: int | None
-    """As a shell reports it."""
-    nodes: int
-    cpus: int
-    """Over all nodes, of the alternative that runs, else of the first."""
-    memory_mib: int
-    card_milli: int
-    card_models: tuple[str, ...]
-    placed_on: tuple[NodeName, ...]
-    time_limit_seconds: int
-    reason: Reason | None
-    """Why it waits, or stands still; None when it does neither."""
-    command: str
-    project: str
-    pool: str = ""
-    output: str = ""
-    algorithm: str = ""
-    oom: bool = False
-    """Its memory limit ended it."""
-    lost: str = ""
-    """Why it is unknown how its command ended: a sentence."""
-    partitions: tuple[str, ...] = ()
-    """Where it runs, or ran; while it is queued, where it may."""
-    account: str = ""
-    qos: str = ""
-    priority: int | None = None
-    """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
-    array: ArrayTask | None = None
-    suspended_ms: int = 0
-    """How long it stood still since it started; not counting the present pause, which began with the state."""
-    starts_by: Millis | None = None
-    """While it is queued and the plan keeps room for it: its start, no later than that."""
-    clusters: tuple[str, ...] = ()
-    """On a fleet: where it is bound to, in order of its replicas."""
+from cockpit.model.reasons import Explanation, Waited
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -114,6 +60,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Names of the reservations that keep it now."""
     login: bool = False
     """People log in there, and no job runs."""
+    plain: bool = False
+    """It lets its engine make no containers: jobs run there as plain processes."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):
@@ -218,6 +166,8 @@ class Overview(msgspec.Struct, frozen=True):
     """What is wrong with the engine just now, in sentences."""
     admin: bool = True
     """The asker may change what is everybody's."""
+    plain: bool = False
+    """There are no containers: jobs run as plain processes."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):
@@ -310,7 +260,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
     started_at: Millis | None
     jobs: int
     containers: str = ""
-    """How containers are made: `root overlay`, `user overlay`, or the fallback and what it lacks."""
+    """How containers are made: `root overlay`, `user overlay`, or what is done instead and what it lacks."""
     trouble: tuple[str, ...] = ()
     """What is wrong just now (disk full, runtime missing …), one sentence each."""
     asker: str = ""

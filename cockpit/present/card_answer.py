@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.model.view import JobRow, NodeRow
+from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.card_map import BAR, SHAPES
 from cockpit.present.card_rows import CardRow, CardState

@@ -10,15 +10,18 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from cockpit.model.ids import Millis
-from cockpit.model.spec import NodeSpec
+from cockpit.model.jobrow import JobRows
 from cockpit.present import units
 from cockpit.present.moments import clock, iso
 from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import NodeSpec
 
 NOTHING: Final = "–"
 """A cell without a fact."""
@@ -108,7 +111,7 @@ class Column(msgspec.Struct, frozen=True):
     def facts(self, rows: Sequence[Any], context: Context) -> list[Any]:
         """One fact a row. By column rather than by row: ten thousand rows are common."""
         if self.derive is None:
-            return list(map(attrgetter(self.field), rows))
+            return values(rows, self.field)
         derive = self.derive
         return [derive(row, context) for row in rows]
 
@@ -123,6 +126,11 @@ class Column(msgspec.Struct, frozen=True):
         if self.words is not None:
             return [self.words(row, context) for row in rows]
         return [fact_text(self.kind, fact, context) for fact in self.facts(rows, context)]
+
+
+def values(rows: Sequence[Any], field: str) -> list[Any]:
+    """One attribute of each row. Not to be changed."""
+    return rows.column(field) if isinstance(rows, JobRows) else list(map(attrgetter(field), rows))
 
 
 def fact_text(kind: Kind, fact: object, context: Context) -> str:

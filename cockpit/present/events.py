@@ -95,6 +95,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             events.PrologFailed()
             | events.ReplicaStarted()
             | events.ReplicaEnded()
+            | events.TimeLimitSet()
             | events.EndingBegan()
             | events.GraceEnded()
             | events.WorkersAdded()
@@ -139,13 +140,12 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
         case events.PrologFailed():
             return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
-        case events.ReplicaStarted():
-            limits = f" (limits: {safe(body.limits)})" if body.limits else ""
-            return f"replica {body.rank} started" + _attempt(body.attempt) + limits
-        case events.ReplicaEnded():
-            return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+        case events.ReplicaStarted() | events.ReplicaEnded():
+            return _of_replica(body)
+        case events.TimeLimitSet():
+            return f"may run for {units.duration(body.seconds)} from its start"
         case events.EndingBegan():
-            return _asked_to_end(body, at, zone)
+            return _is_asked_to_end(body, at, zone)
         case events.GraceEnded():
             return "had its time to end and is killed"
         case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft():
@@ -154,12 +154,19 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             assert_never(body)
 
 
-def _asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
+def _of_replica(body: events.ReplicaStarted | events.ReplicaEnded) -> str:
+    if isinstance(body, events.ReplicaEnded):
+        return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+    limits = f" (limits: {safe(body.limits)})" if body.limits else ""
+    return f"replica {body.rank} started" + _attempt(body.attempt) + limits
+
+
+def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
     patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
-    if body.for_job is not None:
-        again = ", and waits again" if body.requeue else ""
-        return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
-    return f"is asked to end ({_cause(body.cause)}){patience}"
+    if body.for_job is None:
+        return f"is asked to end ({_cause(body.cause)}){patience}"
+    again = ", and waits again" if body.requeue else ""
+    return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
 
 
 def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
@@ -214,6 +221,7 @@ _WhileRunning = (
     events.PrologFailed
     | events.ReplicaStarted
     | events.ReplicaEnded
+    | events.TimeLimitSet
     | events.EndingBegan
     | events.GraceEnded
     | WorkersEvent

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
 from typing import assert_never
 
 from cockpit.model import events
 from cockpit.model.eviction import EvictionMode, Grounds
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId
 from cockpit.model.job import EndCause, Suspension
-from cockpit.model.reasons import MakingRoom, StandsStill
-from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
 
@@ -57,21 +54,6 @@ def suspension_sentence(suspension: Suspension) -> str:
     if suspension.grounds is None:
         return f"stands still while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
     return f"stands still: {gives_way(suspension.for_jobs[0], suspension.grounds)}"
-
-
-def giving_way_clauses(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    """Why a job waits for others to be gone, or stands still for them."""
-    others = _named(reason.jobs)
-    if isinstance(reason, MakingRoom):
-        until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
-        return (f"{others} {'gives' if len(reason.jobs) == 1 else 'give'} way to it, {until}",)
-    if reason.by:
-        return (f"was suspended by {safe(reason.by)}",)
-    return f"gave way to {others}", "it goes on when its CPUs are free again"
-
-
-def _named(jobs: tuple[JobId, ...]) -> str:
-    return listed([f"job {job}" if job else "another job" for job in jobs])
 
 
 def _jobs(jobs: tuple[JobId, ...]) -> str:

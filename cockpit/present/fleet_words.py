@@ -1,38 +1,18 @@
-"""Sentences for what a fleet decides and why a job waits for its clusters."""
+"""Sentences for what a fleet decides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import tzinfo
 from typing import assert_never
 
 from cockpit.formats.bindingevent import REASON, binding_message, bindings_of
 from cockpit.model import events
 from cockpit.model.fleet import Member
-from cockpit.model.ids import Millis
-from cockpit.model.reasons import ClusterShort, NoRoomThere
 from cockpit.present import units
-from cockpit.present.moments import clock
-from cockpit.present.phrases import amount, bare_amount, listed
+from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
 
-FleetReason = ClusterShort | NoRoomThere
 BindingEvent = events.MemberPlaced | events.BindingGivenUp
-
-
-def fleet_clauses(reason: FleetReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    """What stands in the way, then what else is to know of it."""
-    match reason:
-        case ClusterShort():
-            wanted = amount(reason.resource, reason.wanted, reason.card_models)
-            free = bare_amount(reason.resource, reason.free)
-            return f"waits for {wanted} in one cluster", f"{safe(reason.member)} has {free} free in all"
-        case NoRoomThere():
-            names = listed(reason.members)
-            had = f"{names} had no room for it at {clock(reason.since, now, zone)}, though enough is free in all"
-            return had, "tried again once something comes free there"
-        case _:
-            assert_never(reason)
 
 
 def bound_sentence(members: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from cockpit.present.folding import FoldedRow, folded
 from cockpit.present.job_list import Changes, JobList
@@ -11,10 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cockpit.model.ids import JobId
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
 
 OPTIONAL = frozenset({"array", "partitions", "priority"})
 """What jobs have on some clusters only."""
+_NOTHING: Final[frozenset[object]] = frozenset({(), None})
 
 
 class FoldedList:
@@ -120,10 +122,9 @@ class FoldedList:
         return self._shown(self.jobs.replace_all(listed))
 
     def _note(self, rows: Sequence[JobRow]) -> None:
-        self._array_of |= {row.id: row.array.array for row in rows if row.array is not None}
-        self.used |= {
-            name for name in OPTIONAL - self.used if any(getattr(row, name) not in ((), None) for row in rows)
-        }
+        self.used |= {name for name in OPTIONAL - self.used if set(map(attrgetter(name), rows)) - _NOTHING}
+        if "array" in self.used:
+            self._array_of |= {row.id: row.array.array for row in rows if row.array is not None}
 
     def _shown(self, changes: Changes) -> Changes:
         if not self._array_of:

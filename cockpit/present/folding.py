@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING, JobState
-from cockpit.model.view import JobRow
+from cockpit.model.jobrow import JobRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,6 +19,7 @@ LIVE = "live"
 """What is shown is no older than a tick or two."""
 BEGINNING = (JobState.PRECHECKING, JobState.STAGING, JobState.STARTING, JobState.RESUMING)
 IN_TROUBLE = "engine in trouble"
+NO_CONTAINERS = "no containers"
 
 
 class Standing(NamedTuple):
@@ -71,11 +72,11 @@ def _left(standing: Standing) -> Line:
 
 
 def _amiss(standing: Standing, overview: Overview | None) -> list[Line]:
-    """That the data is old, and why; else that the engine itself is in trouble."""
+    """That the data is old, and why; else that the engine itself is in trouble; else what it lacks."""
     heard = f"heard {standing.heard}" if standing.heard else ""
     words = " · ".join(filter(None, (safe(standing.trouble), standing.age, heard)))
-    if not words and overview is not None and overview.trouble:
-        words = IN_TROUBLE
+    if not words and overview is not None:
+        words = IN_TROUBLE if overview.trouble else NO_CONTAINERS if overview.plain else ""
     return [line(Span(f"⚠ {words}", "warning"))] if words else []
 
 

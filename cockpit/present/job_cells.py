@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cockpit.model.job import ENDED
+from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
-from cockpit.model.view import JobRow
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from cockpit.model.ids import JobId
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
     from cockpit.present.columns import Column, Context
 
 _id: Final = attrgetter("id")
+_state: Final = attrgetter("state")
 _ONE_WORD: Final = re.compile(r'[^\s!:=<>~"@][^\s!:=<>~"]*')
 
 PREPARED_AT_ONCE: Final = 1_000
@@ -94,15 +96,12 @@ class JobList:
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
         """Take over rows that are new or different, and forget those that are gone."""
-        now = {row.id: row for row in changed}
+        now = _by_id(changed)
         ordered = self._keyed()
-        before = [row for job in (*now, *removed) if (row := self._rows.get(job)) is not None]
-        old = {
-            row.id: key for row, key in zip(before, self._keys(before), strict=True) if ordered.place(key) is not None
-        }
+        before = [*filter(None, map(self._rows.get, chain(now, removed)))]
+        old = {job: key for job, key in self._keys_by_id(before).items() if ordered.place(key) is not None}
         self._take(before, now)
-        passing = self._passing(now.values())
-        new = {row.id: key for row, key in zip(passing, self._keys(passing), strict=True)}
+        new = self._keys_by_id(self._passing(now.values()))
         gone = [key for job, key in old.items() if new.get(job) != key]
         come = [(key, job) for job, key in new.items() if old.get(job) != key]
         if gone or come:
@@ -115,7 +114,7 @@ class JobList:
         self._rows = {}
         self._counts.clear()
         self._memory.clear()
-        self._take((), {row.id: row for row in rows})
+        self._take((), _by_id(rows))
         return Changes(list(self._rows), self.renew())
 
     def filter_by(self, text: str) -> None:
@@ -154,7 +153,7 @@ class JobList:
             self._memory.forget(row.id)
             if row.id not in now:
                 del self._rows[row.id]
-        self._counts.update(row.state for row in now.values())
+        self._counts.update(map(_state, now.values()))
         self._rows |= now
         self.largest_id = max(self.largest_id, max(now, default=0))
 
@@ -187,9 +186,17 @@ class JobList:
             self._places = None
         return self._ordered
 
+    def _keys_by_id(self, rows: Sequence[JobRow]) -> dict[JobId, Any]:
+        return dict(zip(map(_id, rows), self._keys(rows), strict=True))
+
     def _keys(self, rows: Sequence[JobRow]) -> list[Any]:
         """What the rows are ordered by: the sorted column as of the moment it was sorted, then the id."""
         parts: list[list[Any]] = [list(map(_id, rows))]
         for column, descending in self._sorting():
             parts[:0] = key_parts(column, column.facts(rows, self._judged()), descending=descending)
         return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+
+
+def _by_id(rows: Iterable[JobRow]) -> dict[JobId, JobRow]:
+    listed = list(rows)
+    return dict(zip(map(_id, listed), listed, strict=True))

@@ -6,10 +6,10 @@ Cells repeat, so each distinct fact is looked at once; a column whose cells cann
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from operator import and_, attrgetter, not_, or_
+from operator import and_, not_, or_
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Context, Kind, fact_text
+from cockpit.present.columns import Column, Context, Kind, fact_text, values
 from cockpit.present.safe import safe
 
 Mask = Callable[[Sequence[Any], Context], list[bool]]
@@ -123,7 +123,7 @@ def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -
 
 def _keys(rows: Sequence[Any], fields: Sequence[str]) -> list[Any]:
     """One key a row: rows with equal fields have equal keys. Fields that no row has are left out."""
-    columns = [list(map(attrgetter(field), rows)) for field in fields]
+    columns = [values(rows, field) for field in fields]
     first, *others = [column for column in columns if column.count(None) < len(rows)] or columns[:1]
     return list(zip(first, *others, strict=True)) if others else first
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from cockpit.model.ids import JobId
+from cockpit.model.jobrow import JobRow
 from cockpit.model.node import NodeState
-from cockpit.model.view import JobRow, NodeRow
+from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.tables.nodes import usage_entry
 
 INDENT = "  "
+LACKS = "containers: jobs are plain processes; see `cockpit doctor`"
 
 
 def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
@@ -26,8 +28,10 @@ def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns:
 
 
 def node_facts(row: NodeRow) -> Iterator[Line]:
-    """For whom it is kept, its system, its pool."""
+    """For whom it is kept, what its jobs lack, its system, its pool."""
     node = row.node
+    if row.plain:
+        yield line(Span(f"{INDENT}lacks   ", MUTED), Span(LACKS, "warning"))
     if row.reserved:
         yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
     system = " · ".join(

@@ -9,9 +9,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.model.view import JobRow, NodeRow, SliceUse
+from cockpit.model.view import NodeRow, SliceUse
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING

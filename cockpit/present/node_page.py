@@ -18,8 +18,9 @@ from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Card
-    from cockpit.model.view import JobRow, NodeRow, SliceUse
+    from cockpit.model.view import NodeRow, SliceUse
     from cockpit.present.columns import Context
 
 INDENT: Final = "  "

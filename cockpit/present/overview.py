@@ -14,6 +14,7 @@ from cockpit.present.safe import safe
 from cockpit.present.states import GLYPHS
 
 BAR_COLUMNS = 10
+NO_CONTAINERS = "No containers here: jobs are plain processes with nothing between them; see `cockpit doctor`."
 
 
 def overview_lines(overview: Overview, nodes: Sequence[NodeRow]) -> list[str]:
@@ -22,6 +23,7 @@ def overview_lines(overview: Overview, nodes: Sequence[NodeRow]) -> list[str]:
     jobs = any(overview.jobs_by_state.values())
     lines = [f"{place}: {capacity([row.node for row in nodes], overview)}." + ("" if jobs else " No jobs yet.")]
     lines += (f"⚠ {safe(sentence)}" for sentence in overview.trouble)
+    lines += [f"⚠ {NO_CONTAINERS}"] if overview.plain else []
     if jobs:
         lines += [counts(overview), *usage(overview)]
     return [*lines, *(f"  {command:<26}{purpose}" for command, purpose in hints(overview))]

@@ -1,11 +1,11 @@
-"""Sentences for the reasons that rules give: conditions, partitions, limits, reservations; none is about room."""
+"""Sentences for the reasons that rules, other jobs and the clusters of a fleet give."""
 
 from __future__ import annotations
 
 from datetime import tzinfo
 from typing import assert_never
 
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
@@ -29,10 +29,8 @@ from cockpit.model.reasons import (
 )
 from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
-from cockpit.present.evictions import giving_way_clauses
-from cockpit.present.fleet_words import fleet_clauses
 from cockpit.present.moments import clock
-from cockpit.present.phrases import listed
+from cockpit.present.phrases import amount, bare_amount, listed
 from cockpit.present.safe import safe
 
 RuleReason = (
@@ -71,7 +69,7 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
         case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
         case MakingRoom() | StandsStill():
-            return giving_way_clauses(reason, now, zone)
+            return _of_giving_way(reason, now, zone)
         case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
             return _of_other_jobs(reason)
         case PartitionRefuses() | LimitReached() | NoAssociation() | QosRefused():
@@ -79,7 +77,7 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
         case QuotaFull() | QuotaMaxJobs() | NoQueue():
             return _of_quota(reason)
         case ClusterShort() | NoRoomThere():
-            return fleet_clauses(reason, now, zone)
+            return _of_fleets(reason, now, zone)
         case _:
             assert_never(reason)
 
@@ -175,6 +173,34 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
     if reason.never:
         return f"{queue} may hold {allowed}", f"this job asks for {asked} and never starts"
     return f"{queue} may hold {allowed}", f"{used} in use, {asked} asked"
+
+
+def _of_giving_way(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    others = _named(reason.jobs)
+    if isinstance(reason, MakingRoom):
+        until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
+        return (f"{others} {'gives' if len(reason.jobs) == 1 else 'give'} way to it, {until}",)
+    if reason.by:
+        return (f"was suspended by {safe(reason.by)}",)
+    return f"gave way to {others}", "it goes on when its CPUs are free again"
+
+
+def _named(jobs: tuple[JobId, ...]) -> str:
+    return listed([f"job {job}" if job else "another job" for job in jobs])
+
+
+def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    match reason:
+        case ClusterShort():
+            wanted = amount(reason.resource, reason.wanted, reason.card_models)
+            free = bare_amount(reason.resource, reason.free)
+            return f"waits for {wanted} in one cluster", f"{safe(reason.member)} has {free} free in all"
+        case NoRoomThere():
+            names = listed(reason.members)
+            had = f"{names} had no room for it at {clock(reason.since, now, zone)}, though enough is free in all"
+            return had, "tried again once something comes free there"
+        case _:
+            assert_never(reason)
 
 
 def tres_amount(resource: str, amount: float) -> str:

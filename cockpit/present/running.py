@@ -12,8 +12,9 @@ from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Allocation
-    from cockpit.model.view import JobDetail, JobRow, ReplicaUse
+    from cockpit.model.view import JobDetail, ReplicaUse
     from cockpit.present.columns import Context
 
 INDENT: Final = "  "
@@ -24,6 +25,8 @@ NEARLY_ALL: Final = 0.9
 """Of the memory that a replica may have."""
 SOFT: Final = "soft"
 """How limits begin that no cgroup enforces."""
+NO_CONTAINER: Final = "plain processes, not a container"
+"""Stands in what is said of the limits of a job that has none."""
 
 
 def running_lines(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
@@ -73,5 +76,7 @@ def _of_memory(measured: list[tuple[ReplicaUse, Allocation]]) -> Iterator[str]:
 def _of_limits(detail: JobDetail | None) -> Iterator[str]:
     attempt = detail.job.attempt if detail is not None else None
     limits = next((each.limits for each in attempt.replicas if each.limits), "") if attempt is not None else ""
-    if limits.startswith(SOFT):
+    if NO_CONTAINER in limits:
+        yield f"it has no container ({safe(limits)})"
+    elif limits.startswith(SOFT):
         yield f"its limits are not all enforced ({safe(limits)})"

@@ -6,7 +6,7 @@ from typing import Final
 
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, JobState
-from cockpit.model.view import JobRow
+from cockpit.model.jobrow import JobRow
 from cockpit.present import units
 from cockpit.present.safe import safe
 

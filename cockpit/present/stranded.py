@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
-from cockpit.model.view import JobRow, NodeRow
+from cockpit.model.view import NodeRow
 from cockpit.sched.cards import accepts, can_be_whole, share_taken, shareable
 
 Requests = tuple[NodeSpec, ...]

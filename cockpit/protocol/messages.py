@@ -1,4 +1,6 @@
-"""What each operation takes and gives. The names of the operations are in `docs/protocol.md` with these fields."""
+"""What each operation takes and gives, but lists of jobs, which `pages` has. The names of the operations are in
+`docs/protocol.md` with these fields.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from cockpit.model.accountchange import AccountChange
-from cockpit.model.asking import WantedPriority
+from cockpit.model.asking import WantedLimit, WantedPriority
 from cockpit.model.cluster import Reservation
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
@@ -18,11 +20,6 @@ LONGEST_WAIT_SECONDS = 1e9
 
 class NoArgs(msgspec.Struct, frozen=True):
     """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `queues`, `remove_quota`."""
-
-
-class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    ended: bool = False
-    """Also the jobs that accounting alone remembers."""
 
 
 class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,11 +53,6 @@ class EventsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     limit: int = 1000
 
 
-class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    first: int = 100
-    """Rows in the first page: as many as the screen shows."""
-
-
 class SubmitArgs(msgspec.Struct, frozen=True):
     specs: tuple[JobSpec, ...]
 
@@ -77,6 +69,13 @@ class SetPriorityArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job, or an array with all its tasks."""
     priority: WantedPriority
     """A number or an addition only by an administrator."""
+    task: int | None = None
+
+
+class SetTimeLimitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    job: int
+    """A job, or an array with all its tasks."""
+    limit: WantedLimit
     task: int | None = None
 
 
@@ -140,3 +139,5 @@ class ShellOpened(msgspec.Struct, frozen=True):
     """The holder was gone: processes and /tmp are lost."""
     cards_freed: bool
     """It had cards, and does not have them any more."""
+    plain: bool = False
+    """It is no container: its processes are among all others of its user."""

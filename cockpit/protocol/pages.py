@@ -1,4 +1,4 @@
-"""Job rows on the wire: pages by column, and changes of single columns."""
+"""Job rows on the wire: how they are asked for, pages by column, and changes of single columns."""
 
 from __future__ import annotations
 
@@ -7,16 +7,28 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.jobrow import FIELDS, JobRow, JobRows
 from cockpit.model.reasons import Reason
-from cockpit.model.view import JobRow, Priorities
 from cockpit.protocol.frames import MAX_FRAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from cockpit.model.view import Priorities
+
 PAGE_ROWS = 5_000
 PIECE_BYTES = 1 << 20
 """Of encoded records in one frame, except where one record alone is larger."""
+
+
+class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    ended: bool = False
+    """Also the jobs that accounting alone remembers."""
+
+
+class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    first: int = 100
+    """Rows in the first page: as many as the screen shows."""
 
 
 def _columns_type() -> type[msgspec.Struct]:
@@ -66,15 +78,14 @@ Update = JobsPage | AllLoaded | JobsChange
 """What a subscription is told."""
 
 _astuple = msgspec.structs.astuple
-_FIELDS = JobRow.__struct_fields__
 _TYPES = [field.type for field in msgspec.structs.fields(JobRow)]
-_REASON = _FIELDS.index("reason")
-_DEFAULTS = dict(zip(range(len(_FIELDS))[-len(JobRow.__struct_defaults__) :], JobRow.__struct_defaults__, strict=True))
+_REASON = FIELDS.index("reason")
+_DEFAULTS = dict(zip(range(len(FIELDS))[-len(JobRow.__struct_defaults__) :], JobRow.__struct_defaults__, strict=True))
 
 
 def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> JobsPage:
     """Rows turned into columns."""
-    columns = [list(column) for column in zip(*map(_astuple, rows), strict=True)] if rows else [[] for _ in _FIELDS]
+    columns = [list(column) for column in zip(*map(_astuple, rows), strict=True)] if rows else [[] for _ in FIELDS]
     places: dict[Reason, int] = {}
     columns[_REASON] = [None if each is None else places.setdefault(each, len(places)) for each in columns[_REASON]]
     return JobsPage(JobColumns(*columns), tuple(places), counts or {})
@@ -101,13 +112,13 @@ def fits(encoded: msgspec.Raw) -> bool:
     return memoryview(encoded).nbytes <= MAX_FRAME - 1024
 
 
-def rows_of(page: JobsPage) -> list[JobRow]:
-    """Columns turned back into rows."""
+def rows_of(page: JobsPage) -> JobRows:
+    """The page's rows."""
     columns = list(_astuple(page.columns))
     columns[_REASON] = [None if place is None else page.reasons[place] for place in columns[_REASON]]
     for at, default in _DEFAULTS.items():
         columns[at] = columns[at] or [default] * len(columns[0])
-    return [JobRow(*values) for values in zip(*columns, strict=True)]
+    return JobRows(columns)
 
 
 def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:

@@ -16,6 +16,7 @@ from cockpit.engine.admission import named_elsewhere
 from cockpit.engine.arrays import addressed, on_each
 from cockpit.engine.submit import edit as edit_job
 from cockpit.engine.submit import submit
+from cockpit.engine.timelimits import set_time_limit as decide_limit
 from cockpit.engine.urgency import set_priority as decide_priority
 from cockpit.errors import RequestRefused
 from cockpit.model import events
@@ -140,6 +141,12 @@ async def set_priority(engine: Engine, asked: Asked, args: messages.SetPriorityA
     return await _act(engine, asked, decision)
 
 
+async def set_time_limit(engine: Engine, asked: Asked, args: messages.SetTimeLimitArgs) -> bytes:
+    """Let a job run for longer, or not for so long."""
+    machine, actor = engine.host.machine, asked.actor
+    return await _act_on(engine, asked, args, lambda found, now: decide_limit(machine, found, args.limit, actor, now))
+
+
 async def make_reservation(engine: Engine, asked: Asked, args: messages.ReservationArgs) -> bytes:
     """Keep nodes for somebody over a span of time. Administrators only."""
     return await _act(
@@ -233,7 +240,7 @@ async def _act(
 async def _act_on(
     engine: Engine,
     asked: Asked,
-    args: messages.JobArgs | messages.CancelArgs,
+    args: messages.JobArgs | messages.CancelArgs | messages.SetTimeLimitArgs,
     decision: Callable[[Job, Millis], decide.Decision],
 ) -> bytes:
     """On the job, the task, or every task of the array that is asked for."""

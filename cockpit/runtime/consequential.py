@@ -23,6 +23,7 @@ RECONSIDERED_AFTER = (
     events.DependencyMet,
     events.AgeBegan,
     events.PrioritySet,
+    events.TimeLimitSet,
     events.JobEnded,
     events.JobRequeued,
     events.WorkersLeft,

@@ -15,7 +15,7 @@ CHECKS: tuple[Check, ...] = (
     hardware.python,
     hardware.machine,
     containers.bubblewrap,
-    containers.user_namespaces,
+    containers.namespaces,
     containers.overlay,
     limits.limits,
     folders.state_folder,

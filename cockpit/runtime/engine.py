@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 from cockpit import __version__
@@ -39,6 +40,8 @@ class Engine:
         """Read at every start; None: this engine has none."""
         self.containers = ""
         """How containers are made here, once that has been tried."""
+        self.plain = False
+        """They are none: jobs run as plain processes."""
         self.glance: tuple[int, Overview] | None = None
         """Figures of everything, and the event up to which they count."""
         self.troubles: tuple[str, ...] = ()
@@ -50,4 +53,6 @@ class Engine:
         """What the last question about starts was answered from."""
         self.foretelling = asyncio.Lock()
         """One such question at a time."""
+        self.one_future = threading.Lock()
+        """Held by the thread that answers one: it goes on where the asker has gone."""
         self.stopping = asyncio.Event()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cockpit.engine.access import Actor
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
     from cockpit.runtime.host import Host
     from cockpit.sched.plan import Plan
     from cockpit.sched.scale import Scale

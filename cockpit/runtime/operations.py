@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cockpit.model import asking
-from cockpit.protocol import messages
+from cockpit.protocol import messages, pages
 from cockpit.runtime import acting, predicting, reading
 from cockpit.runtime.priorities import priorities
 from cockpit.runtime.weighing import set_weights
@@ -20,8 +20,8 @@ Operation = tuple[type[msgspec.Struct], "Callable[..., Coroutine[Any, Any, Any] 
 OPERATIONS: dict[str, Operation] = {
     "status": (messages.NoArgs, reading.status),
     "overview": (messages.NoArgs, reading.overview_of),
-    "jobs": (messages.JobsArgs, reading.jobs),
-    "subscribe": (messages.SubscribeArgs, reading.subscribe),
+    "jobs": (pages.JobsArgs, reading.jobs),
+    "subscribe": (pages.SubscribeArgs, reading.subscribe),
     "job": (messages.JobArgs, reading.job),
     "nodes": (messages.NoArgs, reading.nodes),
     "holds": (messages.NoArgs, reading.holds),
@@ -41,6 +41,7 @@ OPERATIONS: dict[str, Operation] = {
     "requeue": (messages.JobArgs, acting.requeue),
     "edit": (messages.EditArgs, acting.edit),
     "delete": (messages.JobArgs, acting.delete),
+    "set_time_limit": (messages.SetTimeLimitArgs, acting.set_time_limit),
     "set_priority": (messages.SetPriorityArgs, acting.set_priority),
     "set_weights": (messages.SetWeightsArgs, set_weights),
     "make_reservation": (messages.ReservationArgs, acting.make_reservation),

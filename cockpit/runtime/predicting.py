@@ -7,7 +7,7 @@ question is answered at a time: who asks again at the same moment goes on in the
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ from cockpit.sched.history import History, history_of
 from cockpit.sched.predict import Foresight
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cockpit.engine.access import Actor
     from cockpit.model.job import Job
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.host import Host
     from cockpit.sched.snapshot import Snapshot
+
+T = TypeVar("T")
 
 REMEMBERED_JOBS = 5_000
 """Read from accounting for the first question."""
@@ -106,20 +108,30 @@ async def _told(engine: Engine, actor: Actor, foresight: Foresight, jobs: Sequen
     machine = engine.host.machine
 
     def judged() -> list[Outlook]:
-        with considerate():
-            foresight.plan  # noqa: B018 - worked out here, beside the event loop
-            return [outlook(foresight, job, ()) for job in jobs]
+        foresight.plan  # noqa: B018 - worked out here, beside the event loop
+        return [outlook(foresight, job, ()) for job in jobs]
 
-    found = await asyncio.to_thread(judged)
+    found = await _in_turn(engine, judged)
     if len(jobs) == 1 and not found[0].forecast.now:
         changed: list[Changed] = telling.changes(machine, jobs[0], actor, foresight)
-        found = [await asyncio.to_thread(_with_changes, foresight, jobs[0], changed)]
+        found = await _in_turn(engine, lambda: [outlook(foresight, jobs[0], changed)])
     return [shown_outlook(actor, each, foresight.snapshot.jobs) for each in found]
 
 
-def _with_changes(foresight: Foresight, job: Job, changed: Sequence[Changed]) -> Outlook:
-    with considerate():
-        return outlook(foresight, job, changed)
+async def _in_turn(engine: Engine, work: Callable[[], T]) -> T:
+    """In a thread, which goes on when its asker has gone: whoever asks next waits for it, since both may use one
+    future."""
+    gone = False
+
+    def alone() -> T | None:
+        with engine.one_future, considerate():
+            return None if gone else work()
+
+    try:
+        return cast("T", await asyncio.to_thread(alone))
+    except asyncio.CancelledError:
+        gone = True
+        raise
 
 
 async def _history(host: Host) -> History:

@@ -32,7 +32,7 @@ from cockpit.model.view import (
 )
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
-from cockpit.protocol.pages import AllLoaded, fits, pieces, start_over
+from cockpit.protocol.pages import AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.asked import Asked, asked_job, moved
 from cockpit.runtime.logs import log_path, log_tail, read_log
 from cockpit.runtime.timeline import timeline
@@ -71,7 +71,9 @@ async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> O
     """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
     glance = _glance(engine, asked.actor)
     troubles = _troubles(engine)
-    return msgspec.structs.replace(glance, trouble=troubles) if troubles else glance
+    if not troubles and not engine.plain:
+        return glance
+    return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain)
 
 
 def _glance(engine: Engine, actor: Actor) -> Overview:
@@ -88,7 +90,7 @@ def _troubles(engine: Engine) -> tuple[str, ...]:
     return (*engine.host.trouble, *engine.troubles)
 
 
-async def jobs(engine: Engine, asked: Asked, args: messages.JobsArgs) -> AsyncIterator[msgspec.Raw]:
+async def jobs(engine: Engine, asked: Asked, args: JobsArgs) -> AsyncIterator[msgspec.Raw]:
     """Live and held jobs in pages; with `ended` also those that have left the live state."""
     for page in await _all_pages(engine, asked.actor) if args.ended else engine.feed.live_pages(asked.actor):
         yield page
@@ -101,7 +103,7 @@ async def _all_pages(engine: Engine, actor: Actor) -> Iterable[msgspec.Raw]:
     return engine.feed.pages(rows + engine.feed.rows(actor))
 
 
-async def subscribe(engine: Engine, asked: Asked, args: messages.SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
+async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor)
     try:
@@ -160,7 +162,8 @@ async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
-    return node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
+    rows = node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
+    return [msgspec.structs.replace(row, plain=True) for row in rows] if engine.plain else rows
 
 
 async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:

@@ -57,7 +57,7 @@ def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequenc
     """Rules that may not be taken over stay out, and the engine tells so for as long as it runs."""
     rules = configure.configured(machine.state, setup.cluster, sealed=setup.sealed)
     if isinstance(rules, Refusal):
-        engine.troubles = (rules.message,)
+        engine.troubles += (rules.message,)
         print(f"cockpit engine: {rules.message}", file=sys.stderr)  # noqa: T201 - stderr is the engine's log
         rules = []
     return [

@@ -67,6 +67,7 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
         kept=facts.kept,
         remounted=facts.remounted,
         cards_freed=facts.cards_freed,
+        plain=facts.plain,
     )
     streams = (entered.terminal_fd,) if entered.terminal_fd is not None else entered.pipe_fds or ()
     return OpenedShell(answer, (entered.control_fd, *streams))

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cockpit.errors import RuntimeMissing
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONGEST_SOCKET_PATH = 107
 """Bytes of sun_path without its final zero, unix(7)."""
 
 
-def trusted_socket_folder(socket: Path, owner: int, *, create: bool, shared: bool = False) -> bool:
+def trusted_socket_folder(socket: str | Path, owner: int, *, create: bool, shared: bool = False) -> bool:
     """Whether `socket`'s folder exists and only `owner` can put things there; with `create` it is made.
 
     A user's engine keeps it to itself (0700); the system's engine lets everybody in (`shared`, 0755). Raises
     `RuntimeMissing` where it is a symbolic link, another's, or open to others: an impostor could sit there.
     """
-    folder, mode = socket.parent, 0o755 if shared else 0o700
+    folder, mode = os.path.dirname(socket), 0o755 if shared else 0o700
     if len(os.fsencode(socket)) > LONGEST_SOCKET_PATH:
         raise RuntimeMissing(f"{socket} is too long for a socket. Set XDG_RUNTIME_DIR to a shorter path.")
     if create:
         _make(folder, mode)
     try:
-        found = folder.lstat()
+        found = os.lstat(folder)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -34,10 +37,10 @@ def trusted_socket_folder(socket: Path, owner: int, *, create: bool, shared: boo
     return True
 
 
-def _make(folder: Path, mode: int) -> None:
+def _make(folder: str, mode: int) -> None:
     try:
-        folder.mkdir(mode=mode, parents=True)
-        folder.chmod(mode)  # whatever the umask left of it
+        os.makedirs(folder, mode)
+        os.chmod(folder, mode)  # whatever the umask left of it
     except FileExistsError:
         return
     except OSError as error:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from cockpit.model.accounts import Qos
-    from cockpit.model.view import AccountRow, JobRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import AccountRow
     from cockpit.tui.face import Face
 
 

@@ -10,7 +10,8 @@ from cockpit.model.job import JobState
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cockpit.model.view import AccountRow, AccountsShown, JobRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import AccountRow, AccountsShown
     from cockpit.tui.face import Face
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
@@ -103,6 +104,7 @@ needs_running = _each(
 )
 needs_begun = _each(lambda row: row.state is not JobState.QUEUED, "it has not begun yet")
 needs_live = _each(lambda row: row.ended_at is None, "there is nothing to stop")
+needs_time = _each(lambda row: row.ended_at is None, "its time is over")
 needs_kept = _each(lambda row: row.held_until is not None, "no container of it is kept")
 needs_over = _each(lambda row: row.ended_at is not None, "cancel it first")
 needs_container = _each(

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from cockpit.model.ids import NodeName
-    from cockpit.model.view import JobRow, NodeRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import NodeRow
     from cockpit.present.card_rows import CardRow
     from cockpit.present.columns import Context
     from cockpit.present.saved import Saved

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
+from cockpit.formats.limittext import read_limit
 from cockpit.formats.prioritytext import read_priority
 from cockpit.formats.weighttext import read_weights
 from cockpit.headless import account_words
@@ -21,6 +23,7 @@ from cockpit.present.tables.queues import QUEUES
 from cockpit.tui import account_deeds, node_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
 from cockpit.tui.job_deeds import prioritise
+from cockpit.tui.limit_deeds import COMMAND, set_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,6 +111,14 @@ def _priority(app: Face, text: str) -> None:
     app.perform("priority", lambda face: prioritise(face, face.chosen_rows(), wanted))
 
 
+def _time_limit(app: Face, text: str) -> None:
+    """Of the chosen jobs."""
+    if (wanted := read_limit(text)) is None:
+        app.notify(f"{safe(text)} is no time limit; write {LIMIT_EXPECTED}.", severity="warning")
+        return
+    app.perform("time_limit", lambda face: set_limit(face, face.chosen_rows(), wanted))
+
+
 def _weights(app: Face, text: str) -> None:
     """Tried out in the Priority view."""
     changes = read_weights(text)
@@ -137,6 +148,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
     "nodes": node_deeds.words_of("nodes"),
     "reservations": node_deeds.words_of("reservations"),
     "priority": _priority,
+    COMMAND: _time_limit,
     "weights": _weights,
     "ctx": _cluster,
 }

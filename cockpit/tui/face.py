@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from cockpit.config.filters import SavedFilters
     from cockpit.model.accounts import Qos
     from cockpit.model.ids import JobId, Millis
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, JobRow, NodeRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, NodeRow, Overview
     from cockpit.present.answer import Around
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing

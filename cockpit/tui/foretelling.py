@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
     from cockpit.tui.face import Face
 
 FRESH_MS = 10_000

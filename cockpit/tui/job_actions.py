@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import job_deeds
+from cockpit.tui import job_deeds, limit_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     ACT,
@@ -27,6 +27,7 @@ from cockpit.tui.action import (
     needs_over,
     needs_queued,
     needs_running,
+    needs_time,
     no_terminal_to_attach,
 )
 
@@ -140,6 +141,17 @@ ACTING: Final = (
         ACT,
         ON_QUEUED,
         needs_queued,
+        acts=True,
+    ),
+    Action(
+        "time_limit",
+        "time limit",
+        ("L",),
+        "Change how long jobs may run",
+        limit_deeds.choose_limit,
+        ACT,
+        ON_JOBS,
+        needs_time,
         acts=True,
     ),
     Action(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.model.asking import WantedPriority
-    from cockpit.model.view import JobDetail, JobRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
 
@@ -63,23 +64,23 @@ async def what_if(app: Face) -> None:
     (row, *_) = app.chosen_rows()
     outlook = await app.backend.explain(row.id)
     if not outlook.what_ifs:
-        app.notify(f"nothing that it could ask for starts {_named([row])} sooner")
+        app.notify(f"nothing that it could ask for starts {named([row])} sooner")
         return
     context = app.context()
     choices = [
         Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
     ]
-    title = f"{_named([row])}: what would start it sooner"
+    title = f"{named([row])}: what would start it sooner"
     picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="asks for it"))
     if picked is None:
         return
     chosen = outlook.what_ifs[int(picked.id)]
-    question = f"Change {_named([row])}?"
+    question = f"Change {named([row])}?"
     starts = until(chosen.forecast, context)
     consequence = f"It runs {words(chosen)} and starts {starts}; it keeps its id and its place."
     if await app.push_screen_wait(Confirm(question, consequence)):
         await app.backend.edit(row.id, chosen.spec)
-        app.notify(f"changed {_named([row])}")
+        app.notify(f"changed {named([row])}")
 
 
 async def cancel(app: Face) -> None:
@@ -114,14 +115,14 @@ async def hold_or_release(app: Face) -> None:
     for row in app.chosen_rows():
         held = row.reason is not None and row.reason.__struct_config__.tag == "held"
         act = app.backend.release if held else app.backend.hold
-        await act(row.id, task=_task(row))
+        await act(row.id, task=task_of(row))
 
 
 async def suspend_or_resume(app: Face) -> None:
     """Each of the chosen jobs the other way round."""
     for row in app.chosen_rows():
         act = app.backend.resume if row.state is JobState.SUSPENDED else app.backend.suspend
-        await act(row.id, task=_task(row))
+        await act(row.id, task=task_of(row))
 
 
 async def requeue(app: Face) -> None:
@@ -133,7 +134,7 @@ async def set_priority(app: Face) -> None:
     """Choose a word for the chosen jobs."""
     choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
     rows = app.chosen_rows()
-    picked = await app.push_screen_wait(Pick(f"Priority of {_named(rows)}", choices, app.role_theme, verb="sets it"))
+    picked = await app.push_screen_wait(Pick(f"Priority of {named(rows)}", choices, app.role_theme, verb="sets it"))
     if picked is not None:
         await prioritise(app, rows, PriorityWord(picked.id))
 
@@ -141,8 +142,8 @@ async def set_priority(app: Face) -> None:
 async def prioritise(app: Face, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
     """The same for all of them."""
     for row in rows:
-        await app.backend.set_priority(row.id, wanted, task=_task(row))
-    app.notify(f"priority {wanted} for {_named(rows)}")
+        await app.backend.set_priority(row.id, wanted, task=task_of(row))
+    app.notify(f"priority {wanted} for {named(rows)}")
 
 
 async def shell(app: Face) -> None:
@@ -176,7 +177,7 @@ async def _which_replica(app: Face, detail: JobDetail) -> int | None:
     for each in failed_first:
         _, which, *how = container_words(detail, each.rank, context)
         choices.append(Choice(str(each.rank), which, " · ".join(how)))
-    title = f"{_named([detail.row])}: which container"
+    title = f"{named([detail.row])}: which container"
     picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="opens a shell in it"))
     return None if picked is None else int(picked.id)
 
@@ -184,15 +185,16 @@ async def _which_replica(app: Face, detail: JobDetail) -> int | None:
 async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
     """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
     rows = app.chosen_rows()
-    if await app.push_screen_wait(Confirm(f"{verb} {_named(rows)}?", consequence)):
+    if await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
-            await act(row.id, task=_task(row))
+            await act(row.id, task=task_of(row))
 
 
-def _named(rows: Sequence[JobRow]) -> str:
+def named(rows: Sequence[JobRow]) -> str:
+    """`job 7 bert`, or `3 jobs`."""
     return f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
 
 
-def _task(row: JobRow) -> int | None:
+def task_of(row: JobRow) -> int | None:
     """Which task it is, where it is one: the id of the first one alone would mean the whole array."""
     return None if row.array is None else row.array.index

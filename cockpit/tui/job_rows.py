@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.model.ids import JobId
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
     from cockpit.present.columns import Context
     from cockpit.present.saved import Saved
     from cockpit.present.spans import Line

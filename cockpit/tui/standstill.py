@@ -9,7 +9,7 @@ from msgspec.structs import replace
 if TYPE_CHECKING:
     from cockpit.backends.base import JobsDelta
     from cockpit.model.ids import JobId, Millis
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
 
 
 class Standstill:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.present.node_cells import card_demand
 from cockpit.tui.action import CARDS, JOBS, NODES, ON_ACCOUNTS, PRIORITY, QUEUES
+from cockpit.tui.arrivals import Arrivals
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
 from cockpit.tui.priority_feed import PriorityFeed
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, JobsDelta
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountsShown, NodeRow, Overview
+    from cockpit.present.job_list import Changes
     from cockpit.tui.outside import Outside
 
 TICK_SECONDS = 1.0
@@ -40,6 +42,8 @@ class Upkeep(Knowing):
     def __init__(self, backend: Backend, outside: Outside) -> None:
         super().__init__(backend, outside)
         self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
+        self._arrivals = Arrivals()
+        self._columns_for = self.job_rows.folds.used
         self._all_came = False
         self._wanted = asyncio.Event()
 
@@ -101,22 +105,27 @@ class Upkeep(Knowing):
             self._is_fresh()
             return
         jobs = self.job_rows.folds
-        used = jobs.used
-        changes = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
+        done = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self.loaded = True
         self._is_fresh()
+        changes = self._arrivals.worth_showing(done, asyncio.get_running_loop().time(), loaded=delta.loaded)
+        if changes is not None:
+            self._show_jobs(changes)
+        if delta.loaded and not self._all_came:
+            self._all_came = True
+            gc.freeze()  # what is there now mostly stays
+
+    def _show_jobs(self, changes: Changes) -> None:
         table = self.main_screen.jobs
         if changes.order_changed:
             table.order_changed()
         table.rows_changed(changes.changed)
-        if jobs.used != used:  # other columns
+        if self._columns_for != self.job_rows.folds.used:  # other columns
+            self._columns_for = self.job_rows.folds.used
             table.redraw()
             self.main_screen.query_one(Titles).refresh()
         self.main_screen.draw()
         self.wake()
-        if delta.loaded and not self._all_came:
-            self._all_came = True
-            gc.freeze()  # what is there now mostly stays
 
     async def _ask_regularly(self) -> None:
         """The header's figures every second; nodes and the job under the cursor when they are looked at."""

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cockpit.backends.base import Backend
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobRow
 
 SOON = 20.0
 NOBODY = JobId(987_654)

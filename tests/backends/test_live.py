@@ -16,7 +16,7 @@ from cockpit.backends.local.keeping import SILENT
 from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.ids import JobId
-from cockpit.model.view import JobRow
+from cockpit.model.jobrow import JobRow
 from tests.builders import a_spec
 
 if TYPE_CHECKING:

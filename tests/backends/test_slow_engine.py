@@ -39,7 +39,7 @@ class Listener:
 
     def reach(self) -> Channel:
         try:
-            return Channel.connect(self.path)
+            return Channel.connect(str(self.path))
         except OSError as error:
             raise Unreachable("nobody there") from error
 

@@ -25,7 +25,7 @@ from tests.doubles.samples import NOW, job_row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
 
 ROWS = 100_000
 STATES = (JobState.QUEUED, JobState.RUNNING, JobState.ERROR, JobState.SUCCEEDED)

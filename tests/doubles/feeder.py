@@ -16,8 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.backends.base import JobsDelta
+from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import NotEnoughFree, Resource
-from cockpit.model.view import JobRow, Overview
+from cockpit.model.view import Overview
 from cockpit.runtime.tasks import Tasks
 from cockpit.tui.opening import Session, run_cockpit
 from tests.doubles.memory_backend import MemoryBackend

@@ -42,7 +42,8 @@ from tests.hostile import HOSTILE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from cockpit.model.view import JobDetail, JobRow, Overview
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import JobDetail, Overview
 
 TEXTS = tuple(HOSTILE.values())
 LONG_LINE = "\x1b[31m" * 18_000

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.model.accountchange import AccountChange
-from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedPriority
+from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedLimit, WantedPriority
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
+from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -22,7 +23,6 @@ from cockpit.model.view import (
     EngineStatus,
     HoldRow,
     JobDetail,
-    JobRow,
     NodeRow,
     Overview,
     Priorities,
@@ -161,6 +161,9 @@ class MemoryBackend:
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._act("set_priority", job, priority, *_task(task))
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        self._act("set_time_limit", job, limit, *_task(task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         self._act("edit", job, spec)

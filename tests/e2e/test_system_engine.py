@@ -38,7 +38,7 @@ from cockpit.errors import RequestRefused
 import msgspec
 
 for operation, args, request in json.loads(sys.argv[1]):
-    channel = Channel.connect(pathlib.Path("/run/cockpit-cluster/engine.sock"))
+    channel = Channel.connect("/run/cockpit-cluster/engine.sock")
     channel._send(operation, msgspec.Raw(msgspec.msgpack.encode(args)), request)
     try:
         said = [msgspec.msgpack.decode(channel._answer().ok)]

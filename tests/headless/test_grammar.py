@@ -182,11 +182,15 @@ def test_a_one_shot_command_loads_nothing_heavy(argv: list[str]) -> None:
     assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
 
 
-def test_json_needs_neither_the_filter_language_nor_the_grid() -> None:
+@pytest.mark.req("PF-10")
+def test_a_list_of_jobs_loads_nothing_that_it_does_not_need() -> None:
     program = (
+        "from cockpit.cli import _import_msgspec; _import_msgspec()\n"
         "import sys\n"
-        "import cockpit.headless.main, cockpit.headless.verbs.jobs\n"
-        "print(*(name for name in sys.modules if name.startswith('cockpit.')))\n"
+        "import cockpit.headless.main, cockpit.headless.verbs.jobs, cockpit.headless.records, cockpit.config.places\n"
+        "import cockpit.backends.local.backend, cockpit.backends.local.start\n"
+        "print(*sys.modules)\n"
     )
-    late = {"cockpit.present.filters", "cockpit.headless.grid", "cockpit.headless.watch", "cockpit.present.sorting"}
-    assert loaded_by(program).isdisjoint(late)
+    present = {"cockpit.present.filters", "cockpit.present.sorting", "cockpit.headless.grid", "cockpit.headless.watch"}
+    models = {"cockpit.model.view", "cockpit.model.events", "cockpit.model.cluster", "cockpit.protocol.messages"}
+    assert loaded_by(program).isdisjoint(present | models | {"pathlib", "socket", "typing_extensions"})

@@ -39,6 +39,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("accounts add-coordinator", "accounts remove-coordinator"), ("nlp", "ann")),
     "holds extend": (JOB, "--by", "2h"),
     "set-priority": (JOB, "urgent"),
+    "set-time-limit": (JOB, "+1h"),
     "reservations create": ("up", "--nodes", "n1", "--start", "2026-10-05T09:00", "--duration", "4h"),
     "reservations end": ("up",),
     "nodes drain": ("n1", "--reason", "\x1b[31m"),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.model.asking import SiteFactor
+from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, JobState
@@ -31,6 +31,7 @@ HOUR = 3_600_000
         (["resume", "4715"], ("resume", 4715), "resumed 4715"),
         (["requeue", "4715_3"], ("requeue", 4715, 3), "requeued 4715_3"),
         (["delete", "4715_3"], ("delete", 4715, 3), "deleted 4715_3"),
+        (["set-time-limit", "4715_3", "6h"], ("set_time_limit", 4715, WantedLimit(21_600), 3), "for 4715_3"),
         (["set-priority", "4715_3", "urgent"], ("set_priority", 4715, PriorityWord.URGENT, 3), "for 4715_3"),
     ],
 )
@@ -68,6 +69,20 @@ def test_a_priority_is_a_word_a_number_or_an_addition(desk: Desk) -> None:
     wrong = desk("set-priority", "1", "high")
     assert wrong.code == ExitCode.USAGE
     assert "write normal, urgent, very-urgent, a number, or +N and -N" in wrong.err
+
+
+@pytest.mark.req("JT-35")
+def test_a_time_limit_is_a_time_or_an_addition(desk: Desk) -> None:
+    assert desk("set-time-limit", "1", "2", "1-12").lines == ["time limit 1d12h for 1", "time limit 1d12h for 2"]
+    assert desk("set-time-limit", "1", "+90m").lines == ["time limit +1h30m for 1"]
+    assert desk("set-time-limit", "1", "-30m").lines == ["time limit -30m for 1"]
+    assert [asked[2] for asked in desk.backend.asked[1:]] == [
+        WantedLimit(129_600),
+        WantedLimit(5400, beside=True),
+        WantedLimit(-1800, beside=True),
+    ]
+    for wrong in ("soon", "+", "+-5m"):
+        assert "write a time such as 6h, or +2h and -30m" in desk("set-time-limit", "1", wrong).err
 
 
 @pytest.mark.req("SC-10")

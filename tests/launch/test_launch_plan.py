@@ -71,6 +71,7 @@ def test_the_environment_is_whole_and_owes_nothing_to_the_engine() -> None:
         "COCKPIT_CPUS": "2",
         "COCKPIT_MEMORY_MIB": "512",
         "COCKPIT_SLOTS": "1",
+        "COCKPIT_WORKSPACE": "/workspace",
         "COCKPIT_OUTPUTS": "/workspace/outputs",
         "COCKPIT_CARDS": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

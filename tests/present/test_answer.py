@@ -7,8 +7,9 @@ import pytest
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import EndCause, JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, NeverFits, Resource
-from cockpit.model.view import JobDetail, JobRow
+from cockpit.model.view import JobDetail
 from cockpit.present.answer import Around, answer
 from cockpit.present.columns import Context
 from cockpit.present.spans import line_width

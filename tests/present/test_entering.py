@@ -22,6 +22,14 @@ def test_what_a_kept_container_lacks_is_told_first() -> None:
     )
 
 
+def test_what_a_plain_process_lacks_is_told_whether_it_runs_or_is_kept() -> None:
+    running = entry_notice(kept=False, remounted=False, cards_freed=False, plain=True)
+    assert running.startswith("No container: this is a plain process of yours.")
+    kept = entry_notice(kept=True, remounted=True, cards_freed=True, plain=True)
+    assert kept.startswith(running)
+    assert "its processes are gone, its files may have been changed by others since; its cards are free" in kept.lower()
+
+
 @pytest.mark.req("JT-40", "UI-12")
 def test_a_kept_container_tells_which_it_is_and_what_is_left_of_it() -> None:
     assert list(entry_lines(detail(), 0, KEPT, CONTEXT)) == [

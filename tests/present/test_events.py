@@ -26,6 +26,7 @@ PLACE = (
 SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobSubmitted(JOB, job().spec, job().submitter, "p"), "was submitted as bert-eval by bob"),
     (events.JobHeld(JOB, "ann"), "was held by ann"),
+    (events.TimeLimitSet(JOB, 21_600), "may run for 6:00:00 from its start"),
     (events.JobEdited(JOB, job().spec), "was edited, and is now bert-eval"),
     (events.JobReleased(JOB), "was released"),
     (events.JobDeleted(JOB), "was taken off the lists"),

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, JobState
-from cockpit.model.view import JobRow
+from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Context
 from cockpit.present.folded_list import FoldedList
 from cockpit.present.folding import FoldedRow, fold, folded, id_text, task_count

@@ -62,6 +62,7 @@ def test_jobs_that_begin_or_stand_still_are_counted_where_there_are_any() -> Non
 def test_an_engine_in_trouble_shows_unless_it_is_not_heard_at_all() -> None:
     ill = replace(overview(), trouble=("The disk is full.",))
     assert "⚠ engine in trouble" in text(top_bar(STANDING, ill, 80))
+    assert "⚠ no containers" in text(top_bar(STANDING, replace(ill, trouble=(), plain=True), 80))
     assert "engine in trouble" not in text(top_bar(STANDING._replace(age="12 s old"), ill, 120))
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask, EndCause, JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
-from cockpit.model.view import JobRow
 from cockpit.present.columns import Context
 from cockpit.present.folding import folded
 from cockpit.present.job_cells import COLUMNS, SOMETIMES, coarse, laid_out

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
-from cockpit.model.view import JobRow
+from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Context
 from cockpit.present.filters import FilterError, compile_filter
 from cockpit.present.job_list import JobList

@@ -13,6 +13,7 @@ from cockpit.model.view import ReplicaUse
 from cockpit.present.columns import Context
 from cockpit.present.running import running_lines
 from cockpit.present.spans import plain
+from cockpit.runtime.containers.shim.plain import LACKS
 from tests.doubles.samples import HOUR, MINUTE, NOW, detail, job_row
 
 CONTEXT = Context(now=NOW, zone=UTC)
@@ -55,4 +56,6 @@ def test_memory_that_was_nearly_full_and_limits_that_do_not_hold_are_alerts() ->
     assert shown(ReplicaUse(1, memory_mib=1024, peak_memory_mib=15_000))[1:] == [
         "  ⚠ replica 1 has had 14.6G of its 16G of memory; beyond that it is killed"
     ]
+    plain = f"soft: no cgroup; {LACKS}"
+    assert shown(limits=plain) == [f"  ⚠ it has no container ({plain})"]
     assert shown(limits="soft: no cgroup\x1b[31m") == ["  ⚠ its limits are not all enforced (soft: no cgroup\\x1b[31m)"]

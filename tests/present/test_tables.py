@@ -80,6 +80,7 @@ def test_what_is_not_as_the_hardware_is_wears_a_badge() -> None:
     declared = (Card(index=0, model="A100", declared=True),)
     row = node_row(virtual=True, overcommitted=True, cards=declared)
     assert cell(NODES, "badges", row) == "virtual, declared cards, overcommit"
+    assert cell(NODES, "badges", msgspec.structs.replace(node_row(), plain=True)) == "no containers"
     assert cell(NODES, "badges", node_row()) == "–"
 
 

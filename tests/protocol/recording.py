@@ -206,6 +206,7 @@ ANSWERS: dict[str, Any] = {
             "delete",
             "end_hold",
             "set_priority",
+            "set_time_limit",
             "make_reservation",
             "end_reservation",
             "drain_node",

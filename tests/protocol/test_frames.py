@@ -99,9 +99,9 @@ def understood(name: str, encoded: bytes) -> Any:
 def meaning(value: Any) -> Any:
     """Pages as rows: those of an older engine lack the columns that came since."""
     if isinstance(value, JobsPage):
-        return rows_of(value), value.counts
+        return list(rows_of(value)), value.counts
     if isinstance(value, JobsChange):
-        return value.version, rows_of(value.new), value.changed, value.removed, value.resync
+        return value.version, list(rows_of(value.new)), value.changed, value.removed, value.resync
     return value
 
 

@@ -36,6 +36,7 @@ LEAVES = {
     "requeue": "job_requeued",
     "delete": "job_deleted",
     "set_priority": "job_edited",
+    "set_time_limit": "job_edited",
     "make_reservation": "reservation_made",
     "end_reservation": "reservation_ended",
     "drain_node": "node_drained",

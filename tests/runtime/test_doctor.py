@@ -111,13 +111,28 @@ def test_bubblewrap_installed_but_forbidden(around) -> None:
         ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ],
 )
-def test_user_namespaces_and_who_forbids_them(around, machine_root, sysctl: str, value: str, mends: str) -> None:
+def test_namespaces_and_who_forbids_them(around, machine_root, sysctl: str, value: str, mends: str) -> None:
     root = machine_root({f"proc/sys/{sysctl}": f"{value}\n"})
-    (finding,) = containers.user_namespaces(around(root=root))
+    (finding,) = containers.namespaces(around(root=root))
     assert finding.level is Level.MISSING
     assert mends in finding.advice
-    (allowed,) = containers.user_namespaces(around(root=root, uid=0))
+    (allowed,) = containers.namespaces(around(root=root, uid=0))
     assert allowed.level is Level.OK
+
+
+@pytest.mark.req("UI-44")
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_namespaces_that_no_setting_forbids_are_tried(around, uid: int) -> None:
+    words = []
+
+    def unshare(command):
+        words.extend(command)
+        return Answer(Outcome.ANSWERED, 1, "unshare: unshare failed: Operation not permitted\n")
+
+    (finding,) = containers.namespaces(around(ask=unshare, uid=uid))
+    assert finding.found == "refused: unshare: unshare failed: Operation not permitted"
+    assert "docker run --privileged" in finding.advice
+    assert ("--user" in words) == (uid != 0)
 
 
 @pytest.mark.req("UI-44")

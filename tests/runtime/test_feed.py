@@ -23,7 +23,7 @@ from tests.builders import ANN, NOON, a_node, a_spec
 
 if TYPE_CHECKING:
     from cockpit.model.events import EventBody
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
     from cockpit.sched.plan import Plan
 
 ADMIN = Actor(ANN, admin=True)

@@ -8,9 +8,11 @@ import pytest
 
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import PriorityWord
+from cockpit.present.units import duration
 from tests.tui.editor import an_editor
 from tests.tui.lab import a_lab, job, seat_of, the_lab
 
@@ -204,3 +206,17 @@ async def test_a_priority_is_chosen_from_a_list_or_said_on_the_command_line() ->
         await cockpit.type(":priority nrmal").press("Enter").sees("did you mean normal?")
         await cockpit.type(":priority normal").press("Enter").sees("priority normal for job")
         assert (await lab.backend.job(number)).job.spec.priority is PriorityWord.NORMAL
+
+
+@pytest.mark.req("JT-35")
+async def test_a_time_limit_is_chosen_from_a_list_or_said_on_the_command_line() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        limit = (await lab.backend.job(JobId(1))).job.spec.time_limit_seconds
+        await cockpit.press("L").sees("Time limit of job 1", "one hour longer", duration(limit + 3600))
+        await cockpit.press("Enter").sees("time limit +1h for job 1")
+        assert (await lab.backend.job(JobId(1))).job.spec.time_limit_seconds == limit + 3600
+        await cockpit.type(":time-limit soon").press("Enter").sees("soon is no time limit; write a time such as 6h")
+        await cockpit.type(":time-limit -1h").press("Enter").sees("time limit -1h for job 1")
+        await cockpit.press("L", "G", "Enter").type("9h").press("Enter").sees("time limit 9h for job 1")
+        assert (await lab.backend.job(JobId(1))).job.spec.time_limit_seconds == 9 * 3600

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
     from cockpit.model.accountchange import AccountChange
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedPriority
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         EngineStatus,
         HoldRow,
         JobDetail,
-        JobRow,
         NodeRow,
         Overview,
         Priorities,
@@ -67,7 +67,7 @@ class BlockingDemo:
     async def overview(self) -> Overview:
         return self._run(self._backend.overview())
 
-    async def jobs(self, *, ended: bool = False) -> list[JobRow]:
+    async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         return self._run(self._backend.jobs(ended=ended))
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
@@ -155,6 +155,9 @@ class BlockingDemo:
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
         self._run(self._backend.set_priority(job, priority, task=task))
+
+    async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
+        self._run(self._backend.set_time_limit(job, limit, task=task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
         self._run(self._backend.edit(job, spec))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import _socket  # as asyncio and the shim do: what socket adds takes three ms to load
 import struct
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,8 +12,8 @@ from cockpit.errors import ProtocolMismatch, RequestRefused, Unreachable
 from cockpit.protocol.frames import HEADER, Answer, Hello, Request, body_length, check_hello, frame, raw
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
-    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -33,20 +33,20 @@ class ConnectionLost(Unreachable):
 class Channel:
     """Asks one thing after another; `Unreachable`: the engine is gone or silent, `RequestRefused`: it said no."""
 
-    def __init__(self, connection: socket.socket, where: Path) -> None:
+    def __init__(self, connection: _socket.socket, where: str) -> None:
         self._socket = connection
         self._where = where
         self._last_id = 0
         self.hello = self._greeting()
 
     @classmethod
-    def connect(cls, path: Path) -> Channel:
+    def connect(cls, path: str) -> Channel:
         """Raises `FileNotFoundError` or `ConnectionRefusedError` where no engine listens, `ConnectionResetError` where
         one is just ending."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _PATIENCE)  # how long connect waits its turn
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _PATIENCE)  # how long connect waits its turn
         try:
-            connection.connect(str(path))
+            connection.connect(path)
             connection.settimeout(ANSWER_SECONDS)
             return cls(connection, path)
         except BlockingIOError:
@@ -62,7 +62,9 @@ class Channel:
 
     def detach(self) -> socket.socket:
         """The connection itself, for somebody who goes on by other means; this channel is of no use afterwards."""
-        return self._socket
+        import socket
+
+        return socket.socket(fileno=self._socket.detach())
 
     def ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
         """One question, one answer. `patient`: it may take as long as it takes."""
@@ -83,8 +85,12 @@ class Channel:
         self._socket.settimeout(ANSWER_SECONDS)
         self._send(op, args, request)
         found = self._answer()
-        _, fds, _, _ = socket.recv_fds(self._socket, 1, found.fds)
-        return msgspec.msgpack.decode(found.ok, type=answer), fds
+        return msgspec.msgpack.decode(found.ok, type=answer), self._descriptors(found.fds)
+
+    def _descriptors(self, number: int) -> list[int]:
+        size = struct.calcsize(f"{number}i")
+        _, sent, _, _ = self._socket.recvmsg(1, _socket.CMSG_LEN(size))
+        return [fd for *_, data in sent for fd in struct.unpack(f"{len(data) // 4}i", data)]
 
     def _send(self, op: str, args: msgspec.Struct, request: str) -> None:
         self._last_id += 1
@@ -143,7 +149,7 @@ class Channel:
         return ConnectionLost(f"The connection to the engine was lost ({error}); run the command again.")
 
 
-def _silent(where: Path) -> Unreachable:
+def _silent(where: str) -> Unreachable:
     return Unreachable(
         f"The engine does not answer on {where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or very busy: "
         "`cockpit engine restart` starts it anew without ending jobs."

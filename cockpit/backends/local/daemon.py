@@ -74,7 +74,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         setup = await asyncio.to_thread(_setup, places.cluster_file)
         listener = listen(places.socket, system=system)  # last: who can connect, is answered
         async with asyncio.TaskGroup() as group:
-            group.create_task(_look_at_containers(engine))
+            group.create_task(_look_at_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
             await serve(engine, listener, setup)
         places.socket.unlink(missing_ok=True)
     finally:
@@ -82,9 +82,16 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         folder.release()
 
 
-async def _look_at_containers(engine: Engine) -> None:
+async def _look_at_containers(engine: Engine, *, may_be_plain: bool) -> None:
     """Beside everything else: on a machine that is ill it takes its time. No engine ends in the middle of it."""
-    engine.containers = str(await asyncio.to_thread(probe_runtime, engine.state_folder))
+    found = await asyncio.to_thread(probe_runtime, engine.state_folder, may_be_plain=may_be_plain)
+    engine.containers, engine.plain = str(found), found.is_plain
+    engine.troubles += (found.trouble,) if found.trouble else ()
+
+
+def _may_be_plain(settings: UserSettings, *, system: bool) -> bool:
+    """Never where several people are served: they are promised to be kept apart."""
+    return settings.plain_processes and not system
 
 
 def _engine(
@@ -100,7 +107,8 @@ def _engine(
         home = machine.state.cluster.home
         bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)
         hidden = EngineFolders(folder, places.socket.parent)
-        return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0)
+        may_be_plain = _may_be_plain(settings, system=system)
+        return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)
 
     def workers_of(replica: ReplicaId) -> bytes:
         return world_file(machine.state.jobs[replica.job])

@@ -29,10 +29,10 @@ _NOBODY = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 def connect(places: EnginePaths, *, system: bool = False) -> Channel | None:
     """A connection to the engine at `places`, this user's own or the machine-wide one; None where none runs."""
     owner = 0 if system else os.geteuid()
-    if not trusted_socket_folder(places.socket, owner, create=False, shared=system):
+    if not trusted_socket_folder(places.address, owner, create=False, shared=system):
         return None
     try:
-        return Channel.connect(places.socket)
+        return Channel.connect(places.address)
     except _NOBODY:
         return None
 

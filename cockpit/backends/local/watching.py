@@ -11,7 +11,7 @@ from cockpit.protocol.pages import AllLoaded, JobsChange, JobsPage, Update, rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cockpit.model.view import JobRow
+    from cockpit.model.jobrow import JobRow
 
 ROWS_AT_ONCE = 1_000
 """Of a change; more are given in pieces, so that whoever shows them is never kept long."""

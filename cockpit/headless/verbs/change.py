@@ -5,12 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Awaitable, Callable, Sequence
 
+from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
+from cockpit.formats.limittext import limit_text, read_limit
 from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
 from cockpit.headless.arguments import Verb, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
-from cockpit.model.asking import WantedPriority
+from cockpit.model.asking import WantedLimit, WantedPriority
 from cockpit.model.ids import JobRef
 from cockpit.present.references import job_text
 from cockpit.present.safe import safe
@@ -101,6 +103,24 @@ async def run_set_priority(call: Call) -> int:
     return await each(call, lambda ref: call.backend.set_priority(ref.job, wanted, task=ref.task), done)
 
 
+def limit_arguments(parser: ArgumentParser) -> None:
+    arguments(parser)
+    parser.add_argument("limit", type=_limit, metavar="TIME", help=LIMIT_EXPECTED)
+
+
+def _limit(text: str) -> WantedLimit:
+    if (wanted := read_limit(text.strip())) is None:
+        raise ArgumentTypeError(f"{safe(text)} is no time limit; write {LIMIT_EXPECTED}")
+    return wanted
+
+
+async def run_set_time_limit(call: Call) -> int:
+    """Of running jobs from their start on; their containers do not notice."""
+    wanted = call.args.limit
+    done = f"time limit {limit_text(wanted)} for"
+    return await each(call, lambda ref: call.backend.set_time_limit(ref.job, wanted, task=ref.task), done)
+
+
 async def each(call: Call, act: Callable[[JobRef], Awaitable[None]], done: str) -> int:
     return await try_each(call, call.args.jobs, act, done, job_text)
 
@@ -130,5 +150,10 @@ SET_PRIORITY = Verb(
         "cockpit set-priority 4720 90000",
         "cockpit set-priority 4720 +500",
     ),
+)
+SET_TIME_LIMIT = Verb(
+    limit_arguments,
+    run_set_time_limit,
+    ("cockpit set-time-limit 4711 6h", "cockpit set-time-limit 4711 4712_3 +2h", "cockpit set-time-limit 4711 -30m"),
 )
 DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))

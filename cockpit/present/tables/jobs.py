@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 from cockpit.model.job import EndCause, JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
-from cockpit.model.view import JobRow
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.folding import FoldedRow, id_text, task_count

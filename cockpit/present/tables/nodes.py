@@ -41,6 +41,7 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
     marks = {
         **{f"kept for {name}": True for name in row.reserved},
         "for logins": row.login,
+        "no containers": row.plain,
         "virtual": node.virtual,
         "declared cards": any(card.declared for card in node.cards),
         "overcommit": node.overcommitted,
@@ -120,7 +121,11 @@ NODES: Final = Table(
         ),
         Column("usage", "USAGE", Kind.WORDS, "card(slice):job for each occupied slice, from 1", derive=usage),
         Column(
-            "badges", "NOTE", Kind.WORDS, "kept for …, for logins, virtual, declared cards, overcommit", derive=badges
+            "badges",
+            "NOTE",
+            Kind.WORDS,
+            "kept for …, for logins, no containers, virtual, declared cards …",
+            derive=badges,
         ),
         Column(
             "reserved",

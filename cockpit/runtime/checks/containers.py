@@ -1,4 +1,4 @@
-"""Can this machine make contained jobs: bubblewrap, user namespaces, overlays."""
+"""Can this machine make contained jobs: bubblewrap, namespaces, overlays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.findings import Finding, missing, note, ok
 from cockpit.runtime.sysfiles import read_text
 
-LACK = "Without it no job can run here: cockpit starts none outside of a container."
+LACK = "Without it there are no containers: jobs run as plain processes, or not at all (plain_processes = false)."
 UNAIDED = "cockpit then makes containers by itself, which fewer people have tried, and the demo has no terminals."
 SYSCTLS = (
     ("kernel/unprivileged_userns_clone", "0", "1"),  # Debian's kernel patch
@@ -31,6 +31,8 @@ BWRAP_TRIAL = (
     "/dev",
     "true",
 )
+UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")
+AS_USER = ("--user", "--map-root-user")
 MOUNTED = "cockpit-overlay-mounted"
 # In the folder $1, on its own: paths with commas or colons would end overlayfs's options early.
 OVERLAY_SCRIPT = f"""
@@ -46,22 +48,27 @@ def bubblewrap(around: Surroundings) -> list[Finding]:
         return [note("bubblewrap", "not installed", f"Run `apt-get install bubblewrap` as root: {UNAIDED}")]
     trial = around.ask(BWRAP_TRIAL) if version.ok else version
     if not trial.ok:
-        return [missing("bubblewrap", f"does not run: {_why(trial)}", f"{LACK} See user namespaces below.")]
+        return [missing("bubblewrap", f"does not run: {_why(trial)}", f"{LACK} See namespaces below.")]
     return [ok("bubblewrap", f"{version.first_line.removeprefix('bubblewrap ')}, runs")]
 
 
-def user_namespaces(around: Surroundings) -> list[Finding]:
-    """Root needs none; for everybody else three sysctls of three origins can forbid them."""
-    if around.uid == 0:
-        return [ok("user namespaces", "not needed by root")]
-    forbidding = [row for row in SYSCTLS if read_text(around.root / "proc/sys" / row[0]).strip() == row[1]]
-    return [_forbidden(*row) for row in forbidding] or [ok("user namespaces", "allowed")]
+def namespaces(around: Surroundings) -> list[Finding]:
+    """Of ordinary users three sysctls of three origins can forbid them, of everybody a filter or security module."""
+    user = around.uid != 0
+    forbidding = [row for row in SYSCTLS if user and read_text(around.root / "proc/sys" / row[0]).strip() == row[1]]
+    if forbidding:
+        return [_forbidden(*row) for row in forbidding]
+    trial = around.ask((*UNSHARE, *(AS_USER if user else ()), "true"))
+    if trial.ok or trial.outcome is Outcome.ABSENT:
+        return [ok("namespaces", "can be made" if trial.ok else "no setting forbids them")]
+    advice = "Where all this runs inside of a container itself, that one must allow it: `docker run --privileged`."
+    return [missing("namespaces", f"refused: {_why(trial)}", f"{LACK} {advice}")]
 
 
 def _forbidden(name: str, forbidding: str, allowing: str) -> Finding:
     sysctl = name.replace("/", ".")
     return missing(
-        "user namespaces",
+        "namespaces",
         f"forbidden by {sysctl} = {forbidding}",
         f"{LACK} As root run `sysctl -w {sysctl}={allowing}`, or start the engine: `cockpit engine start --system`.",
     )
@@ -83,7 +90,8 @@ def overlay(around: Surroundings) -> list[Finding]:
         missing(
             "overlays",
             f"cannot be mounted {how} on the file system of {around.state_folder}: {_why(answer)}",
-            f"{LACK} Run `modprobe overlay` as root (for users: Linux 5.11), or put state_folder on ext4 or xfs.",
+            "Without them jobs cannot change the system's folders, not even for themselves. Run `modprobe overlay` as "
+            "root (for users: Linux 5.11), or put state_folder on ext4 or xfs.",
         )
     ]
 

@@ -20,7 +20,7 @@ from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, freezing, measuring, removal, spawning, world
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
-from cockpit.runtime.containers.shim import holder
+from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt, boot_id
 from cockpit.runtime.containers.watching import Bell, Watched
 from cockpit.runtime.tasks import Tasks
@@ -215,9 +215,11 @@ class ContainerExecutor:
             if failed:
                 self._observer.epilog_failed(node, failed)
 
-    async def _end(self, replica: ReplicaId, facts: ScriptFacts, status: ExitStatus) -> None:
-        """The job has ended once its nodes are tidied up: with its last replica, since nodes may share files."""
-        gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas)]
+    async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus) -> None:
+        """The job has ended once nothing of it runs and its nodes are tidied up: with its last replica, since nodes may
+        share files."""
+        await asyncio.to_thread(inmates.end_plain, self._attempt(replica))
+        gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas if facts else 0)]
         if all(self._has_ended(each) for each in gang):
             for each in gang:
                 async with self._lock(each):
@@ -236,6 +238,7 @@ class ContainerExecutor:
             await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
+            await asyncio.to_thread(inmates.end_plain, attempt)
             await self._tidy_up(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
@@ -265,14 +268,12 @@ class ContainerExecutor:
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True
-            self._tell_end(replica, watched.attempt, _status(watched.attempt, record))
-
-    def _tell_end(self, replica: ReplicaId, attempt: Attempt, status: ExitStatus) -> None:
-        facts = noted(attempt) if self._scripts is not None else None
-        if facts is None:
-            self._observer.replica_ended(replica, status)
-        else:
-            self._tasks.start(self._end(replica, facts, status), f"end of {replica}")
+            status, lost = _status(watched.attempt, record), record is None
+            facts = noted(watched.attempt) if self._scripts is not None else None
+            if facts is not None or lost:
+                self._tasks.start(self._end(replica, facts, status), f"end of {replica}")
+            else:
+                self._observer.replica_ended(replica, status)
 
     def _found(self) -> set[ReplicaId]:
         names = (path.name for path in (self._state / "containers").iterdir())
@@ -312,10 +313,12 @@ def _how_lost(attempt: Attempt) -> str:
 
 
 def _facts(attempt: Attempt) -> entering.EntryFacts:
+    identity = attempt.read("shim.json") or {}
     kept = attempt.read("exit.json") is not None
     keeps_cards = (attempt.read("kept.json") or {}).get("cards") == HoldCards.KEEP
     return entering.EntryFacts(
         kept=kept,
-        remounted=(attempt.read("shim.json") or {}).get("remounted", False),
+        remounted=identity.get("remounted", False),
+        plain=identity.get("plain", False),
         cards_freed=kept and not keeps_cards and bool(attempt.plan()["kept_env"] or attempt.plan()["devices"]),
     )

@@ -38,6 +38,8 @@ class EntryFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its holder was gone (reboot, killed) and a new one made: /tmp, /run, /root and /var/tmp are gone too."""
     cards_freed: bool = False
     """It had cards, and does not have them any more."""
+    plain: bool = False
+    """It is no container: its processes are among all others of this user."""
 
 
 class EnteredShell(msgspec.Struct, frozen=True, kw_only=True):

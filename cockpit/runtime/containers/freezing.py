@@ -1,20 +1,19 @@
 """Makes everything in a container stand still and go on. Blocks; called from a thread.
 
-By the kernel's freezer where its files are writable, else by SIGSTOP and SIGCONT to every process in the container's
-pid namespace but its holder, which goes on listening to the engine. How it was done stands in the attempt's folder, so
+By the kernel's freezer where its files are writable, else by SIGSTOP and SIGCONT to every process in the container
+but its holder, which goes on listening to the engine. How it was done stands in the attempt's folder, so
 that a later engine undoes the same. Source: Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cockpit.runtime.containers.shim import cgroups
+from cockpit.runtime.containers.shim import cgroups, inmates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,28 +27,27 @@ _ROUND_SECONDS = 0.005
 
 def freeze(attempt: Attempt) -> str:
     """Returns how: `cgroup v1`, `cgroup v2` or `signals`; empty where nothing lives there. Twice is like once."""
-    holder = attempt.read("shim.json")
-    if holder is None:
+    if not attempt.holder_pid():
         return ""
-    group, pid = attempt.plan()["cgroup"], int(holder["pid"])
-    how = _by_group_v2(group) or _by_group_v1(group, pid) or _by_signals(pid)
+    group = attempt.plan()["cgroup"]
+    how = _by_group_v2(group) or _by_group_v1(group, attempt) or _by_signals(attempt)
     attempt.write(RECORD, {"how": how}, durable=False)
     return how
 
 
 def thaw(attempt: Attempt) -> None:
     """Everything goes on; nothing happens where nothing stands still."""
-    record, holder = attempt.read(RECORD), attempt.read("shim.json")
-    if record is None or holder is None:
+    record = attempt.read(RECORD)
+    if record is None:
         return
-    group, pid = attempt.plan()["cgroup"], int(holder["pid"])
+    group = attempt.plan()["cgroup"]
     with suppress(OSError):
         if record["how"] == "cgroup v2":
             _file_v2(group).write_text("0")
         elif record["how"] == "cgroup v1":
             (_folder_v1(group) / "freezer.state").write_text("THAWED")
         else:
-            _signal(_inmates(pid), signal.SIGCONT)
+            inmates.signal_each(inmates.of(attempt), signal.SIGCONT)
     attempt.forget(RECORD)
 
 
@@ -79,7 +77,7 @@ def _by_group_v2(group: str) -> str:
     return "cgroup v2"
 
 
-def _by_group_v1(group: str, holder: int) -> str:
+def _by_group_v1(group: str, attempt: Attempt) -> str:
     """A group of its own, which every process of the container joins: one that is born meanwhile is its parent's."""
     folder = _folder_v1(group)
     try:
@@ -88,7 +86,7 @@ def _by_group_v1(group: str, holder: int) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         for _ in range(_ROUNDS):
             inside = set((folder / "cgroup.procs").read_text().split())
-            outside = [pid for pid in _inmates(holder) if str(pid) not in inside]
+            outside = [pid for pid in inmates.of(attempt) if str(pid) not in inside]
             _join(folder, outside)
             if not outside:
                 break
@@ -115,32 +113,13 @@ def _settled(folder: Path) -> bool:
     return False
 
 
-def _by_signals(holder: int) -> str:
+def _by_signals(attempt: Attempt) -> str:
     """Again and again, until nobody was born meanwhile."""
     stopped: set[int] = set()
     for _ in range(_ROUNDS):
-        born = [pid for pid in _inmates(holder) if pid not in stopped]
+        born = [pid for pid in inmates.of(attempt) if pid not in stopped]
         if not born:
             break
-        _signal(born, signal.SIGSTOP)
+        inmates.signal_each(born, signal.SIGSTOP)
         stopped.update(born)
     return "signals"
-
-
-def _signal(pids: Iterable[int], number: int) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
-def _inmates(holder: int) -> list[int]:
-    """Every process of the holder's pid namespace but the holder itself."""
-    own = _namespace(holder)
-    everybody = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
-    return [pid for pid in everybody if pid != holder and _namespace(pid) == own] if own else []
-
-
-def _namespace(pid: int) -> str:
-    with suppress(OSError):
-        return str(Path(f"/proc/{pid}/ns/pid").readlink())
-    return ""

@@ -62,6 +62,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Name of its group below `cockpit-cluster/` in each hierarchy; unique on the machine."""
     rootless: bool
     """Made by an ordinary user's engine, in a user namespace."""
+    may_be_plain: bool
+    """To run as plain processes where this machine refuses its engine the namespaces of a container."""
     state: str
     """The engine's state folder: never shown, whatever is."""
     socket: str
@@ -89,7 +91,13 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def container_plan(
-    effect: StartReplica, launch: LaunchPlan, engine: EngineFolders, bounds: Bounds, *, rootless: bool
+    effect: StartReplica,
+    launch: LaunchPlan,
+    engine: EngineFolders,
+    bounds: Bounds,
+    *,
+    rootless: bool,
+    may_be_plain: bool = False,
 ) -> ContainerPlan:
     """A start effect and its launch plan. `rootless`: the engine's user is not root."""
     spec, submitter, replica, state = effect.spec, effect.submitter, effect.replica, engine.state
@@ -115,6 +123,7 @@ def container_plan(
         scratch_mib=bounds.scratch_mib,
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
+        may_be_plain=may_be_plain,
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),

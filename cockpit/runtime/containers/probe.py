@@ -17,7 +17,7 @@ from cockpit.launch.plan import WORKSPACE
 from cockpit.model.spec import HomeAccess
 from cockpit.runtime.containers import removal, spawning
 from cockpit.runtime.containers.plan import ContainerPlan
-from cockpit.runtime.containers.shim import bubblewrap, linux
+from cockpit.runtime.containers.shim import bubblewrap, linux, plain
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.limits import READ_ONLY
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Record
 
 UNAIDED = "made without bubblewrap, which is not installed here, by what fewer people have tried"
+PLAIN, NONE = "plain processes", "none"
 _PREFIX = "probe-"
 _PROBE_SECONDS = 15
 _POLL_SECONDS = 0.005
@@ -34,38 +35,47 @@ class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     kind: str
-    """`root overlay`, `user overlay`, or `none`."""
+    """`root overlay`, `user overlay`, `plain processes`, or `none`."""
     lacks: str = ""
     """What these containers lack, or why there are none: a sentence; empty when nothing is missing."""
-    limits: str = ""
-    """How limits are enforced, as on a job's page."""
 
     @property
     def usable(self) -> bool:
-        return self.kind != "none"
+        return self.kind != NONE
+
+    @property
+    def is_plain(self) -> bool:
+        return self.kind == PLAIN
+
+    @property
+    def trouble(self) -> str:
+        """A sentence for who wonders about their jobs; empty where they run."""
+        return "" if self.usable else f"No job can run here: {self.lacks}."
 
     def __str__(self) -> str:
+        if self.is_plain:
+            return self.lacks
         return f"{self.kind}: {self.lacks}" if self.lacks else self.kind
 
 
-def probe_runtime(state: Path, *, python: str = sys.executable) -> ContainerRuntime:
+def probe_runtime(state: Path, *, may_be_plain: bool = False, python: str = sys.executable) -> ContainerRuntime:
     """Make one container in the engine's state folder, run `true` in it, remove it. Takes about a tenth of a second;
     blocks. Nothing is remembered: a machine changes between two starts of the engine."""
     (state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
     for left in (state / "containers").glob(f"{_PREFIX}*"):
         _end(Attempt(str(left)))
     folder = Path(mkdtemp(prefix=_PREFIX, dir=state / "containers"))
-    attempt, plan = Attempt(str(folder)), _plan(folder, state)
+    attempt, plan = Attempt(str(folder)), _plan(folder, state, may_be_plain=may_be_plain)
     try:
         spawning.spawn(attempt, plan, spawning.Shims(python))
-        return _judge(_await_exit(attempt), attempt.read("started.json"), rootless=plan.rootless)
+        return _judge(_await_exit(attempt), attempt, rootless=plan.rootless)
     except (spawning.SpawnError, OSError) as error:
-        return ContainerRuntime(kind="none", lacks=str(error))
+        return ContainerRuntime(kind=NONE, lacks=str(error))
     finally:
         _end(attempt)
 
 
-def _plan(folder: Path, state: Path) -> ContainerPlan:
+def _plan(folder: Path, state: Path, *, may_be_plain: bool) -> ContainerPlan:
     uid, gid = os.geteuid(), os.getegid()
     return ContainerPlan(
         argv=("true",),
@@ -87,6 +97,7 @@ def _plan(folder: Path, state: Path) -> ContainerPlan:
         scratch_mib=64,
         cgroup=folder.name,
         rootless=uid != 0,
+        may_be_plain=may_be_plain,
         state=str(state),
         socket=str(state),
         stdout=str(folder / "stdout"),
@@ -103,14 +114,16 @@ def _await_exit(attempt: Attempt) -> Record:
     return {"lost": f"a container that runs `true` did not end within {_PROBE_SECONDS} seconds"}
 
 
-def _judge(record: Record, started: Record | None, *, rootless: bool) -> ContainerRuntime:
+def _judge(record: Record, attempt: Attempt, *, rootless: bool) -> ContainerRuntime:
+    started, identity = attempt.read("started.json"), attempt.read("shim.json") or {}
     if record.get("code") != 0 or started is None:
-        return ContainerRuntime(kind="none", lacks=record.get("lost", f"`true` ended with {record}"))
-    limits, _, read_only = started["limits"].partition(READ_ONLY)
+        return ContainerRuntime(kind=NONE, lacks=record.get("lost", f"`true` ended with {record}"))
+    if identity.get("plain"):
+        return ContainerRuntime(kind=PLAIN, lacks=plain.LACKS)
+    read_only = started["limits"].partition(READ_ONLY)[2]
     lacks = [UNAIDED] if not bubblewrap.installed() else []
     lacks += [f"{read_only} cannot be changed by jobs, not even for themselves"] if read_only else []
-    kind = "user overlay" if rootless else "root overlay"
-    return ContainerRuntime(kind=kind, lacks="; ".join(lacks), limits=limits)
+    return ContainerRuntime(kind="user overlay" if rootless else "root overlay", lacks="; ".join(lacks))
 
 
 def _end(attempt: Attempt) -> None:

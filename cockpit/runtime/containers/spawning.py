@@ -23,6 +23,8 @@ _SHIM_SECONDS = 30
 _READY_SECONDS = 10
 _LAUNCHED_OR_OTHER = (0, 3)
 """hold.LAUNCHED, hold.NOTHING_TO_DO"""
+_REFUSED = 4
+"""hold.REFUSED"""
 
 
 class SpawnError(Exception):
@@ -93,16 +95,20 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
     if attempt.read("plan.json") is None:
         attempt.write_bytes("plan.json", msgspec.json.encode(plan))
     faults.point("planned", attempt.name)
-    _run(attempt, shims, attempt.path, ready=("shim.json", "exit.json"))
+    _run(attempt, shims, [], ready=("shim.json", "exit.json"))
 
 
 def spawn_again(attempt: Attempt, shims: Shims) -> None:
     """A new holder for a kept container whose holder is gone. Raises SpawnError or OSError."""
-    _run(attempt, shims, f"{attempt.path}\nagain", ready=("started.json",))
+    was_plain = (attempt.read("shim.json") or {}).get("plain", False)
+    _run(attempt, shims, ["again", "plain"] if was_plain else ["again"], ready=("started.json",))
 
 
-def _run(attempt: Attempt, shims: Shims, order: str, *, ready: Sequence[str]) -> None:
-    if shims.run(order) not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready):
+def _run(attempt: Attempt, shims: Shims, modes: Sequence[str], *, ready: Sequence[str]) -> None:
+    code = shims.run("\n".join([attempt.path, *modes]))
+    if code == _REFUSED:
+        code = shims.run("\n".join([attempt.path, *modes, "plain"]))
+    if code not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready):
         raise SpawnError(f"the container's shim failed: {_last_line(attempt)}")
 
 

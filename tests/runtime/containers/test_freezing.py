@@ -8,6 +8,7 @@ import pytest
 
 from cockpit.engine.effects import Force, FreezeReplica, SignalReplica, ThawReplica
 from cockpit.runtime.containers import freezing
+from cockpit.runtime.containers.shim import inmates
 from tests.runtime.containers.house import until
 
 pytestmark = pytest.mark.real
@@ -23,8 +24,8 @@ def reached(output: str) -> int:
 
 def ticks(house, job) -> int:
     """CPU time of everything in the container, in clock ticks."""
-    holder = house.executor._attempt(job.replica).read("shim.json")["pid"]
-    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in freezing._inmates(holder)]
+    inside = inmates.of(house.executor._attempt(job.replica))
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in inside]
     return sum(int(words[11]) + int(words[12]) for words in stats)
 
 

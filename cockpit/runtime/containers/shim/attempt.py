@@ -2,12 +2,14 @@
 
     plan.json     what to run; written durably before the spawn, never changed
     lock          held (open file description lock) by the one shim of this attempt
-    shim.json     durable claim: who the holder is. Where it exists, the command may have run and is never started again
+    shim.json     durable claim: who the holder is, and whether of plain processes. Where it exists, the command may
+                  have run and is never started again
     started.json  the command runs: how its limits are enforced
     running       there while the command runs: its removal needs no room on a full disk
     exit.json     durable: the command has ended and every process of the container is dead
     kept.json     the container is kept after its command: whether it keeps its cards
     upper work root stage   the file system, see `view`
+    workspace tmp           of plain processes, see `plain`
 
 A process is named by pid, start time and boot: a pid alone may be somebody else's by now.
 """
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
         scratch_mib: int
         cgroup: str
         rootless: bool
+        may_be_plain: bool
         state: str
         socket: str
         stdout: str
@@ -153,6 +156,15 @@ class Attempt:
         """A pidfd of the living holder, or None."""
         identity = self.read("shim.json")
         return None if identity is None else open_process(identity)
+
+    def holder_pid(self) -> int:
+        """Of the living holder; 0 where there is none."""
+        identity = self.read("shim.json")
+        pidfd = open_process(identity) if identity is not None else None
+        if identity is None or pidfd is None:
+            return 0
+        os.close(pidfd)
+        return int(identity["pid"])
 
     def notify(self) -> bool:
         """Tell the engine to look here. False only where it should be tried again; no engine is fine."""

@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import struct
 import termios
 
@@ -27,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn, TypedDict
+
+    from cockpit.runtime.containers.shim.attempt import PlanDict
 
     class Request(TypedDict):
         """What the engine asks for."""
@@ -59,10 +62,12 @@ class _Container:
             raise EnterError("the container is not there to be entered: it is still being made, or already gone")
         pid = (attempt.read("shim.json") or {})["pid"]
         self.attempt = attempt
-        self.plan = attempt.plan()
+        self.is_plain = bool((attempt.read("shim.json") or {}).get("plain"))
+        self.plan = _as_plain(attempt) if self.is_plain else attempt.plan()
         self.holder = holder
-        self.view = view.opened_by(pid)
-        self.proc_fd = os.open(f"/proc/{pid}/root/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.view = program.PLAIN if self.is_plain else view.opened_by(pid)
+        proc = "/proc" if self.is_plain else f"/proc/{pid}/root/proc"
+        self.proc_fd = os.open(proc, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         if linux.has_ended(holder):
             raise EnterError("the container has just gone")
         self.limits = limits.find(self.plan)
@@ -72,6 +77,8 @@ class _Container:
 
     def join(self) -> None:
         """Children of this process are in the container; it itself stays outside."""
+        if self.is_plain:
+            return
         user = linux.CLONE_NEWUSER if self.plan["rootless"] else 0
         linux.setns(self.holder, _NAMESPACES | user)
 
@@ -83,8 +90,17 @@ class _Container:
 
     def check_again(self) -> None:
         """From inside: what was entered as running has not ended, so its cards are still its own."""
-        if not self.kept and not os.path.exists(self.attempt.file("running")):
+        if self.has_just_ended():
             raise EnterError("the command has just ended; try again")
+
+    def has_just_ended(self) -> bool:
+        return not self.kept and not os.path.exists(self.attempt.file("running"))
+
+
+def _as_plain(attempt: Attempt) -> PlanDict:
+    from cockpit.runtime.containers.shim import plain
+
+    return plain.outfit(attempt, attempt.plan())
 
 
 def main(arguments: list[str]) -> int:
@@ -116,6 +132,8 @@ def _inside(container: _Container, request: Request, control: _socket.socket, pi
         watcher = Watcher(control, container.proc_fd)
         container.check_again()
         pid = program.Start(container.entry(request), _chooser(request, control, pipes)).let_in()
+        if container.is_plain and container.has_just_ended():  # it bears its mark only since just now
+            os.killpg(pid, signal.SIGKILL)
         for fd in pipes:
             os.close(fd)
         code = _shell_code(watcher.wait(pid))

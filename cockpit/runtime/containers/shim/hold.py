@@ -1,24 +1,26 @@
 """The shim: makes one attempt's container, runs its command, and stays as the holder for as long as it is kept.
 
 `boot.py hold` reads its order from standard input, so that it can be started before it is needed; without one, it
-ends. The order is the attempt's folder, and on a second line `again` where the holder is gone (reboot, killed) and the
-kept files are only to be mounted once more, with nothing run.
+ends. The order is the attempt's folder, and on lines of their own `again` where the holder is gone (reboot, killed) and
+the kept files are only to be mounted once more, with nothing run, and `plain` where there is to be no container.
 
 The process that the engine spawns takes the attempt's lock, leaves the machine's namespaces, forks, writes down who
 the holder is, lets it go, and ends. The holder is the first process of the container's pid namespace: whatever ends
-it ends every process of the container. It stays outside of the container's file system.
+it ends every process of the container. It stays outside of the container's file system. Where the machine refuses all
+this, the shim ends as if it had never been, and another may hold plain processes instead, see `plain`.
 
-The engine speaks to the holder by signals from outside the pid namespace; signals from inside are not listened to.
+The engine speaks to the holder by signals from outside; signals from inside are not listened to.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 import time
 
-from cockpit.runtime.containers.shim import limits, linux, program, view
+from cockpit.runtime.containers.shim import inmates, leaving, limits, linux, program, view
 from cockpit.runtime.containers.shim.attempt import Attempt, identity_of
 from cockpit.runtime.containers.shim.holder import Holder
 from cockpit.runtime.containers.shim.sources import SourceError
@@ -31,16 +33,18 @@ LAUNCHED = 0
 """The holder goes on by itself."""
 NOTHING_TO_DO = 3
 """Another shim has this attempt, or it had its turn."""
-
-_NAMESPACES = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+REFUSED = 4
+"""This machine refuses containers, and the plan allows plain processes: nothing has been done."""
+_READY = 0
+"""What the holder-to-be tells; else the number of the error that it met."""
 
 
 def main() -> int:
-    folder, *mode = sys.stdin.read().split("\n")
-    return _shim(Attempt(folder), again=mode == ["again"]) if folder else NOTHING_TO_DO
+    folder, *modes = sys.stdin.read().split("\n")
+    return _shim(Attempt(folder), again="again" in modes, plain="plain" in modes) if folder else NOTHING_TO_DO
 
 
-def _shim(attempt: Attempt, *, again: bool) -> int:
+def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
     lock = attempt.take_lock()
     if lock is None or (not again and attempt.read("shim.json") is not None):
         return NOTHING_TO_DO
@@ -49,11 +53,16 @@ def _shim(attempt: Attempt, *, again: bool) -> int:
     plan = attempt.plan()
     signal.pthread_sigmask(signal.SIG_BLOCK, Holder.SIGNALS)
     try:
-        _leave_machine(plan)
+        if not plain:
+            leaving.leave_machine(plan)
+        return _launch(attempt, plan, again=again, plain=plain)
     except OSError as error:
-        attempt.write_exit({"lost": f"the container could not be made: {error}"})
+        refused = leaving.is_refusal(error)
+        if refused and plan.get("may_be_plain") and not again:
+            return REFUSED
+        advice = "; `cockpit doctor` says what this machine forbids" if refused else ""
+        _report_lost(attempt, f"the container could not be made: {error.strerror}{advice}", again=again)
         return LAUNCHED
-    return _launch(attempt, plan, again=again)
 
 
 def _redirect_complaints(attempt: Attempt) -> None:
@@ -62,36 +71,52 @@ def _redirect_complaints(attempt: Attempt) -> None:
     os.close(log)
 
 
-def _leave_machine(plan: PlanDict) -> None:
-    if plan["rootless"]:
-        uid, gid = os.geteuid(), os.getegid()
-        linux.unshare(linux.CLONE_NEWUSER)
-        program.map_ids(0, 0, outside_uid=uid, outside_gid=gid)
-    linux.unshare(_NAMESPACES)
-    linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
-
-
-def _launch(attempt: Attempt, plan: PlanDict, *, again: bool) -> int:
-    """Fork the holder; it does nothing before it can be found."""
+def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> int:
+    """Fork the holder; it does nothing lasting before it can be found. Raises OSError where it may not be."""
     waits, lets_go = os.pipe()
+    told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(lets_go)
-        if os.read(waits, 1):
+        os.close(told)
+        if os.read(waits, 1) and _settles(tell, plain=plain) and os.read(waits, 1):
             os.close(waits)
-            _hold(attempt, plan, again=again)
+            _hold(attempt, plan, again=again, plain=plain)
         os._exit(0)
+    os.close(tell)
+    identity = identity_of(pid)  # as this /proc counts, before the holder's own is mounted over it
+    os.write(lets_go, b".")
+    _await_settled(told)
     attempt.forget("started.json")
-    attempt.write("shim.json", {**identity_of(pid), "remounted": again})
+    attempt.write("shim.json", {**identity, "remounted": again, "plain": plain})
     os.write(lets_go, b".")
     return LAUNCHED
 
 
-def _hold(attempt: Attempt, plan: PlanDict, *, again: bool) -> None:
+def _settles(tell: int, *, plain: bool) -> bool:
+    """In the child: what may be refused even now, and the word of it."""
+    number = _READY
+    try:
+        linux.become_subreaper() if plain else leaving.mount_own_proc()
+    except OSError as error:
+        number = error.errno or errno.EIO
+    os.write(tell, bytes([number]))
+    os.close(tell)
+    return number == _READY
+
+
+def _await_settled(told: int) -> None:
+    number = (os.read(told, 1) or bytes([errno.EIO]))[0]
+    os.close(told)
+    if number != _READY:
+        raise OSError(number, f"mount proc on /proc: {os.strerror(number)}")
+
+
+def _hold(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> None:
     """The holder's life."""
     linux.name_process("cockpit-holder")
     try:
-        holder = _make(attempt, plan, again=again)
+        holder = _make_plain(attempt, plan, again=again) if plain else _make(attempt, plan, again=again)
     except (view.ViewError, SourceError, program.StartError) as error:
         _report_lost(attempt, str(error), again=again)
     except Exception as error:  # noqa: BLE001 - the last one who could tell
@@ -102,15 +127,25 @@ def _hold(attempt: Attempt, plan: PlanDict, *, again: bool) -> None:
 
 
 def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
-    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
     linux.set_hostname(plan["hostname"])
     bounds = limits.make(plan)
-    start = None if again else _prepare_command(attempt, plan, bounds)
+    start = None if again else _prepare_command(attempt, plan, bounds, view.opened_by(os.getpid()))
     kept = attempt.read("kept.json")
     read_only = view.build(attempt, plan, devices=kept is None or kept["cards"] == "keep")
     command = start.let_in() if start else None
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
-    return Holder(attempt, bounds, command)
+    return Holder(attempt, bounds, command, inmates.Contained())
+
+
+def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
+    from cockpit.runtime.containers.shim import plain
+
+    plain.lay_out(attempt, plan)
+    bounds = limits.make(plan)
+    start = None if again else _prepare_command(attempt, plain.outfit(attempt, plan), bounds, program.PLAIN)
+    command = start.let_in() if start else None
+    attempt.write("started.json", {"limits": f"{_limits_text(plan, bounds, [])}; {plain.LACKS}"}, durable=False)
+    return Holder(attempt, bounds, command, inmates.Plain(plan["cgroup"], os.getpid()))
 
 
 def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) -> str:
@@ -120,7 +155,7 @@ def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) ->
     return bounds.text + (f"; {of_cards}" if of_cards else "") + of_folders
 
 
-def _prepare_command(attempt: Attempt, plan: PlanDict, bounds: limits.Limits) -> program.Start:
+def _prepare_command(attempt: Attempt, plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Start:
     attempt.reserve_exit()
     attempt.write_bytes("running", b"", durable=False)
     streams = [os.open("/dev/null", os.O_RDONLY), *(_open_log(plan, plan[name]) for name in ("stdout", "stderr"))]
@@ -130,7 +165,7 @@ def _prepare_command(attempt: Attempt, plan: PlanDict, bounds: limits.Limits) ->
             os.dup2(fd, number)
         return plan["argv"]
 
-    entry = program.Entry(plan=plan, limits=bounds, view=view.opened_by(os.getpid()), env=plan["env"])
+    entry = program.Entry(plan=plan, limits=bounds, view=seen, env=plan["env"])
     try:
         return program.Start(entry, choose)
     finally:

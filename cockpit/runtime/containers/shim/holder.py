@@ -1,4 +1,6 @@
-"""The first process of a container: reaps, listens to the engine, records how the command ended, stays."""
+"""The first process of a container, or the ancestor of plain ones: reaps, listens to the engine, tells how the command
+ended, stays.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
+    from cockpit.runtime.containers.shim.inmates import Inmates
     from cockpit.runtime.containers.shim.limits import Limits
 
 TERMINATE = signal.SIGRTMIN + 1
@@ -32,8 +35,9 @@ class Holder:
     SIGNALS = frozenset({signal.SIGCHLD, TERMINATE, KILL, LEAVE})
     """Blocked since before the holder was forked, so that none is missed."""
 
-    def __init__(self, attempt: Attempt, limits: Limits, command: int | None) -> None:
+    def __init__(self, attempt: Attempt, limits: Limits, command: int | None, inmates: Inmates) -> None:
         self._attempt = attempt
+        self._inmates = inmates
         self._limits = limits
         self._command = command
         self._untold: Record | None = None
@@ -51,13 +55,13 @@ class Holder:
         return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
 
     def _take(self, received: signal.struct_siginfo | None) -> None:
-        """A sender outside of this pid namespace has, seen from here, no pid."""
-        if received is None or received.si_signo == signal.SIGCHLD or received.si_pid != 0:
+        if received is None or received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
             return
         if received.si_signo == LEAVE:
+            self._inmates.leave()
             os._exit(0)
         if received.si_signo == KILL:
-            _signal_all()
+            self._inmates.kill()
         elif self._command is not None:
             _signal_group(self._command)
 
@@ -71,12 +75,21 @@ class Holder:
         """The record says that everything is dead, so first everything is. Who enters looks for `running` once inside:
         either they see that it is gone, or they are killed here."""
         self._attempt.forget("running")
-        _kill_everything()
+        self._kill_everything()
         code = os.waitstatus_to_exitcode(status)
         how: Record = {"code": code} if code >= 0 else {"signal": -code}
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
         self._untold = {**how, "oom": code != 0 and self._limits.saw_oom(), "ended_at": ended_at}
         self._tell()
+
+    def _kill_everything(self) -> None:
+        """Returns when none of them lives. One that the kernel cannot end yet keeps its devices: wait for it."""
+        while True:
+            self._inmates.kill()
+            _ended_children()
+            if not self._inmates.are_left():
+                return
+            time.sleep(0.001)
 
     def _tell(self) -> None:
         """Write the exit record and tell the engine; what fails (disk full, the engine busy) is tried again."""
@@ -107,28 +120,3 @@ def _ended_children() -> list[tuple[int, int]]:
 def _signal_group(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGTERM)
-
-
-def _signal_all() -> None:
-    """SIGKILL to every process of this pid namespace but this one."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)
-
-
-def _kill_everything() -> None:
-    """Returns when no process but this one lives. One that the kernel cannot end yet keeps its devices: wait for it."""
-    while True:
-        _signal_all()
-        _ended_children()
-        if not any(_is_alive(int(name)) for name in os.listdir("/proc") if name.isdigit() and name != "1"):
-            return
-        time.sleep(0.001)
-
-
-def _is_alive(pid: int) -> bool:
-    """A zombie whose parent is outside (someone who entered) is dead, though not yet reaped."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False

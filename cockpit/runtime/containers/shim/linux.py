@@ -6,6 +6,7 @@ import ctypes
 import fcntl
 import os
 import select
+import signal
 import struct
 
 CLONE_NEWNS = 0x0002_0000
@@ -32,6 +33,7 @@ _AT_RECURSIVE = 0x8000
 _MOUNT_SETATTR = 442
 """The call's number, the same on every architecture; C libraries have it by name only since 2022."""
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_CAPBSET_READ = 23
 _PR_CAPBSET_DROP = 24
@@ -106,6 +108,11 @@ def name_process(name: str) -> None:
 def become_subreaper() -> None:
     """Orphans below this process become its children, not those of the namespace's first process."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl subreaper")
+
+
+def end_with_parent() -> None:
+    """SIGKILL to this process, and whatever program it becomes, as soon as its parent is gone."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl death signal")
 
 
 def drop_bounding_capabilities() -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
     from cockpit.runtime.containers.shim.limits import Limits
 
+PLAIN = ""
+"""The view of a plain process: the machine as it is."""
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
@@ -34,7 +36,7 @@ class Entry:
         self.plan = plan
         self.limits = limits
         self.view = view
-        """Path of the view's namespace file, opened once the program is let in."""
+        """Path of the view's namespace file, opened once the program is let in; `PLAIN`: there is none."""
         self.env = env
         """HOME becomes /tmp where the container does not have it."""
         self.hide = hide
@@ -83,8 +85,13 @@ def _run(entry: Entry, choose: Callable[[], list[str]], waits: int, tell: int) -
         entry.limits.join(entry.plan)
         if not os.read(waits, 1):
             os._exit(1)
-        _enter_view(entry)
-        _become_submitter(entry)
+        if entry.view == PLAIN:
+            linux.end_with_parent()
+        else:
+            _enter_view(entry)
+            _become_submitter(entry)
+        entry.limits.join_late(entry.plan)
+        linux.drop_capabilities()
         arguments = choose()
         os.chdir(entry.plan["workdir"])
         _restore_signals()
@@ -111,7 +118,8 @@ def _enter_view(entry: Entry) -> None:
 
 
 def _become_submitter(entry: Entry) -> None:
-    """Exactly the submitter's ids; no capability, now or later. A new user namespace shows a rootless one's own uid."""
+    """Exactly the submitter's ids; no capability to be gained. A new user namespace shows a rootless one's own uid.
+    A plain process is the submitter already: an engine that may make no namespaces serves nobody else."""
     plan = entry.plan
     if plan["rootless"]:
         _own_namespace(plan["uid"], plan["gid"])
@@ -120,8 +128,6 @@ def _become_submitter(entry: Entry) -> None:
         os.setgroups(plan["groups"])
         os.setresgid(plan["gid"], plan["gid"], plan["gid"])
         os.setresuid(plan["uid"], plan["uid"], plan["uid"])
-    entry.limits.join_late(plan)
-    linux.drop_capabilities()
 
 
 def map_ids(uid: int, gid: int, *, outside_uid: int, outside_gid: int) -> None:

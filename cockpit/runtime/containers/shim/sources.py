@@ -24,6 +24,18 @@ class SourceError(Exception):
     """A folder cannot be shown; the text says which, where and why."""
 
 
+def real_folder(plan: PlanDict, mount: MountDict) -> str:
+    """Where a folder of the job really is, for who is shown the machine itself. Raises SourceError."""
+    sources = Sources(plan, "")
+    fd = sources.opened(mount["what"], mount["source"], create=mount["create"])
+    try:
+        real = os.readlink(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
+    list(sources.shows_engine(real, mount["what"], mount["target"]))
+    return real
+
+
 class Sources:
     """Opens and binds folders into numbered places of `stage`, and collects what bubblewrap is told about them."""
 
@@ -38,7 +50,7 @@ class Sources:
         what, source, target = mount["what"], mount["source"], mount["target"]
         if os.path.normpath(target) != target or not target.startswith("/workspace/"):
             raise SourceError(f"{what}: {target} is not a place in the container")
-        self._add(self._opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
+        self._add(self.opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
 
     def add_home(self) -> None:
         """Show the cluster's /home where there is one, and the home where it is not in there and may be shown."""
@@ -47,7 +59,7 @@ class Sources:
             return
         shared = self._plan.get("shared_home", "")
         if shared:
-            self._add(self._opened("home", shared), "home", _HOMES, writable=access == "rw")
+            self._add(self.opened("home", shared), "home", _HOMES, writable=access == "rw")
         if not _may_be_shown(home) or (shared and home.startswith(f"{_HOMES}/")):
             return
         try:
@@ -56,7 +68,8 @@ class Sources:
             return
         self._add(fd, "home", home, writable=access == "rw")
 
-    def _opened(self, what: str, source: str, *, create: bool = False) -> int:
+    def opened(self, what: str, source: str, *, create: bool = False) -> int:
+        """A path descriptor of the folder. Raises SourceError."""
         try:
             return _open_as(self._plan, source, create=create)
         except OSError as error:
@@ -70,10 +83,10 @@ class Sources:
         linux.bind(f"/proc/self/fd/{fd}", place)
         os.close(fd)
         self.binds.append((place, target, writable))
-        self.masked.extend(self._shows_engine(real, what, target))
+        self.masked.extend(self.shows_engine(real, what, target))
 
-    def _shows_engine(self, real: str, what: str, target: str) -> Iterator[str]:
-        """Where the engine's state and socket would be seen."""
+    def shows_engine(self, real: str, what: str, target: str) -> Iterator[str]:
+        """Where the engine's state and socket would be seen. Raises SourceError where nothing else would be."""
         for folder in map(os.path.realpath, (self._plan["state"], self._plan["socket"])):
             if os.path.commonpath([real, folder]) == folder:
                 raise SourceError(f"{what}: {real} lies in the engine's own folder {folder}; choose another one")

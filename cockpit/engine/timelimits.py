@@ -1,0 +1,110 @@
+"""How long jobs may run, changed while they wait or run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.submit import edit
+from cockpit.engine.timers import began_at
+from cockpit.model import events
+from cockpit.model.ids import Millis
+from cockpit.model.job import Job, JobState
+from cockpit.model.quantity import duration_text
+from cockpit.model.reasons import InReservation, NodesReserved
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.rules import TIME_LIMIT_SECONDS
+from cockpit.sched.reserved_nodes import closed
+from cockpit.sched.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from cockpit.engine.access import Actor
+    from cockpit.engine.machine import Machine
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.asking import WantedLimit
+    from cockpit.model.events import EventBody
+    from cockpit.model.reasons import Reason
+
+
+def set_time_limit(
+    machine: Machine, job: Job, wanted: WantedLimit, actor: Actor, now: Millis
+) -> list[EventBody] | Refusal:
+    """A queued job's as an edit of it. A running one's container does not notice; its limit cannot come to lie in the
+    past, and only an administrator takes it beyond what the cluster's rules allow. What has been promised to waiting
+    jobs is counted anew."""
+    seconds = wanted.seconds + (job.spec.time_limit_seconds if wanted.beside else 0)
+    if error := TIME_LIMIT_SECONDS.error(seconds):
+        return Refusal(RefusalKind.INVALID, f"time_limit: {error}.")
+    if seconds == job.spec.time_limit_seconds:
+        return []
+    longer = replace(job, spec=replace(job.spec, time_limit_seconds=seconds, limit_by_default=False))
+    if job.state is JobState.QUEUED:
+        return edit(machine, job, longer.spec, actor=actor, now=now)
+    return (
+        _cannot_change(job, seconds, now)
+        or _not_allowed(machine.state, job, longer, actor)
+        or [events.TimeLimitSet(job.id, seconds)]
+    )
+
+
+def _cannot_change(job: Job, seconds: int, now: Millis) -> Refusal | None:
+    if job.ended:
+        return _conflict(f"Job {job.id} has ended ({job.state}); a clone of it can have another time limit.")
+    if job.ending is not None:
+        return _conflict(f"Job {job.id} is being ended already.")
+    if job.attempt is not None and job.attempt.members:
+        there = " and ".join(dict.fromkeys(job.attempt.members))
+        return _conflict(f"Job {job.id} runs in {there}, where its time limit cannot be changed from here.")
+    ran = _ran_seconds(job, now)
+    if ran < seconds:
+        return None
+    return _conflict(
+        f"Job {job.id} has run for {duration_text(ran)}, longer than {duration_text(seconds)}; "
+        f"`cockpit cancel {job.id}` ends it."
+    )
+
+
+def _ran_seconds(job: Job, now: Millis) -> int:
+    began = began_at(job)
+    if job.attempt is None or began is None:
+        return 0
+    until = job.state_since if job.state is JobState.SUSPENDED else now
+    return max(0, until - began - job.attempt.suspended_ms) // 1000
+
+
+def _not_allowed(state: ClusterState, job: Job, longer: Job, actor: Actor) -> Refusal | None:
+    """The first rule that speaks against the longer limit and did not against the old one."""
+    if actor.admin or longer.spec.time_limit_seconds < job.spec.time_limit_seconds or job.attempt is None:
+        return None
+    reason = _by_rules(state, job, longer, job.attempt.partition) or _by_reservations(state, job, longer)
+    if reason is None:
+        return None
+    return Refusal(RefusalKind.INVALID, "An administrator may go beyond that.", (("time_limit", reason),))
+
+
+def _by_rules(state: ClusterState, job: Job, longer: Job, partition: str) -> Reason | None:
+    rules = Rulebook(state.cluster, state.accounts, 0, state.quota)
+    return rules.refusal(longer, partition) if rules.refusal(job, partition) is None else None
+
+
+def _by_reservations(state: ClusterState, job: Job, longer: Job) -> InReservation | NodesReserved | None:
+    """It would keep nodes that are promised to others, or outlast the reservation that it runs in."""
+    began = began_at(job)
+    if began is None or job.attempt is None:
+        return None
+    ends, then = (began + job.attempt.suspended_ms + 1000 * each.spec.time_limit_seconds for each in (job, longer))
+    own = state.reservations.get(job.spec.reservation)
+    if own is not None and ends <= own.end_at < then:
+        return InReservation(own.name, end_at=Millis(own.end_at))
+    nodes = {part.node for part in job.attempt.placement}
+    theirs = {name: each for name, each in state.reservations.items() if nodes.intersection(each.nodes)}
+    met = closed(theirs, job.spec.reservation, began, then) - closed(theirs, job.spec.reservation, began, ends)
+    if not met:
+        return None
+    first = min((theirs[name] for name in met), key=lambda each: (each.start_at, each.name))
+    return NodesReserved(first.name, Millis(first.start_at), Millis(first.end_at))
+
+
+def _conflict(sentence: str) -> Refusal:
+    return Refusal(RefusalKind.CONFLICT, sentence)

@@ -1,0 +1,137 @@
+"""An ordinary user on a machine that lets nobody make a container: jobs are plain processes, and everybody is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.cockpit_user import CockpitUser, eventually
+from tests.e2e.people import ANN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+pytestmark = pytest.mark.real
+
+FORBIDDEN = "echo 0 > /proc/sys/user/max_user_namespaces"
+
+
+@pytest.fixture(scope="module")
+def confinement(people: None) -> Iterator[Sequence[str]]:
+    """Words that start a program in a user namespace in which nobody may make another one."""
+    with subprocess.Popen(["unshare", "--user", "sleep", "infinity"]) as first:
+        eventually(lambda: not Path(f"/proc/{first.pid}/ns/user").samefile("/proc/self/ns/user"))
+        for kind in ("uid", "gid"):
+            Path(f"/proc/{first.pid}/{kind}_map").write_text("0 0 65536")
+        enters = ("nsenter", "--user", "--target", str(first.pid))
+        subprocess.run([*enters, "sh", "-c", FORBIDDEN], check=True)
+        yield enters
+        first.kill()
+
+
+@pytest.fixture
+def confined(folder: Path, everybodys_python: str, confinement: Sequence[str]) -> Iterator[CockpitUser]:
+    somebody = CockpitUser(folder, python=everybodys_python, user=ANN, inside=confinement)
+    yield somebody
+    somebody.leave()
+    eventually(lambda: not alive(somebody))
+
+
+def alive(user: CockpitUser) -> Sequence[str]:
+    """Command lines of what was started with this user's folder in its environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(user.folder).encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+LEAVES_MUCH = """
+pwd -P
+echo model > $COCKPIT_OUTPUTS/model.bin
+echo note > $TMPDIR/note
+cat /workspace/algorithm/t.sh 2>&1 | tail -n 1
+setsid sleep 1000 & (setsid sh -c 'sleep 1001 & wait' &)
+env -i setsid sleep 1002 &
+until pgrep -f 'sleep 1001' >/dev/null; do sleep 0.01; done
+exit 3
+"""
+
+
+def test_a_failed_job_is_ended_whole_kept_and_entered(confined: CockpitUser) -> None:
+    volume = confined.write("data/rows", "rows\n").parent
+    volumes, env = [{"name": "data", "path": str(volume)}], {"ROWS": "/workspace/volume/data/rows"}
+    job = confined.submit(LEAVES_MUCH, terminal=True, volumes=volumes, env=env)
+    assert confined.wait(job) == 3
+    assert "error · held 3:59" in confined.ok("jobs")
+    where, missing = confined.ok("logs", job).splitlines()
+    assert where == str(confined.work / "job/algo")
+    assert "No such file" in missing
+    assert (confined.work / "job/out/model.bin").read_text() == "model\n"
+    assert not [line for line in alive(confined) if "sleep" in line]
+    looks = 'pwd -P; cat "$TMPDIR/note" "$ROWS"; cat "$COCKPIT_OUTPUTS/model.bin"; id -un'
+    inside = confined.run("shell", job, "--", "sh", "-c", looks)
+    assert inside.stdout.decode().split() == [where, "note", "rows", "model", ANN]
+    assert b"No container: this is a plain process of yours." in inside.stderr
+
+
+def test_what_it_lacks_is_said_wherever_one_looks(confined: CockpitUser) -> None:
+    job = confined.submit("exit 0")
+    assert confined.wait(job) == 0
+    lacks = "plain processes, not a container: no file system and no /workspace of its own"
+    assert lacks in confined.ok("job", job)
+    assert lacks in confined.row("engine", "status")["containers"]
+    assert "⚠ No containers here: jobs are plain processes" in confined.ok("overview")
+    assert confined.row("engine", "status")["trouble"] == []
+    assert confined.row("nodes")["badges"] == ["no containers"]
+    doctor = confined.run("doctor").stdout.decode()
+    assert "forbidden by user.max_user_namespaces = 0" in doctor
+    assert "jobs run as plain processes" in " ".join(doctor.split())
+
+
+def test_who_forbids_it_is_told_why_the_job_ended(confined: CockpitUser) -> None:
+    confined.configure("config.toml", "plain_processes = false\n")
+    job = confined.submit("exit 0")
+    assert confined.wait(job) == 255
+    assert "could not be made: unshare: No space left on device" in confined.ok("job", job)
+    assert "No job can run here" in confined.ok("overview")
+
+
+def test_a_killed_holder_takes_its_processes_along_and_the_engine_what_it_left(confined: CockpitUser) -> None:
+    job = confined.submit("setsid sleep 1003 & echo $! > $COCKPIT_OUTPUTS/pid; exec sleep 1004", terminal=True)
+    pid = confined.work / "job/out/pid"
+    eventually(lambda: pid.exists() and pid.read_text())
+    confined.kill_engine()
+    os.kill(confined.holder_pid(job), signal.SIGKILL)
+    assert confined.wait(job) == 255
+    assert not [line for line in alive(confined) if "sleep" in line]
+    assert "killed from outside" in confined.ok("job", job)
+    entered = confined.run("shell", job, "--", "cat", "/dev/stdin", stdin=b"in again")
+    assert entered.stdout == b"in again"
+
+
+def test_the_engine_is_killed_and_finds_its_plain_processes_again(confined: CockpitUser) -> None:
+    job = confined.submit("until test -e $COCKPIT_OUTPUTS/go; do sleep 0.02; done; exit 5")
+    confined.until(job, "running")
+    confined.kill_engine()
+    confined.write("job/out/go", "")
+    assert confined.wait(job) == 5
+
+
+def test_shells_end_with_the_command_that_they_were_opened_beside(confined: CockpitUser) -> None:
+    job = confined.submit("until test -e $COCKPIT_OUTPUTS/go; do sleep 0.02; done")
+    confined.until(job, "running")
+    says = 'echo in > "$COCKPIT_OUTPUTS/in"; exec sleep 1005'
+    shell = confined.start("shell", job, "--", "sh", "-c", says)
+    eventually((confined.work / "job/out/in").exists)
+    confined.write("job/out/go", "")
+    assert confined.wait(job) == 0
+    assert shell.wait(20) == 128 + signal.SIGKILL

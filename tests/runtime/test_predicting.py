@@ -1,0 +1,52 @@
+"""Questions about the future: their threads go on when their askers have gone, and never work on one future at once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cockpit.backends.demo.backend import open_demo
+from cockpit.model.ids import JobId
+from cockpit.runtime import predicting
+from tests.tui.lab import ALICE, FIXTURE
+
+if TYPE_CHECKING:
+    from cockpit.model.forecast import Outlook
+
+WIDE = JobId(5)
+
+
+class Slow:
+    """The real answer, once it is let."""
+
+    def __init__(self) -> None:
+        self._answer = predicting.outlook
+        self.begun, self.let = threading.Semaphore(0), threading.Event()
+
+    def __call__(self, *args: Any) -> Outlook:
+        self.begun.release()
+        assert self.let.wait(30)
+        return self._answer(*args)
+
+
+@pytest.mark.req("SC-12", "TR-03")
+async def test_who_asks_after_somebody_who_gave_up_waits_for_that_ones_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow()
+    monkeypatch.setattr(predicting, "outlook", slow)
+    demo = await open_demo(FIXTURE, going=False)
+    await demo.backend.submit(ALICE)
+    await demo.elapse(6)
+    async with asyncio.TaskGroup() as askers:
+        impatient = askers.create_task(demo.backend.explain(WIDE))
+        assert await asyncio.to_thread(slow.begun.acquire, timeout=30)
+        impatient.cancel()
+        await asyncio.wait([impatient])
+        patient = askers.create_task(demo.backend.explain(WIDE))
+        assert not await asyncio.to_thread(slow.begun.acquire, timeout=0.1)
+        slow.let.set()
+    assert impatient.cancelled()
+    assert patient.result().job == WIDE
+    await demo.close()

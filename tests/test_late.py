@@ -1,0 +1,29 @@
+"""A module that is loaded late is the module."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from cockpit.late import Late
+
+LOADED_WHEN_USED = """
+import json, sys
+from cockpit.late import Late
+late = Late("fractions")
+before = "fractions" in sys.modules
+print(json.dumps([before, late.Fraction(1, 2) * 2 == 1, "fractions" in sys.modules]))
+"""
+
+
+def test_it_is_loaded_when_something_of_it_is_used():
+    done = subprocess.run([sys.executable, "-c", LOADED_WHEN_USED], capture_output=True, check=True)
+    assert json.loads(done.stdout) == [False, True, True]
+
+
+def test_what_the_module_lacks_it_lacks_too():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        Late("fractions").nonsense  # noqa: B018 - looked up for its error
