@@ -67,6 +67,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """While it is queued and the plan keeps room for it: its start, no later than that."""
     clusters: tuple[str, ...] = ()
     """On a fleet: where it is bound to, in order of its replicas."""
+    workers: tuple[int, int, int] | None = None
+    """Of an elastic job: the fewest that it runs with, how many it asks for at its start, the most that it may have."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

@@ -18,7 +18,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_words
-from cockpit.present.workers import WorkersEvent, workers_sentence
+from cockpit.present.worker_events import WorkersEvent, workers_sentence
 
 
 def event_kind(body: events.EventBody) -> str:

@@ -19,6 +19,7 @@ from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
+    from cockpit.model.job import Attempt
     from cockpit.model.node import Allocation, Placement
     from cockpit.model.view import JobDetail, ReplicaUse
     from cockpit.present.answer import Around
@@ -41,12 +42,19 @@ class Given(NamedTuple):
     placement: Placement
     since: Millis
     until: Millis
+    held_ms: int
+    """For how long each of its replicas held its part, all together."""
+
+    @property
+    def shares(self) -> float:
+        """So many times one replica's part, for as long as the attempt."""
+        return self.held_ms / HOUR_MS / max(1, len(self.placement))
 
 
 def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     """Harmless lines."""
-    spec, row = detail.job.spec, detail.row
-    yield _fact("asked for", asked_for(spec.nodes, spec.specs))
+    row = detail.row
+    yield _fact("asked for", asked_for(detail.job))
     attempts = list(given(detail, around.context.now))
     if not attempts:
         yield line()
@@ -70,12 +78,21 @@ def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
     for record in detail.events:
         body = record.body
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
-            yield Given(body.attempt, body.placement, record.at, _ended(detail, body.attempt, record.at))
+            until = _ended(detail, body.attempt, record.at)
+            yield Given(body.attempt, body.placement, record.at, until, len(body.placement) * (until - record.at))
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
     over = detail.row.state not in OCCUPYING
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
-    yield Given(attempt.number, attempt.placement, min(starts, default=attempt.placed_at), until)
+    since = min(starts, default=attempt.placed_at)
+    yield Given(attempt.number, attempt.placement, since, until, _held_ms(attempt, since, until))
+
+
+def _held_ms(attempt: Attempt, since: Millis, until: Millis) -> int:
+    """An elastic job's workers come and go; what one holds, each of them does."""
+    if attempt.resized_at is None:
+        return len(attempt.placement) * (until - since)
+    return sum((each.left_at or until) - (each.started_at or until) for each in attempt.replicas)
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
@@ -103,8 +120,8 @@ def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
             str(each.number),
             clock(each.since, context.now, context.zone),
             units.duration((each.until - each.since) // 1000),
-            f"{sum(part.cpus for part in each.placement) * (each.until - each.since) / HOUR_MS:.2f}",
-            f"{sum(part.card_milli for part in each.placement) / WHOLE_CARD * (each.until - each.since) / HOUR_MS:.2f}",
+            f"{sum(part.cpus for part in each.placement) * each.shares:.2f}",
+            f"{sum(part.card_milli for part in each.placement) / WHOLE_CARD * each.shares:.2f}",
         )
         for each in attempts
     ]

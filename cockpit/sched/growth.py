@@ -7,11 +7,12 @@ and what is kept for somebody stays theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Attempt, Job, JobState
 from cockpit.model.node import Placement
@@ -55,24 +56,35 @@ class Wanted(msgspec.Struct, frozen=True):
     end: Millis
 
 
+class More(NamedTuple):
+    """What was found for a job."""
+
+    placement: Placement
+    """Of the further workers."""
+    stopped: NoGrowth
+    """Why they are not more."""
+
+
 def further_workers(
     wanted: Wanted, index: Index, line: Line, fit: Fit | None, lawful: Callable[[Placement], bool]
-) -> Placement:
+) -> More:
     """Those that have room, in the best room first, as many as rules and places in line allow."""
     found: Placement = ()
+    stopped = NoGrowth.NO_ROOM
     begins_with = () if wanted.runs else wanted.held
     for room in _rooms(wanted, index, fit):
         if len(wanted.held) + len(found) >= wanted.most:
-            break
+            return More(found, NoGrowth.MOST)
         card = fit.card(room, wanted.spec) if fit and not wanted.shape.exclusive else None
         rank = wanted.first_rank + len(found)
         part = allocate(room, wanted.spec, rank, exclusive=wanted.shape.exclusive, card=card)
         if not line.allows(index, wanted.job, wanted.end, (*begins_with, *found, part)):
+            stopped = NoGrowth.KEPT
             continue
         if not lawful((*wanted.held, *found, part)):
-            break
+            return More(found, NoGrowth.RULES)
         found = (*found, part)
-    return found
+    return More(found, stopped)
 
 
 def _rooms(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[Room]:
@@ -83,6 +95,14 @@ def _rooms(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[Room]:
     return (room for room in rooms if room.order not in taken)
 
 
+class Grown(NamedTuple):
+    """What the step comes to."""
+
+    growths: list[Growth]
+    stopped: dict[JobId, NoGrowth]
+    """Why those that were looked at do not get more."""
+
+
 def grown(
     snapshot: Snapshot,
     growing: Iterable[Grower],
@@ -91,24 +111,24 @@ def grown(
     fit: Fit | None,
     sizes: Sizes,
     off_reserved: Callable[[Job, Shape], Shape],
-) -> list[Growth]:
+) -> Grown:
     """The last step of a pass. `index` is the pass's own, and changes; `off_reserved`: the shape without the nodes that
     are kept from the job."""
-    found: list[Growth] = []
+    done = Grown([], {})
     for job, attempt in growing:
         end, spec = snapshot.ends[job.id], job.spec.specs[attempt.spec_index]
         shape = replace(shape_of(job.spec, attempt.partition), specs=(spec,))
         shape = off_reserved(_for_the_rest(job, end, snapshot.now), shape)
         rank = next_rank(attempt)
         wanted = Wanted(job.id, shape, spec, attempt.placement, True, job.spec.most_nodes, rank, end)
-        added = further_workers(wanted, index, line, fit, sizes.lawful(job, attempt.partition))
+        added, done.stopped[job.id] = further_workers(wanted, index, line, fit, sizes.lawful(job, attempt.partition))
         if not added:
             continue
         line.extended(index, job.id, end, added)
         held = (*attempt.placement, *added)
         index.apply([(job.id, held)], {job.id: end})
-        found.append(Growth(job.id, added, sizes.resized(job, attempt.partition, held)))
-    return found
+        done.growths.append(Growth(job.id, added, sizes.resized(job, attempt.partition, held)))
+    return done
 
 
 def growing(snapshot: Snapshot) -> list[Grower]:
@@ -120,13 +140,20 @@ def growing(snapshot: Snapshot) -> list[Grower]:
 
 
 def grows(job: Job, attempt: Attempt) -> bool:
-    """Whether it takes more workers now: all of them run, none has come to its end or is on its way out."""
-    elastic = job.spec.elastic
-    if elastic is None or not elastic.allow_scaling or len(attempt.placement) >= elastic.max_workers:
-        return False
-    if job.state is not JobState.RUNNING or job.ending is not None or job.leaving:
-        return False
-    return all(each.started_at is not None and each.ended_at is None for each in attempt.staying)
+    """Whether it may take more workers now."""
+    return job.spec.elastic is not None and why_not(job, attempt) is None
+
+
+def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
+    """What of itself keeps a job that holds something from growing; None: only others and rules can."""
+    if len(attempt.placement) >= job.spec.most_nodes:
+        return NoGrowth.MOST
+    if job.spec.elastic is None or not job.spec.elastic.allow_scaling:
+        return NoGrowth.FIXED
+    if job.ending is not None or job.leaving:
+        return NoGrowth.GIVES_WAY
+    whole = all(each.started_at is not None and each.ended_at is None for each in attempt.staying)
+    return None if whole and job.state is JobState.RUNNING else NoGrowth.NOT_WHOLE
 
 
 def next_rank(attempt: Attempt) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from cockpit.model.cluster import BackfillKind, Cluster
+from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
@@ -61,6 +62,8 @@ class Round:
         """`clearing`: None where no rule lets anybody take another's room."""
         self.starts: list[Start] = []
         self.growths: list[Growth] = []
+        self.no_growth: dict[JobId, NoGrowth] = {}
+        """Why elastic jobs that run take no further worker, as far as they were looked at."""
         self.turns: tuple[Turn, ...] = ()
         self._slice_ends: Millis | None = None
         self.clearing = clearing
@@ -101,7 +104,8 @@ class Round:
         this one is left as it is."""
         fresh = Round.__new__(Round)
         fresh.__dict__ |= self.__dict__
-        fresh.starts, fresh.growths, fresh._started = [], [], set()  # noqa: SLF001 - of its own kind
+        fresh.starts, fresh.growths, fresh.no_growth = [], [], {}
+        fresh._started = set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
         fresh._gates = Gates(snapshot, index.book, index.counters, self._bars)  # noqa: SLF001 - of its own kind
@@ -158,9 +162,8 @@ class Round:
             return
         if who := [each for each in growing(self.snapshot) if not self._is_taken_from(each[0].id)]:
             self._take_over(self.index.fork())
-            self.growths = grown(
-                self.snapshot, who, self.index, self.line, self._fit, self._sizes(), self._off_reserved
-            )
+            done = grown(self.snapshot, who, self.index, self.line, self._fit, self._sizes(), self._off_reserved)
+            self.growths, self.no_growth = done
 
     def _is_taken_from(self, job: JobId) -> bool:
         """By what this pass decided."""
@@ -354,7 +357,7 @@ class Round:
         spec, held = shape.specs[found.spec_index], found.placement
         wanted = Wanted(job.id, shape, spec, held, False, job.spec.nodes, len(held), end)
         lawful = self._sizes().lawful(job, shape.partition)
-        placement = (*held, *further_workers(wanted, self.index, self.line, self._fit, lawful))
+        placement = (*held, *further_workers(wanted, self.index, self.line, self._fit, lawful).placement)
         position = self.index.floor.position
         in_order = sorted(placement, key=lambda part: position[part.node])  # neighbours stay neighbours
         ranked = tuple([replace(part, rank=rank) for rank, part in enumerate(in_order)])
