@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cockpit.late import Late
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +40,10 @@ CLUSTERS = {OWN: "your own engine on this machine", SYSTEM: "this machine's engi
 
 
 def command() -> NoReturn:
-    """The installed command. Once all is written and put away it ends at once: taking ten thousand rows apart takes
-    longer than leaving them to the kernel."""
+    """The installed command. It ends before looking for garbage pays, loading alone would set off dozens of looks; and
+    once all is written and put away it ends at once: taking ten thousand rows apart takes longer than leaving them to
+    the kernel."""
+    gc.disable()
     code = main()
     atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does before the same end; nothing public does it
     sys.stderr.flush()
@@ -367,14 +373,25 @@ def _configured(places: EnginePaths) -> EnginePaths:
 
 
 def _import_msgspec() -> None:
-    """Without typing_extensions, of which it takes what Python's own typing has too: a tenth of a command's time."""
-    if "typing_extensions" in sys.modules or "msgspec" in sys.modules:
+    """Without what it needs for other things than ours: a tenth of a command's time.
+
+    Of typing_extensions it takes what Python's own typing has too; textwrap is for documentation in schemas; uuid asks
+    platform, with its many patterns, for the system's name alone.
+    """
+    stand_ins: dict[str, Any] = {
+        "typing_extensions": None,  # as the import system marks what is not there
+        "textwrap": Late("textwrap"),
+        "platform": SimpleNamespace(system=lambda: os.uname().sysname, __spec__=None),
+    }
+    absent = {name: module for name, module in stand_ins.items() if name not in sys.modules}
+    if "msgspec" in sys.modules:
         return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # as the import system marks what is not there
+    sys.modules.update(absent)
     try:
         import msgspec  # noqa: F401 - for those who import it later
     finally:
-        del sys.modules["typing_extensions"]
+        for name in absent:
+            del sys.modules[name]
 
 
 if __name__ == "__main__":

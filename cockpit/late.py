@@ -9,6 +9,8 @@ from typing import Any
 class Late:
     """Stands for the module of that name; mypy is shown the module itself, under `TYPE_CHECKING`."""
 
+    __spec__ = None  # what an import looks at, to see whether another one is under way
+
     def __init__(self, name: str) -> None:
         self._name = name
 

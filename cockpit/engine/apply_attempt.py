@@ -100,7 +100,8 @@ def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventReco
 @RULES.of(events.ReplicaEnded)
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt = _change_replica(job, body.rank, lambda each: replace(each, ended_at=record.at, exit=body.exit))
+    ended = {"ended_at": record.at, "exit": body.exit, "used": body.used}
+    attempt = _change_replica(job, body.rank, lambda each: replace(each, **ended))
     change(state, record, body.job, attempt=attempt)
 
 

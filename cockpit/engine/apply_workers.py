@@ -48,10 +48,16 @@ def _(body: events.WorkersRecalled, state: ClusterState, record: events.EventRec
 def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _attempt_so_far(state, record, job)
+    places = attempt.places
     attempt = replace(
         attempt,
         placement=tuple([part for part in attempt.placement if part.rank not in body.ranks]),
-        replicas=tuple([replace(r, left_at=record.at) if r.rank in body.ranks else r for r in attempt.replicas]),
+        replicas=tuple(
+            [
+                replace(each, left_at=record.at, had=places[each.rank]) if each.rank in body.ranks else each
+                for each in attempt.replicas
+            ]
+        ),
         billing=body.billing,
     )
     leaving = tuple([each for each in job.leaving if each.rank not in body.ranks])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
     from cockpit.model.job import Replica
     from cockpit.model.node import Node
+    from cockpit.model.usage import Used
     from cockpit.sched.plan import Plan
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
@@ -170,7 +171,12 @@ def replica_started(machine: Machine, replica: ReplicaId, limits: str) -> list[E
 
 
 def replica_ended(
-    machine: Machine, replica: ReplicaId, status: ExitStatus, now: Millis, hold_seconds: int = DEFAULT_HOLD_SECONDS
+    machine: Machine,
+    replica: ReplicaId,
+    status: ExitStatus,
+    now: Millis,
+    hold_seconds: int = DEFAULT_HOLD_SECONDS,
+    used: Used | None = None,
 ) -> list[EventBody]:
     """A replica's container has no process left. The last one ends the job; a failed one ends the others first."""
     if _live_replica(machine, replica) is None:
@@ -180,7 +186,7 @@ def replica_ended(
     decided: list[EventBody] = []
     if not status.lost and job.attempt.replicas[replica.rank].started_at is None:
         decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
-    decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status))
+    decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
     others = [each for each in job.attempt.staying if each.rank != replica.rank]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.usage import Used
 
 
 class Clock(Protocol):
@@ -75,7 +76,8 @@ class Observer(Protocol):
 
     def replica_started(self, replica: ReplicaId, limits: str) -> None: ...
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None: ...
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
+        """`used`: what was measured of it."""
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         """Its command has not run, and will not in this attempt."""

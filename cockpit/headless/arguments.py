@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import msgspec
 
 from cockpit import __version__
 from cockpit.errors import CockpitError
 from cockpit.headless.registry import VERBS
 from cockpit.present.nearest import nearest
-from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from cockpit.headless.services import Call
     from cockpit.model.ids import JobRef
     from cockpit.model.spec import Dependency
+
+argparse._ = str  # type: ignore[attr-defined]  # its words stay English, as ours are: to look for others loads locale
 
 MINUS_VALUED: Final = frozenset({"--sort", "--filter", "--qos"})
 """Options whose value may begin with a minus."""
@@ -28,7 +32,7 @@ STDOUT = 1
 USUAL_COLUMNS, WIDEST_HELP = 80, 120
 
 
-class Verb(NamedTuple):
+class Verb(msgspec.Struct, frozen=True):
     """A command: its options, its act (the exit code is its result), and at least one example of its use."""
 
     arguments: Callable[[ArgumentParser], None]
@@ -136,6 +140,8 @@ def usage() -> str:
 
 def reference(text: str) -> JobRef:
     """An argument that names a job."""
+    from cockpit.present.references import parse_reference
+
     found = parse_reference(text)
     if found is None:
         raise ArgumentTypeError(f"{safe(text)} is not a job id such as 4711")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Sequence
 
@@ -20,7 +19,6 @@ TRACEBACK_VARIABLE = "COCKPIT_TRACEBACK"
 
 def run(argv: Sequence[str], services: Services, streams: Streams) -> int:
     """Do what the words ask for (without the program's name); the process's exit code."""
-    gc.disable()  # a command ends before a collection pays; ten thousand rows would set off dozens
     try:
         code = _told(argv, services, streams)
         streams.flush()

@@ -124,7 +124,7 @@ def _write_grid(
     room = streams.columns if person and args.output == Form.TABLE else None
     header = not args.no_header and bool(rows or not person)
     lines = grid_lines(columns, rows, context, header=header, room=room)
-    streams.text("".join(f"{line}\n" for line in lines))
+    streams.text("\n".join([*lines, ""]))
 
 
 def _write_json(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from cockpit.present.columns import Context
 from cockpit.present.saved import Saved, none_saved
@@ -15,72 +17,12 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.headless.play_script import Script
     from cockpit.headless.streams import Streams
+    from cockpit.headless.surroundings import EngineControl, Finding, Site
     from cockpit.model.ids import JobId, JobRef
-    from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus
 
 
-class EngineControl(Protocol):
-    """The embedded engine as a process. Methods block and raise `CockpitError`."""
-
-    def status(self) -> EngineStatus:
-        """Also when it does not run (`running` False); never starts it."""
-        ...
-
-    def start(self, *, system: bool) -> EngineStatus:
-        """Start it unless it runs; `system`: one for the whole machine."""
-        ...
-
-    def stop(self, *, jobs: bool) -> None:
-        """Stop it; `jobs`: end the running jobs first, else they go on."""
-        ...
-
-    def restart(self) -> EngineStatus:
-        """Stop and start it without ending a job."""
-        ...
-
-
-class Finding(Protocol):
-    """One thing that `doctor` looked at."""
-
-    @property
-    def level(self) -> str:
-        """`ok`, `note` or `missing`."""
-        ...
-
-    @property
-    def subject(self) -> str: ...
-
-    @property
-    def found(self) -> str: ...
-
-    @property
-    def advice(self) -> str:
-        """What to do; empty when nothing."""
-        ...
-
-
-class Site(Protocol):
-    """Where a cluster's cluster.toml is. Methods raise `CockpitError`."""
-
-    @property
-    def cluster_file(self) -> Path: ...
-
-    def machine(self) -> Node:
-        """This machine as a node."""
-        ...
-
-    def cluster_text(self) -> str | None:
-        """cluster.toml as it stands; None where there is none."""
-        ...
-
-    def write_cluster(self, text: str) -> Path | None:
-        """Write it whole or not at all; gives where the one before is kept, if there was one."""
-        ...
-
-
-class Services(NamedTuple):
+class Services(msgspec.Struct, frozen=True):
     """How commands reach the world. Each is called at most once or not at all, so that its imports can wait."""
 
     connect: Callable[[str | None], Backend]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from cockpit.headless.output import chosen_columns, chosen_rows, row_filter
 from cockpit.headless.records import JSON_VERSION, encoded_lines, record_type, records
@@ -28,18 +28,29 @@ async def watch_rows(
     """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the row's `place`,
     which tells it from others, until interrupted. Asks again whenever a job has changed: all else follows from that, or
     from what administrators do."""
-    columns = _columns(call, table)
-    record = record_type(columns)
-    shown: dict[tuple[object, ...], Row] = {}
+    watched = Watched(call, table, place, **context)
     async for delta in call.backend.watch_jobs():
-        if not delta.loaded:
-            continue
-        now = call.context(**context)
-        rows = {tuple(place(row).values()): row for row in chosen_rows(table, await fetch(), call.args, now)}
-        changed = [row for key, row in rows.items() if shown.get(key) != row]
-        gone = [place(row) for key, row in shown.items() if key not in rows]
-        _tell(call, records(record, columns, changed, now), gone)
-        shown = rows
+        if delta.loaded:
+            watched.tell(await fetch())
+
+
+class Watched(Generic[Row]):
+    """Rows as they were told last."""
+
+    def __init__(self, call: Call, table: Table, place: Callable[[Row], dict[str, object]], **context: object) -> None:
+        self._call, self._table, self._place, self._context = call, table, place, context
+        self._columns = _columns(call, table)
+        self._record = record_type(self._columns)
+        self._shown: dict[tuple[object, ...], Row] = {}
+
+    def tell(self, fresh: Sequence[Row]) -> None:
+        """What differs from the last time."""
+        now, place = self._call.context(**self._context), self._place
+        rows = {tuple(place(row).values()): row for row in chosen_rows(self._table, fresh, self._call.args, now)}
+        changed = [row for key, row in rows.items() if self._shown.get(key) != row]
+        gone = [place(row) for key, row in self._shown.items() if key not in rows]
+        _tell(self._call, records(self._record, self._columns, changed, now), gone)
+        self._shown = rows
 
 
 async def watch_events(call: Call, job: JobId | None) -> None:

@@ -66,6 +66,12 @@ def card_devices(node: Node, slices: Iterable[CardSlice]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(device for card, _ in _held_cards(node, slices) for device in card.devices))
 
 
+def whole_cards(node: Node, slices: Iterable[CardSlice]) -> tuple[str, ...]:
+    """UUIDs of the real cards that are held whole: of a card that several share, nobody can say who keeps it busy."""
+    held = _held_cards(node, slices)
+    return tuple(card.uuid for card, part in held if part.milli == WHOLE_CARD and card.uuid and not card.declared)
+
+
 def share_limits(node: Node, slices: Iterable[CardSlice]) -> str:
     """How its shares of cards are enforced, for people; empty where it has none but those that the hardware made."""
     shared = [card for card, part in _held_cards(node, slices) if _is_soft(card, part)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots
+from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.command import expand
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
@@ -34,6 +34,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Device nodes of its cards."""
     card_limits: str = ""
     """How its shares of cards are enforced, for people; empty where there is nothing to say."""
+    measured_cards: tuple[str, ...] = ()
+    """UUIDs of the cards that are its alone and that a driver can tell of."""
     workdir: str
     hostname: str
 
@@ -63,6 +65,7 @@ def launch_plan(
         kept_env=no_cards_environment() if allocation.slices else {},
         devices=card_devices(node, allocation.slices),
         card_limits=share_limits(node, allocation.slices),
+        measured_cards=whole_cards(node, allocation.slices),
         workdir=ALGORITHM if spec.algorithm else WORKSPACE,
         hostname=host_name(spec.name, replica.rank),
     )

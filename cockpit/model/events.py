@@ -19,6 +19,7 @@ from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitt
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
+from cockpit.model.usage import Used
 
 EVENT_VERSION = 1
 
@@ -231,6 +232,8 @@ class ReplicaEnded(msgspec.Struct, frozen=True, tag="replica_ended"):
     attempt: int
     rank: int
     exit: ExitStatus
+    used: Used | None = None
+    """By all its processes, if anybody measured."""
 
 
 class EndingBegan(msgspec.Struct, frozen=True, tag="ending_began"):

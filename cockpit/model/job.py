@@ -9,8 +9,9 @@ import msgspec
 from cockpit.model.eviction import Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
-from cockpit.model.node import Placement
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import Dependency, JobSpec
+from cockpit.model.usage import Used
 
 
 class JobState(StrEnum):
@@ -88,6 +89,10 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     """How its limits are enforced, as the runtime said: `cgroup v1`, `cgroup v2`, `soft: …`."""
     left_at: Millis | None = None
     """When it was no worker of its elastic job any more; its container is gone."""
+    had: Allocation | None = None
+    """Once it has left: what it held."""
+    used: Used | None = None
+    """Once it has ended: what it used, if anybody measured."""
 
 
 class EndCause(StrEnum):
@@ -150,6 +155,12 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     def staying(self) -> tuple[Replica, ...]:
         """Its replicas without the workers that have left."""
         return tuple([each for each in self.replicas if each.left_at is None])
+
+    @property
+    def places(self) -> dict[int, Allocation]:
+        """What each replica holds, by rank; what those held that have left."""
+        left = {each.rank: each.had for each in self.replicas if each.had is not None}
+        return left | {part.rank: part for part in self.placement}
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
         """Of those that have not left."""

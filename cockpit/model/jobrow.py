@@ -87,7 +87,10 @@ class JobRows(Sequence[JobRow]):
     @classmethod
     def joined(cls, parts: Iterable[JobRows]) -> JobRows:
         """All of them, in order. There is at least one."""
-        columns = zip(*(part._columns for part in parts), strict=True)  # noqa: SLF001 - of its own kind
+        first, *others = parts
+        if not others:
+            return first
+        columns = zip(first._columns, *(part._columns for part in others), strict=True)  # noqa: SLF001 - of its own kind
         return cls([list(chain.from_iterable(pieces)) for pieces in columns])
 
     def column(self, field: str) -> list[Any]:

@@ -18,6 +18,7 @@ from cockpit.model.node import Node
 from cockpit.model.priority import Breakdown
 from cockpit.model.quota import Amounts
 from cockpit.model.reasons import Explanation, Waited
+from cockpit.model.usage import Sample, Used
 
 
 class SliceUse(msgspec.Struct, frozen=True):
@@ -121,7 +122,8 @@ class WeightsSet(msgspec.Struct, frozen=True):
 
 
 class ReplicaUse(msgspec.Struct, frozen=True):
-    """What a replica's container has really used so far, as the kernel counts it; None: nobody measures that here."""
+    """What a replica's container has really used so far, as kernel and drivers count it; None: nobody measures that
+    here."""
 
     rank: int
     cpu_ms: int | None = None
@@ -130,6 +132,39 @@ class ReplicaUse(msgspec.Struct, frozen=True):
     """Just now, with its files in memory."""
     peak_memory_mib: int | None = None
     """The most that it had at any moment."""
+    card_percent: int | None = None
+    """How busy its cards are just now, on average over all of them."""
+    card_memory_mib: int | None = None
+    """Of all its cards together, just now."""
+    mean_card_percent: int | None = None
+    """Since it started."""
+    peak_card_percent: int | None = None
+    peak_card_memory_mib: int | None = None
+    course: tuple[Sample, ...] = ()
+    """Its whole life, in few stretches, the oldest first."""
+
+    @property
+    def total(self) -> Used:
+        """What would be kept if it ended now."""
+        return Used(
+            cpu_ms=self.cpu_ms,
+            peak_memory_mib=self.peak_memory_mib,
+            card_percent=self.mean_card_percent,
+            peak_card_percent=self.peak_card_percent,
+            peak_card_memory_mib=self.peak_card_memory_mib,
+        )
+
+
+def in_the_end(rank: int, used: Used) -> ReplicaUse:
+    """What is kept of a replica, as it is shown."""
+    return ReplicaUse(
+        rank,
+        cpu_ms=used.cpu_ms,
+        peak_memory_mib=used.peak_memory_mib,
+        mean_card_percent=used.card_percent,
+        peak_card_percent=used.peak_card_percent,
+        peak_card_memory_mib=used.peak_card_memory_mib,
+    )
 
 
 class JobDetail(msgspec.Struct, frozen=True):
@@ -146,7 +181,7 @@ class JobDetail(msgspec.Struct, frozen=True):
     waited: tuple[Waited, ...] = ()
     """What it waited for as far as this engine has seen it, the oldest first."""
     use: tuple[ReplicaUse, ...] = ()
-    """Of the replicas that run and are measured."""
+    """Of the replicas of the last attempt that are, or were, measured."""
     growth: NoGrowth | None = None
     """Of an elastic job that runs: why it has no more workers; None: nobody knows yet."""
 

@@ -18,6 +18,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.present import units
 from cockpit.present.moments import clock, iso
+from cockpit.present.repeating import each
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ RIGHT_ALIGNED: Final = frozenset(
 
 
 FRACTIONS: Final = frozenset({Kind.FRACTION, Kind.MEMORY_FRACTION})
+
+
+LIKE_NUMBERS: Final = FRACTIONS | {Kind.NUMBER}
+"""1 and 1.0 are equal, and are not written alike."""
 
 
 class Fraction(msgspec.Struct, frozen=True):
@@ -119,13 +124,16 @@ class Column(msgspec.Struct, frozen=True):
         """One JSON value a row, as msgspec encodes it."""
         facts = self.facts(rows, context)
         convert = iso if self.kind is Kind.MOMENT else self.record_json
-        return facts if convert is None else [None if fact is None else convert(fact) for fact in facts]
+        return facts if convert is None else each(lambda fact: None if fact is None else convert(fact), facts)
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
         """One harmless text a row."""
         if self.words is not None:
             return [self.words(row, context) for row in rows]
-        return [fact_text(self.kind, fact, context) for fact in self.facts(rows, context)]
+        facts = self.facts(rows, context)
+        if self.kind in LIKE_NUMBERS:
+            return [fact_text(self.kind, fact, context) for fact in facts]
+        return each(lambda fact: fact_text(self.kind, fact, context), facts)
 
 
 def values(rows: Sequence[Any], field: str) -> list[Any]:

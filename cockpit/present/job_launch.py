@@ -52,7 +52,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def _placed(attempt: Attempt, leaving: tuple[Leaving, ...], context: Context) -> Iterator[Line]:
-    places = {each.rank: each for each in attempt.placement}
+    places = attempt.places
     recalled = {each.rank for each in leaving}
     rows = [_replica(each, places.get(each.rank), context, each.rank in recalled) for each in attempt.replicas]
     if attempt.number > 1:

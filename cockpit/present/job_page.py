@@ -88,7 +88,7 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
     attempt = detail.job.attempt
     if attempt is None:
         return
-    places = {allocation.rank: allocation for allocation in attempt.placement}
+    places = attempt.places
     yield "Replicas" if attempt.number == 1 else f"Replicas of attempt {attempt.number}"
     for replica in attempt.replicas:
         yield f"  {replica.rank}  {_replica(replica, places.get(replica.rank), context)}"

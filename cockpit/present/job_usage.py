@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.model import events
@@ -11,26 +11,26 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.job_page import asked_for
+from cockpit.present.measured import measured, measured_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.model.job import Attempt
     from cockpit.model.node import Allocation, Placement
-    from cockpit.model.view import JobDetail, ReplicaUse
+    from cockpit.model.view import JobDetail
     from cockpit.present.answer import Around
 
 INDENT: Final = "  "
 LABEL: Final = 12
 BAR_COLUMNS: Final = 30
 HOUR_MS: Final = 3_600_000
-UNKNOWN: Final = "n/a"
 NOT_YET: Final = "It has been given nothing yet: the first tab says why."
-GONE: Final = "What it really used is not known: that is measured only while its containers are there."
+GONE: Final = "What it really used is not known: nobody measured it."
 UNMEASURED: Final = "What it really uses is not known: nobody measures its containers here."
 NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
 
@@ -42,13 +42,12 @@ class Given(NamedTuple):
     placement: Placement
     since: Millis
     until: Millis
-    held_ms: int
-    """For how long each of its replicas held its part, all together."""
+    parts: tuple[tuple[Allocation, int], ...]
+    """What each of its replicas held, and for how many milliseconds."""
 
-    @property
-    def shares(self) -> float:
-        """So many times one replica's part, for as long as the attempt."""
-        return self.held_ms / HOUR_MS / max(1, len(self.placement))
+    def hours(self, amount: Callable[[Allocation], float]) -> str:
+        """So much of something, times hours."""
+        return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
 def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
@@ -79,20 +78,22 @@ def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
         body = record.body
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
             until = _ended(detail, body.attempt, record.at)
-            yield Given(body.attempt, body.placement, record.at, until, len(body.placement) * (until - record.at))
+            parts = tuple((part, until - record.at) for part in body.placement)
+            yield Given(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
     over = detail.row.state not in OCCUPYING
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
     since = min(starts, default=attempt.placed_at)
-    yield Given(attempt.number, attempt.placement, since, until, _held_ms(attempt, since, until))
+    yield Given(attempt.number, attempt.placement, since, until, tuple(_parts(attempt, since, until)))
 
 
-def _held_ms(attempt: Attempt, since: Millis, until: Millis) -> int:
-    """An elastic job's workers come and go; what one holds, each of them does."""
-    if attempt.resized_at is None:
-        return len(attempt.placement) * (until - since)
-    return sum((each.left_at or until) - (each.started_at or until) for each in attempt.replicas)
+def _parts(attempt: Attempt, since: Millis, until: Millis) -> Iterator[tuple[Allocation, int]]:
+    """An elastic job's workers come and go; all others begin and end together."""
+    places = attempt.places
+    for each in attempt.replicas:
+        came = since if attempt.resized_at is None else each.started_at or until
+        yield places[each.rank], (each.left_at or until) - came
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
@@ -120,44 +121,23 @@ def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
             str(each.number),
             clock(each.since, context.now, context.zone),
             units.duration((each.until - each.since) // 1000),
-            f"{sum(part.cpus for part in each.placement) * each.shares:.2f}",
-            f"{sum(part.card_milli for part in each.placement) / WHOLE_CARD * each.shares:.2f}",
+            each.hours(lambda part: part.cpus),
+            each.hours(lambda part: part.card_milli / WHOLE_CARD),
         )
         for each in attempts
     ]
 
 
 def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
-    attempt = detail.job.attempt
-    if not detail.use or attempt is None:
-        yield line(Span(f"{INDENT}{_why_unknown(detail)}", MUTED))
-        return
-    yield line(Span(f"{INDENT}Measured by the kernel", STRONG))
-    places = {each.rank: each for each in attempt.placement}
-    begun = {each.rank: each.started_at for each in attempt.replicas}
-    ends = {each.rank: each.ended_at for each in attempt.replicas}
-    rows = []
-    for use in detail.use:
-        since = begun.get(use.rank)
-        ran = (ends.get(use.rank) or around.context.now) - since if since is not None else 0
-        rows.append(_use(use, places[use.rank], ran))
-    titles = ("RANK", "NODE", "CPU TIME", "CPUS BUSY", "MEMORY NOW", "AT MOST", "OF")
-    yield from small_table(titles, rows, right=(2, 3, 4, 5, 6))
+    replicas = measured(detail, around.context.now)
+    if replicas:
+        yield from measured_lines(replicas, around.columns, around.node)
+    else:
+        yield line(Span(f"{INDENT}{why_unknown(detail)}", MUTED))
 
 
-def _use(use: ReplicaUse, place: Allocation, ran_ms: int) -> tuple[str, ...]:
-    busy = f"{use.cpu_ms / ran_ms:.1f} of {place.cpus}" if use.cpu_ms is not None and ran_ms > 0 else UNKNOWN
-    return (
-        str(use.rank),
-        safe(place.node),
-        UNKNOWN if use.cpu_ms is None else units.duration(use.cpu_ms // 1000),
-        busy,
-        *(UNKNOWN if each is None else units.memory(each) for each in (use.memory_mib, use.peak_memory_mib)),
-        units.memory(place.memory_mib),
-    )
-
-
-def _why_unknown(detail: JobDetail) -> str:
+def why_unknown(detail: JobDetail) -> str:
+    """Why there are no figures of what it uses: a sentence."""
     if detail.row.state not in OCCUPYING:
         return GONE
     attempt = detail.job.attempt

@@ -5,18 +5,16 @@ Cells repeat, so each distinct fact is looked at once; a column whose cells cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import and_, not_, or_
 from typing import Any, Final
 
 from cockpit.present.columns import Column, Context, Kind, fact_text, values
+from cockpit.present.repeating import each, hardly_repeats
 from cockpit.present.safe import safe
 
 Mask = Callable[[Sequence[Any], Context], list[bool]]
 """Which of the rows pass."""
-
-SAMPLE: Final = 256
-"""Values from which it is told whether a column repeats itself."""
 
 MOST_DAYS: Final = 3
 """Digits of a duration's days, where its longest figure stands: nothing runs for 27 years."""
@@ -74,7 +72,7 @@ def all_of(masks: Iterable[Mask]) -> Mask:
 
 def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
     """Rows whose fact in this column passes."""
-    return lambda rows, context: _by_value(column.facts(rows, context), lambda fact: test(fact, context))
+    return lambda rows, context: each(lambda fact: test(fact, context), column.facts(rows, context))
 
 
 def containing(column: Column, word: str) -> Mask:
@@ -87,11 +85,11 @@ def containing(column: Column, word: str) -> Mask:
 
     def found(rows: Sequence[Any], context: Context) -> list[bool]:
         facts = column.facts(rows, context)
-        if column.kind is Kind.TEXT and _hardly_repeats(facts):
+        if column.kind is Kind.TEXT and hardly_repeats(facts):
             return _in_texts(wanted, facts)
-        if column.kind is Kind.SECONDS and _hardly_repeats(facts):
+        if column.kind is Kind.SECONDS and hardly_repeats(facts):
             return [wanted in fact_text(Kind.SECONDS, fact, context) for fact in facts]
-        return _by_value(facts, lambda fact: wanted in searched(column, fact, context))
+        return each(lambda fact: wanted in searched(column, fact, context), facts)
 
     return found
 
@@ -135,26 +133,9 @@ def searched(column: Column, fact: object, context: Context) -> str:
     return said.casefold()
 
 
-def _hardly_repeats(values: list[Any]) -> bool:
-    try:
-        return len(set(values[:SAMPLE])) > SAMPLE // 2
-    except TypeError:
-        return True
-
-
 def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
     found = [text is not None and wanted in text.casefold() for text in texts]
     for place, text in enumerate(texts):
         if text is not None and not found[place] and not (text.isascii() and text.isprintable()):
             found[place] = wanted in safe(text).casefold()
     return found
-
-
-def _by_value(values: list[Any], test: Callable[[Any], bool]) -> list[bool]:
-    if _hardly_repeats(values):
-        return [test(value) for value in values]
-    try:
-        passing: set[Hashable] = {value for value in set(values) if test(value)}
-    except TypeError:
-        return [test(value) for value in values]
-    return [value in passing for value in values] if passing else none(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from cockpit.model.view import Priorities
 
 PAGE_ROWS = 5_000
+LIST_ROWS = 20_000
+"""Of the first page, for who shows nothing before the last."""
 PIECE_BYTES = 1 << 20
 """Of encoded records in one frame, except where one record alone is larger."""
 
@@ -24,11 +27,15 @@ PIECE_BYTES = 1 << 20
 class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: bool = False
     """Also the jobs that accounting alone remembers."""
+    brief: bool = False
+    """A column that says the same of every row may stand as that one value."""
 
 
 class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     first: int = 100
     """Rows in the first page: as many as the screen shows."""
+    brief: bool = False
+    """As in `JobsArgs`, of the pages."""
 
 
 def _columns_type() -> type[msgspec.Struct]:
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
 else:
     JobColumns = _columns_type()
 """One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`. The last ones may be
-missing: an older engine does not know them.
+missing: an older engine does not know them. In a brief page a list of one speaks for all rows; `id` tells their number.
 """
 
 
@@ -78,28 +85,35 @@ Update = JobsPage | AllLoaded | JobsChange
 """What a subscription is told."""
 
 _astuple = msgspec.structs.astuple
-_TYPES = [field.type for field in msgspec.structs.fields(JobRow)]
 _REASON = FIELDS.index("reason")
 _DEFAULTS = dict(zip(range(len(FIELDS))[-len(JobRow.__struct_defaults__) :], JobRow.__struct_defaults__, strict=True))
 
 
-def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> JobsPage:
+def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool = False) -> JobsPage:
     """Rows turned into columns."""
     columns = [list(column) for column in zip(*map(_astuple, rows), strict=True)] if rows else [[] for _ in FIELDS]
     places: dict[Reason, int] = {}
     columns[_REASON] = [None if each is None else places.setdefault(each, len(places)) for each in columns[_REASON]]
+    if brief:
+        columns[1:] = [column[:1] if _says_one_thing(column) else column for column in columns[1:]]
     return JobsPage(JobColumns(*columns), tuple(places), counts or {})
 
 
-def encoded_pages(rows: Sequence[JobRow], counts: dict[str, int] | None = None) -> Iterator[msgspec.Raw]:
+def encoded_pages(
+    rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool = False
+) -> Iterator[msgspec.Raw]:
     """Rows in one page, or in several where one would not fit into a frame; the first has the counts."""
-    page = msgspec.Raw(msgspec.msgpack.encode(page_of(rows, counts)))
+    page = msgspec.Raw(msgspec.msgpack.encode(page_of(rows, counts, brief=brief)))
     if fits(page) or len(rows) < 2:
         yield page
         return
     middle = len(rows) // 2
-    yield from encoded_pages(rows[:middle], counts)
-    yield from encoded_pages(rows[middle:])
+    yield from encoded_pages(rows[:middle], counts, brief=brief)
+    yield from encoded_pages(rows[middle:], brief=brief)
+
+
+def _says_one_thing(column: Sequence[Any]) -> bool:
+    return bool(column) and column[0] == column[-1] and column.count(column[0]) == len(column)
 
 
 def start_over(version: int) -> JobsChange:
@@ -117,8 +131,9 @@ def rows_of(page: JobsPage) -> JobRows:
     columns = list(_astuple(page.columns))
     columns[_REASON] = [None if place is None else page.reasons[place] for place in columns[_REASON]]
     for at, default in _DEFAULTS.items():
-        columns[at] = columns[at] or [default] * len(columns[0])
-    return JobRows(columns)
+        columns[at] = columns[at] or [default]
+    size = len(columns[0])
+    return JobRows([column * size if len(column) == 1 else column for column in columns])
 
 
 def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
@@ -151,5 +166,11 @@ def with_changes(row: JobRow, changes: dict[int, Any]) -> JobRow:
     """A row after `changed_columns` arrived for it. Raises `msgspec.ValidationError` for a value of no such column."""
     values = list(_astuple(row))
     for index, value in changes.items():
-        values[index] = msgspec.convert(value, _TYPES[index])
+        values[index] = msgspec.convert(value, _types()[index])
     return JobRow(*values)
+
+
+@cache
+def _types() -> list[Any]:
+    """Of the columns."""
+    return [field.type for field in msgspec.structs.fields(JobRow)]

@@ -13,7 +13,7 @@ from cockpit.engine.access import may_see, shown_reason
 from cockpit.engine.ranking import best_priority
 from cockpit.engine.views import job_row
 from cockpit.model.reasons import NotEvaluated
-from cockpit.protocol.pages import PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
+from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class JobFeed:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._rows: dict[JobId, JobRow] = {}
-        self._live: list[msgspec.Raw] | None = None
-        """Encoded pages of live and held jobs, as long as no row changes."""
+        self._live: dict[bool, list[msgspec.Raw]] = {}
+        """Encoded pages of live and held jobs, brief ones and others, as long as no row changes."""
         self._plan: Plan | None = None
         self._starts: dict[JobId, Millis] = {}
         """When jobs for which `_plan` keeps room start at the latest."""
@@ -61,22 +61,22 @@ class JobFeed:
         """Of a job that the actor may see, live or ended, as of now."""
         return self._shown(actor, self._made(job))
 
-    def live_pages(self, actor: Actor) -> list[msgspec.Raw]:
+    def live_pages(self, actor: Actor, *, brief: bool = False) -> list[msgspec.Raw]:
         """Encoded pages of the live and held jobs that the actor may see; made once for all who see everything."""
         rows = self.rows(actor)
-        if actor.admin and self._live is not None:
-            return self._live
-        pages = list(self.pages([row for row in rows if _is_live(row)]))
+        if actor.admin and brief in self._live:
+            return self._live[brief]
+        pages = list(self.pages([row for row in rows if _is_live(row)], LIST_ROWS, brief=brief))
         if actor.admin:
-            self._live = pages
+            self._live[brief] = pages
         return pages
 
-    def pages(self, rows: list[JobRow], first: int = PAGE_ROWS) -> Iterator[msgspec.Raw]:
+    def pages(self, rows: list[JobRow], first: int = PAGE_ROWS, *, brief: bool = False) -> Iterator[msgspec.Raw]:
         """Rows in encoded pages; the first one is small enough for a screen and has the counts. At least one page."""
         counts = dict(Counter(str(row.state) for row in rows))
-        yield from encoded_pages(rows[:first], counts)
+        yield from encoded_pages(rows[:first], counts, brief=brief)
         for start in range(first, len(rows), PAGE_ROWS):
-            yield from encoded_pages(rows[start : start + PAGE_ROWS])
+            yield from encoded_pages(rows[start : start + PAGE_ROWS], brief=brief)
 
     def subscribe(self, actor: Actor) -> Subscription:
         """A subscription that has been given everything as of now."""
@@ -121,7 +121,7 @@ class JobFeed:
         stale.update(self._outdated[:reasons])
         del self._outdated[:reasons]
         if stale:
-            self._live = None
+            self._live.clear()
         self._make_rows(stale)
         for subscription in self._subscribers:
             subscription.dirty |= stale

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import JobId, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -84,7 +85,7 @@ class ContainerRuntime(Executor, Protocol):
         ...
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
-        """What the kernel has counted of a running replica; None where it counts nothing."""
+        """What has been measured of a replica whose container is there; None: nothing."""
         ...
 
 
@@ -197,10 +198,11 @@ class Host:
         """The executor saw a command start."""
         self._observe(lambda machine, _: decide.replica_started(machine, replica, limits), f"start of {replica}")
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None:
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
         """The executor saw the last process of a replica disappear."""
+        hold = self.settings.hold_seconds
         self._observe(
-            lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, self.settings.hold_seconds),
+            lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, hold, used),
             f"end of {replica}",
         )
 

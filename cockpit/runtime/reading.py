@@ -29,10 +29,11 @@ from cockpit.model.view import (
     Overview,
     QueuesShown,
     ReplicaUse,
+    in_the_end,
 )
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
-from cockpit.protocol.pages import AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
+from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.asked import Asked, asked_job, moved
 from cockpit.runtime.logs import log_path, log_tail, read_log
 from cockpit.runtime.timeline import timeline
@@ -40,10 +41,11 @@ from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from cockpit.model.events import EventRecord
     from cockpit.model.growth import NoGrowth
+    from cockpit.model.jobrow import JobRow
     from cockpit.runtime.engine import Engine
 
 LOG_TAIL_LINES = 12
@@ -94,22 +96,28 @@ def _troubles(engine: Engine) -> tuple[str, ...]:
 
 async def jobs(engine: Engine, asked: Asked, args: JobsArgs) -> AsyncIterator[msgspec.Raw]:
     """Live and held jobs in pages; with `ended` also those that have left the live state."""
-    for page in await _all_pages(engine, asked.actor) if args.ended else engine.feed.live_pages(asked.actor):
+    feed, actor = engine.feed, asked.actor
+    pages = (
+        feed.pages(await _all_rows(engine, actor), LIST_ROWS, brief=args.brief)
+        if args.ended
+        else feed.live_pages(actor, brief=args.brief)
+    )
+    for page in pages:
         yield page
 
 
-async def _all_pages(engine: Engine, actor: Actor) -> Iterable[msgspec.Raw]:
+async def _all_rows(engine: Engine, actor: Actor) -> list[JobRow]:
     live = engine.host.machine.state.jobs
     ended = await engine.host.journal.ended_jobs(limit=100_000, user=None if actor.admin else actor.name)
     rows = [job_row(job, None) for job in reversed(ended) if job.id not in live and may_see(actor, job)]
-    return engine.feed.pages(rows + engine.feed.rows(actor))
+    return rows + engine.feed.rows(actor)
 
 
 async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor)
     try:
-        for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first)):
+        for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first), brief=args.brief):
             yield page
         yield raw(AllLoaded())
         async for change in engine.feed.changes(subscription):
@@ -161,13 +169,16 @@ def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:
 
 
 async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
-    """While there are containers to measure."""
-    if found.attempt is None or not (found.state in OCCUPYING or found.kept):
+    """While there are containers, as they are measured; afterwards what was kept of it."""
+    if found.attempt is None:
         return
-    for replica in found.attempt.replica_ids(found.id):
-        use = await engine.host.executor.used(replica)
+    there = found.state in OCCUPYING or found.kept
+    for each, replica in zip(found.attempt.replicas, found.attempt.replica_ids(found.id), strict=True):
+        use = await engine.host.executor.used(replica) if there else None
         if use is not None:
             yield use
+        elif each.used is not None:
+            yield in_the_end(each.rank, each.used)
 
 
 async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:

@@ -16,22 +16,14 @@ if TYPE_CHECKING:
     from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
-TEMPLATE = """\
-# Save and leave to submit; leave without saving to do nothing. Paths begin in {folder}
-name: my-job
-algorithm: {{path: ./algo}}          # a folder, shown at /workspace/algorithm
-output: ./out                      # made where it is missing, shown at /workspace/outputs
-command: python3 /workspace/algorithm/train.py
-nodes: 1
-specs: [{{cpus: 1, memory: 1G, cards: 0}}]
-time_limit: 1h
-terminal: true                     # keep the container for a look inside when it fails
-"""
+SAVING = "# Save and leave to submit; leave without saving to do nothing.\n"
 
 
-def template() -> str:
-    """A first job file."""
-    return TEMPLATE.format(folder=Path.cwd())
+def first_job() -> str:
+    """A job file to begin with."""
+    from cockpit.formats.template import REGULAR, template
+
+    return SAVING + template(REGULAR, str(Path.cwd()))
 
 
 async def submit_edited(app: Face, text: str) -> None:

@@ -35,9 +35,9 @@ LEAVING = "exit or Ctrl-D returns to the cockpit."
 
 async def new_job(app: Face) -> None:
     """A template in $EDITOR, then submitted."""
-    from cockpit.tui.editing import submit_edited, template
+    from cockpit.tui.editing import first_job, submit_edited
 
-    await submit_edited(app, template())
+    await submit_edited(app, first_job())
 
 
 async def clone_job(app: Face) -> None:

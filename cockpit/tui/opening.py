@@ -66,7 +66,9 @@ def run_cockpit(
     go_on: Callable[[str], int] | None = None,
 ) -> int:
     """Until the person leaves; the exit code. `go_on` opens the cluster that the person wants to see next."""
+    gc.freeze()  # what is loaded stays
     gc.set_threshold(*SELDOM)
+    gc.enable()
     code, next_cluster = asyncio.run(_run(open_session, env, look))
     return go_on(next_cluster) if next_cluster and go_on is not None else code
 

@@ -26,9 +26,22 @@ WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
     ),
-    **dict.fromkeys(("engine", "engine status", "engine start", "engine restart", "schema"), ()),
+    **dict.fromkeys(("engine", "engine status", "engine start", "engine restart", "schema", "new"), ()),
     **dict.fromkeys(
-        ("job", "explain", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete", "holds end", "logs"),
+        (
+            "job",
+            "usage",
+            "explain",
+            "cancel",
+            "hold",
+            "release",
+            "suspend",
+            "resume",
+            "requeue",
+            "delete",
+            "holds end",
+            "logs",
+        ),
         (JOB,),
     ),
     **dict.fromkeys(("submit", "predict", "quota apply"), (FILE,)),

@@ -12,6 +12,7 @@ from tests.headless.conftest import Desk
 COMMANDS = {
     "jobs": ("jobs",),
     "job-details": ("job", "4715"),
+    "usage": ("usage", "4715"),
     "priority": ("priority",),
     "explain": ("explain", "4720"),
     "predict": ("predict", "-"),

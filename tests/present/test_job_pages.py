@@ -131,10 +131,13 @@ def test_usage_counts_what_was_given_in_every_attempt() -> None:
 @pytest.mark.req("UI-03")
 def test_what_is_measured_stands_beside_what_was_given_and_the_rest_is_said_to_be_unknown() -> None:
     measured = running(RUNS, use=(ReplicaUse(0, cpu_ms=4 * HOUR, memory_mib=2048),))
-    assert shown("usage", measured)[-1].split() == ["0", "n03", "4:00:00", "2.0", "of", "4", "2G", "n/a", "16G"]
+    cpus, memory, cards = shown("usage", measured)[-3:]
+    assert cpus.split() == ["CPUs", "2.0", "of", "4", "━━━━━·····", "4:00:00", "CPU", "time"]
+    assert memory.split()[:4] == ["memory", "2G", "of", "16G"]
+    assert cards.endswith("not measured: a part of a card has no figures of its own")
     soft = running(replace(RUNS, limits="soft: no cgroup is writable"))
     assert shown("usage", soft)[-1].endswith("no cgroup counts it (limits: soft: no cgroup is writable).")
-    assert "only while its containers are there" in shown("usage", KEPT)[-1]
+    assert "nobody measured it" in shown("usage", KEPT)[-1]
     assert "given nothing yet" in shown("usage", waiting_detail())[-1]
 
 

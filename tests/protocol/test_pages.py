@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.engine.views import job_row
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
-from cockpit.model.jobrow import JobRow
+from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
 from cockpit.protocol.pages import (
     JobsPage,
@@ -36,10 +36,10 @@ rows = st.lists(st.builds(a_row, st.integers(1, 10**6), st.integers(0, 2), st.te
 
 
 @pytest.mark.req("PF-10")
-@given(rows)
+@given(rows, st.booleans())
 @settings(max_examples=50)
-def test_a_page_gives_back_its_rows(sent: list[JobRow]) -> None:
-    encoded = msgspec.msgpack.encode(page_of(sent, {"queued": len(sent)}))
+def test_a_page_gives_back_its_rows(sent: list[JobRow], brief: bool) -> None:
+    encoded = msgspec.msgpack.encode(page_of(sent, {"queued": len(sent)}, brief=brief))
     page = msgspec.msgpack.decode(encoded, type=Update)
     assert isinstance(page, JobsPage)
     assert list(rows_of(page)) == sent
@@ -48,6 +48,13 @@ def test_a_page_gives_back_its_rows(sent: list[JobRow]) -> None:
 
 def test_a_reason_that_thousands_share_is_sent_once() -> None:
     assert len(page_of([a_row(job, 2) for job in range(1000)]).reasons) == 1
+
+
+def test_what_all_rows_say_is_sent_once_to_who_asks_for_it_brief() -> None:
+    sent = [a_row(job, name=f"job-{job}") for job in range(1000)]
+    full, brief = (msgspec.structs.astuple(page_of(sent, brief=each).columns) for each in (False, True))
+    assert {len(column) for column in full} == {1000}
+    assert [field for field, column in zip(FIELDS, brief, strict=True) if len(column) == 1000] == ["id", "name"]
 
 
 def test_only_changed_columns_travel() -> None:

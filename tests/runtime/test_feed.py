@@ -122,6 +122,18 @@ async def test_the_first_page_is_as_small_as_a_screen_and_counts_all(host: Plann
     assert [row.id for page in rest for row in rows_of(page)] == list(range(6, 41))
 
 
+async def test_encoded_pages_are_kept_until_a_row_changes_for_brief_askers_and_others(host: PlanningHost) -> None:
+    await host.happens(submitted(2, cpus=1))
+    feed = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    brief, full = feed.live_pages(ADMIN, brief=True), feed.live_pages(ADMIN)
+    assert brief != full
+    assert feed.live_pages(ADMIN, brief=True) is brief
+    assert feed.live_pages(ADMIN) is full
+    await host.happens(submitted(3, cpus=1))
+    (page,) = (msgspec.msgpack.decode(page, type=JobsPage) for page in feed.live_pages(ADMIN, brief=True))
+    assert [row.id for row in rows_of(page)] == [1, 2, 3]
+
+
 @pytest.mark.req("UI-01")
 async def test_a_row_tells_the_start_that_the_plan_promises_as_long_as_it_does(host: PlanningHost) -> None:
     await host.happens(submitted(1), placed(1, 8), events.ReplicaStarted(JobId(1), 1, 0), submitted(2), submitted(3))

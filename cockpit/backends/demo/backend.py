@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.demo.crowd import Crowd, actor_of
 from cockpit.backends.demo.executor import ScriptedExecutor
-from cockpit.backends.demo.fixture import nodes_of, read_fixture, rules_of
+from cockpit.backends.demo.fixture import grouped, nodes_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.members import ENGINE, begin, joined
@@ -166,9 +166,11 @@ class DemoCluster:
     def _host(self, fixture: Fixture, scripts: Scripts, settings: Settings) -> Host:
         """Over containers that only pretend to run; a fleet's is over its members, which have those."""
         self._executors: list[ScriptedExecutor] = []
+        groups = (*fixture.nodes, *(group for member in fixture.members for group in member.nodes))
+        nodes = {node.name: node for node in grouped(groups)}
 
         def pretending(name: str, observer: Observer) -> ScriptedExecutor:
-            executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / name / "rooms"))
+            executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / name / "rooms"), nodes)
             self._executors.append(executor)
             return executor
 

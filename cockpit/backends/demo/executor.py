@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from cockpit.backends.demo.loads import use_of
 from cockpit.engine.effects import Force
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import Millis
@@ -13,7 +14,7 @@ from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from cockpit.backends.demo.rooms import Rooms
     from cockpit.backends.demo.scripts import Script, Scripts
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
         ThawReplica,
     )
     from cockpit.engine.ports import Observer
-    from cockpit.model.ids import ReplicaId
+    from cockpit.model.ids import NodeName, ReplicaId
+    from cockpit.model.node import Node
+    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
 
@@ -38,8 +41,11 @@ TERMINATED, KILLED = ExitStatus(signal=15), ExitStatus(signal=9)
 class ScriptedExecutor:
     """Implements `runtime.host.ContainerRuntime`. `rooms` are what one enters."""
 
-    def __init__(self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Rooms) -> None:
+    def __init__(
+        self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Rooms, nodes: Mapping[NodeName, Node]
+    ) -> None:
         self._observer = observer
+        self._nodes = nodes
         self._clock = clock
         self._scripts = scripts
         self._rooms = rooms
@@ -50,6 +56,8 @@ class ScriptedExecutor:
         """When each running script is over; None: it goes on until it is told to end."""
         self._left: dict[ReplicaId, int | None] = {}
         """Of those that stand still: how many milliseconds they have left."""
+        self._began_at: dict[ReplicaId, Millis] = {}
+        """Of those that run: since when."""
         self._running: dict[ReplicaId, tuple[Script, asyncio.Task[None]]] = {}
 
     async def start(self, effect: StartReplica) -> None:
@@ -106,8 +114,9 @@ class ScriptedExecutor:
         kept = replica not in self._running
         return self._rooms.enter(self._made[replica], command, terminal=terminal, label=label, kept=kept)
 
-    async def used(self, replica: ReplicaId) -> None:
-        """Nothing really runs: there is nothing to measure."""
+    async def used(self, replica: ReplicaId) -> ReplicaUse | None:
+        """Nothing really runs: what would be measured."""
+        return self._use(replica)
 
     async def close(self) -> None:
         """Nothing is reported any more, and every shell ends."""
@@ -119,6 +128,7 @@ class ScriptedExecutor:
 
     async def _run(self, replica: ReplicaId, script: Script) -> None:
         await self._pass(script.begins_ms)
+        self._began_at[replica] = self._clock.now()
         self._observer.replica_started(replica, LIMITS)
         await self._go_on(replica, script, script.runs_of(replica.rank))
 
@@ -135,10 +145,18 @@ class ScriptedExecutor:
         self._end(replica, TERMINATED)
 
     def _end(self, replica: ReplicaId, status: ExitStatus) -> None:
+        use = self._use(replica)
         del self._running[replica]
         self._ends_at.pop(replica, None)
         self._left.pop(replica, None)
-        self._observer.replica_ended(replica, status)
+        self._began_at.pop(replica, None)
+        self._observer.replica_ended(replica, status, None if use is None else use.total)
+
+    def _use(self, replica: ReplicaId) -> ReplicaUse | None:
+        began, start = self._began_at.get(replica), self._made.get(replica)
+        if began is None or start is None:
+            return None
+        return use_of(start, self._nodes.get(start.allocation.node), began, self._clock.now())
 
     async def _pass(self, milliseconds: int) -> None:
         await self._clock.wait_until(Millis(self._clock.now() + milliseconds))

@@ -1,18 +1,27 @@
-"""How busy the demo's cards are: as their drivers would say it, of those that a driver measures."""
+"""How busy the demo's cards and containers are: as drivers and the kernel would say it."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from msgspec.structs import replace
 
 from cockpit.model.ids import Millis
-from cockpit.model.view import CardLoad, NodeRow
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.usage import Sample
+from cockpit.model.view import CardLoad, NodeRow, ReplicaUse
+
+if TYPE_CHECKING:
+    from cockpit.engine.effects import StartReplica
+    from cockpit.model.node import Node
 
 LOOK_MS = 10_000
 """The figures stand so long."""
 LEAST, MOST = 35, 99
 """Percent, of a card that somebody has whole."""
+WAVERS = 7
+STRETCHES = 60
 
 
 def measured(row: NodeRow, now: Millis) -> NodeRow:
@@ -21,10 +30,57 @@ def measured(row: NodeRow, now: Millis) -> NodeRow:
     return replace(row, loads=tuple(CardLoad(card.index, _percent(row, card.index, now)) for card in cards))
 
 
+def use_of(start: StartReplica, node: Node | None, began: Millis, now: Millis) -> ReplicaUse:
+    """What a replica that began then would have used by now."""
+    given, name = start.allocation, str(start.replica)
+    lasted = max(now - began, 1)
+    level = _between(name, 30, 95)
+    peak = given.memory_mib * _between(name, 35, 93) // 100
+    samples = _course(start, began, lasted, level, peak)
+    cards = [each.card for each in given.slices if each.milli == WHOLE_CARD]
+    sizes = {card.index: card.memory_mib for card in node.cards} if node is not None else {}
+    card_memory = sum(sizes.get(card, 0) for card in cards) * _between(name, 50, 96) // 100 or None
+    percents = [each.card_percent for each in samples if each.card_percent is not None]
+    return ReplicaUse(
+        given.rank,
+        cpu_ms=lasted * given.cpus * level // 100,
+        memory_mib=samples[-1].memory_mib,
+        peak_memory_mib=peak,
+        card_percent=percents[-1] if percents else None,
+        card_memory_mib=card_memory,
+        mean_card_percent=sum(percents) // len(percents) if percents else None,
+        peak_card_percent=max(percents, default=None),
+        peak_card_memory_mib=card_memory,
+        course=tuple(samples),
+    )
+
+
+def _course(start: StartReplica, began: Millis, lasted: int, level: int, peak: int) -> list[Sample]:
+    """It fills its memory in the first tenth of what is seen, and then goes on evenly but for a little."""
+    given = start.allocation
+    whole = any(each.milli == WHOLE_CARD for each in given.slices)
+    samples = []
+    for number in range(STRETCHES):
+        until = began + lasted * (number + 1) // STRETCHES
+        slot = f"{start.replica}/{until // LOOK_MS}"
+        fills = min(1.0, 0.15 + number / (STRETCHES / 10))
+        percent = _busy(start.replica.job, until) if whole else None
+        busy = given.cpus * 10 * min(100, level + _between(slot, -6, 6))
+        memory = int(peak * fills * _between(slot, 94, 100) / 100)
+        samples.append(Sample(lasted // STRETCHES, int(busy * fills), memory, percent))
+    return samples
+
+
 def _percent(row: NodeRow, card: int, now: Millis) -> int:
     uses = [use for use in row.slices if use.card == card and not use.held]
-    return sum(use.milli * _busy(f"{use.job}/{now // LOOK_MS}") // 1000 for use in uses)
+    return sum(use.milli * _busy(use.job, now) // 1000 for use in uses)
 
 
-def _busy(what: str) -> int:
-    return LEAST + crc32(what.encode()) % (MOST - LEAST + 1)
+def _busy(job: int, at: int) -> int:
+    """Percent: about as busy as the job is, a little more or less from look to look."""
+    level = _between(f"{job}", LEAST, MOST)
+    return max(0, min(MOST, level + _between(f"{job}/{at // LOOK_MS}", -WAVERS, WAVERS)))
+
+
+def _between(what: str, least: int, most: int) -> int:
+    return least + crc32(what.encode()) % (most - least + 1)

@@ -42,7 +42,7 @@ class LocalBackend(Verbs):
         self._channel: Channel | None = None
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
-        pages = self._open().stream("jobs", JobsArgs(ended))
+        pages = self._open().stream("jobs", JobsArgs(ended, brief=True))
         return JobRows.joined(rows_of(msgspec.msgpack.decode(page, type=JobsPage)) for page in pages)
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
@@ -67,7 +67,7 @@ class LocalBackend(Verbs):
         rows = LiveRows()
         while True:  # until the engine is gone; told to start over, it does
             rows.begin()
-            for encoded in self._open().stream("subscribe", SubscribeArgs()):
+            for encoded in self._open().stream("subscribe", SubscribeArgs(brief=True)):
                 for delta in rows.take(msgspec.msgpack.decode(encoded, type=Update)):
                     yield delta
 

@@ -79,7 +79,7 @@ class LiveBackend(Verbs):
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
-            pages = wire.stream("jobs", JobsArgs(ended))
+            pages = wire.stream("jobs", JobsArgs(ended, brief=True))
             return JobRows.joined([rows_of(_decode_page(encoded)) async for encoded in pages])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
@@ -152,7 +152,7 @@ class LiveBackend(Verbs):
 
     async def _updates(self) -> AsyncGenerator[Update, None]:
         async with self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS)):
+            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS, brief=True)):
                 yield _decode_update(encoded)
 
     def _enter(self, request: asking.ShellRequest) -> ShellSession:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cockpit.model.fleet import FleetPart
     from cockpit.model.ids import Millis
     from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.usage import Used
 
 
 def placed(fleet: Machine, member: str, job: Job) -> list[EventBody]:
@@ -30,9 +31,11 @@ def started(fleet: Machine, part: FleetPart, rank: int, limits: str) -> list[Eve
     return decide.replica_started(fleet, replica_of(part, rank), limits)
 
 
-def ended(fleet: Machine, part: FleetPart, rank: int, status: ExitStatus, now: Millis, hold: int) -> list[EventBody]:
+def ended(
+    fleet: Machine, part: FleetPart, rank: int, status: ExitStatus, now: Millis, hold: int, used: Used | None = None
+) -> list[EventBody]:
     """A replica of the part has no process left. `hold`: seconds for which a failed container is kept."""
-    return decide.replica_ended(fleet, replica_of(part, rank), status, now, hold)
+    return decide.replica_ended(fleet, replica_of(part, rank), status, now, hold, used)
 
 
 def replica_of(part: FleetPart, rank: int) -> ReplicaId:

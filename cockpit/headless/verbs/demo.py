@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from argparse import REMAINDER, ArgumentParser, ArgumentTypeError
 
+from msgspec.structs import replace
+
 from cockpit.headless.arguments import Verb, count, parse
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
@@ -46,7 +48,7 @@ async def run(call: Call) -> int:
     chosen = [parse(words) for words in commands(args.headless, args.command_words)]
     demo = BlockingDemo.open(args.fixture, args.seed, args.speed)
     call.streams.now = demo.now
-    services = call.services._replace(connect=lambda _: demo)
+    services = replace(call.services, connect=lambda _: demo)
     code: int = ExitCode.OK
     try:
         for verb, options in chosen:

@@ -18,9 +18,10 @@ from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
+from cockpit.present.tables.usage import USAGE
 
 _ALL: Final = (
-    *(JOBS, JOB, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
+    *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
 )
 

@@ -75,7 +75,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     """One object a replica of the last attempt: where it is, what it holds, how it went."""
     if detail.job.attempt is None:
         return []
-    nodes = {allocation.rank: allocation for allocation in detail.job.attempt.placement}
+    nodes = detail.job.attempt.places
     return [
         {
             "rank": replica.rank,

@@ -48,12 +48,14 @@ def elapsed_seconds(row: JobRow, context: Context) -> int | None:
     if row.started_at is None:
         return None
     until = row.ended_at or (row.state_since if row.state is _SUSPENDED else context.now)
-    return _seconds(row.started_at + row.suspended_ms, until)
+    ran = until - row.started_at - row.suspended_ms
+    return ran // 1000 if ran > 0 else 0
 
 
 def wait_seconds(row: JobRow, context: Context) -> int:
     """How long it has waited, or waited, from submission to start (or end, when it never started)."""
-    return _seconds(row.submitted_at, row.started_at or row.ended_at or context.now)
+    until = row.started_at or row.ended_at or context.now
+    return (until - row.submitted_at) // 1000 if until > row.submitted_at else 0
 
 
 def is_running(row: JobRow) -> bool:
@@ -98,10 +100,6 @@ def bounds_json(bounds: tuple[int, int, int] | None) -> dict[str, int] | None:
 
 def reason_type(row: JobRow, _: Context) -> str:
     return "–" if row.reason is None else str(row.reason.__struct_config__.tag)
-
-
-def _seconds(start: int, end: int) -> int:
-    return max(end - start, 0) // 1000
 
 
 WORKERS_SCHEMA: Final = {

@@ -17,9 +17,10 @@ from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, measuring, removal, spawning, world
+from cockpit.runtime.containers import entering, freezing, removal, spawning, world
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt, boot_id
 from cockpit.runtime.containers.watching import Bell, Watched
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     )
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
     from cockpit.runtime.containers.shim.attempt import Record
@@ -77,6 +79,7 @@ class ContainerExecutor:
         self._scripts = scripts
         self._python = python
         self._tasks = Tasks()
+        self._sampler = Sampler(self._tasks)
         self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
@@ -88,6 +91,7 @@ class ContainerExecutor:
 
     def close(self) -> None:
         self._bell.close()
+        self._sampler.close()
         self._shims.close()
         for watched in self._watched.values():
             watched.close()
@@ -172,7 +176,7 @@ class ContainerExecutor:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, f"{replica}: {error}")) from error
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
-        return await asyncio.to_thread(measuring.used, cgroup_name(self._state, replica), replica.rank)
+        return await self._sampler.used(replica, self._attempt(replica))
 
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
@@ -215,7 +219,7 @@ class ContainerExecutor:
             if failed:
                 self._observer.epilog_failed(node, failed)
 
-    async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus) -> None:
+    async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus, used: Used | None) -> None:
         """The job has ended once nothing of it runs and its nodes are tidied up: with its last replica, since nodes may
         share files."""
         await asyncio.to_thread(inmates.end_plain, self._attempt(replica))
@@ -224,7 +228,7 @@ class ContainerExecutor:
             for each in gang:
                 async with self._lock(each):
                     await self._tidy_up(each)
-        self._observer.replica_ended(replica, status)
+        self._observer.replica_ended(replica, status, used)
 
     def _has_ended(self, replica: ReplicaId) -> bool:
         watched = self._watched.get(replica)
@@ -264,16 +268,18 @@ class ContainerExecutor:
         started = watched.attempt.read("started.json")
         if started is not None and not watched.started:
             watched.started = True
+            self._sampler.follow(replica, watched.attempt)
             self._observer.replica_started(replica, started["limits"])
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True
             status, lost = _status(watched.attempt, record), record is None
+            used = self._sampler.leave(replica)
             facts = noted(watched.attempt) if self._scripts is not None else None
             if facts is not None or lost:
-                self._tasks.start(self._end(replica, facts, status), f"end of {replica}")
+                self._tasks.start(self._end(replica, facts, status, used), f"end of {replica}")
             else:
-                self._observer.replica_ended(replica, status)
+                self._observer.replica_ended(replica, status, used)
 
     def _found(self) -> set[ReplicaId]:
         names = (path.name for path in (self._state / "containers").iterdir())

@@ -1,35 +1,112 @@
-"""What a container's processes have used, as its cgroup has counted; nothing where it has none.
+"""What a container's processes have used: as its cgroup has counted, else as their own figures add up.
 
-Sources: kernel documentation, admin-guide/cgroup-v1/{cpuacct,memory}.rst and admin-guide/cgroup-v2.rst. Version 1's CPU
-time is found where `cpu` and `cpuacct` are one hierarchy, as they are nearly everywhere; `memory.peak` came with Linux
-5.19.
+A cgroup's counters go on without an engine and stay when the last process has ended, until the group is removed. Where
+no group counts, the times of those that live, with the children that they have waited for, are the times of all; the
+holder waits for everybody else's orphans, and writes down what that came to when the command ends.
+
+Sources: kernel documentation, admin-guide/cgroup-v1/{cpuacct,memory}.rst, admin-guide/cgroup-v2.rst and
+filesystems/proc.rst. Version 1's group counts CPU time where `cpu` and `cpuacct` are one hierarchy, as they are nearly
+everywhere; `memory.peak` came with Linux 5.19.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cockpit.model.view import ReplicaUse
 from cockpit.runtime.containers.shim.cgroups import MOUNT, PARENT
 from cockpit.runtime.sysfiles import read_text
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cockpit.runtime.containers.shim.attempt import Attempt
+
 NANOS_PER_MILLI, MICROS_PER_MILLI, BYTES_PER_MIB = 1_000_000, 1_000, 1 << 20
+_UTIME, _STIME, _CUTIME, _CSTIME, _RSS = 11, 12, 13, 14, 21
+"""Places in /proc/PID/stat behind the command's name."""
 
 
-def used(group: str, rank: int, mount: Path = Path(MOUNT)) -> ReplicaUse | None:
+class Reading(NamedTuple):
+    """As of one moment; None: not measured."""
+
+    cpu_ms: int | None = None
+    memory_mib: int | None = None
+    """With its files in memory, where a cgroup counts."""
+    peak_memory_mib: int | None = None
+
+
+NOTHING: Final = Reading()
+
+
+def reading(attempt: Attempt) -> Reading:
+    """Of the attempt's container, by whatever measures it."""
+    plan = attempt.read("plan.json")
+    counted = of_group(plan["cgroup"]) if plan is not None else None
+    if counted is not None and counted.cpu_ms is not None:
+        return counted
+    added = _of_holder(attempt)
+    return added if counted is None else counted._replace(cpu_ms=added.cpu_ms)
+
+
+def last_reading(attempt: Attempt) -> Reading:
+    """Of a container whose command has ended: what no group has counted, its holder has written down."""
+    found, told = reading(attempt), attempt.read("exit.json") or {}
+    cpu = told.get("cpu_ms") if found.cpu_ms is None else found.cpu_ms
+    peak = told.get("peak_memory_mib") if found.peak_memory_mib is None else found.peak_memory_mib
+    return Reading(cpu, None, peak)
+
+
+def of_group(group: str, mount: Path = Path(MOUNT)) -> Reading | None:
     """Of the cgroup of this name, by whichever version it is kept; None where there is no such group."""
     unified = mount / PARENT / group
     if unified.is_dir():
         spent = re.search(r"^usage_usec (\d+)$", read_text(unified / "cpu.stat"), re.MULTILINE)
         cpu = int(spent[1]) // MICROS_PER_MILLI if spent else None
-        return ReplicaUse(rank, cpu, _mib(unified / "memory.current"), _mib(unified / "memory.peak"))
+        return Reading(cpu, _mib(unified / "memory.current"), _mib(unified / "memory.peak"))
     cpus, memory = (mount / controller / PARENT / group for controller in ("cpu", "memory"))
     if not memory.is_dir():
         return None
     nanos = _number(cpus / "cpuacct.usage")
     cpu = None if nanos is None else nanos // NANOS_PER_MILLI
-    return ReplicaUse(rank, cpu, _mib(memory / "memory.usage_in_bytes"), _mib(memory / "memory.max_usage_in_bytes"))
+    return Reading(cpu, _mib(memory / "memory.usage_in_bytes"), _mib(memory / "memory.max_usage_in_bytes"))
+
+
+def of_processes(holder: int, proc: Path = Path("/proc")) -> Reading:
+    """Of the holder's descendants and of all that it and they have waited for. Memory that several share counts for
+    each."""
+    live = [found for pid in _descendants(proc, holder) if (found := _stat(proc, pid))]
+    waited = _stat(proc, holder)
+    if not waited:
+        return NOTHING
+    ticks = sum(_times(each, _UTIME, _STIME, _CUTIME, _CSTIME) for each in live) + _times(waited, _CUTIME, _CSTIME)
+    pages = sum(int(each[_RSS]) for each in live)
+    mib = pages * os.sysconf("SC_PAGE_SIZE") // BYTES_PER_MIB
+    return Reading(ticks * 1000 // os.sysconf("SC_CLK_TCK"), mib)
+
+
+def _of_holder(attempt: Attempt) -> Reading:
+    holder = attempt.holder_pid() if attempt.read("exit.json") is None else 0
+    return of_processes(holder) if holder else NOTHING
+
+
+def _descendants(proc: Path, pid: int) -> Iterator[int]:
+    """Those that are born or die meanwhile may be missing."""
+    for task in (proc / str(pid) / "task").glob("*"):
+        for child in map(int, read_text(task / "children").split()):
+            yield child
+            yield from _descendants(proc, child)
+
+
+def _stat(proc: Path, pid: int) -> Sequence[str]:
+    """Empty where the process is gone."""
+    return read_text(proc / str(pid) / "stat").rpartition(")")[2].split()
+
+
+def _times(stat: Sequence[str], *places: int) -> int:
+    return sum(int(stat[place]) for place in places)
 
 
 def _mib(path: Path) -> int | None:

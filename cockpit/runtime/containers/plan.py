@@ -53,6 +53,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Device nodes of the cards it was given."""
     card_limits: str = ""
     """Said behind how its other limits are enforced."""
+    cards: tuple[str, ...] = ()
+    """UUIDs of the cards that it has whole, so that what their driver measures is its own doing."""
     cpus: int
     memory_mib: int
     pids: int
@@ -117,6 +119,7 @@ def container_plan(
         mounts=_mounts(spec),
         devices=launch.devices,
         card_limits=launch.card_limits,
+        cards=launch.measured_cards,
         cpus=effect.allocation.cpus,
         memory_mib=effect.allocation.memory_mib,
         pids=bounds.pids,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cockpit.model.fleet import FleetPart
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus
+    from cockpit.model.usage import Used
 
     Told = Callable[[Machine, Millis], Sequence[EventBody]]
     """What follows for the fleet."""
@@ -55,9 +56,9 @@ class MemberReports:
     def epilog_failed(self, node: NodeName, because: str) -> None:
         self._observer.epilog_failed(node, because)
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None:
-        self._observer.replica_ended(replica, exit_status)
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
+        self._observer.replica_ended(replica, exit_status, used)
         part = self.part(replica.job)
         if part is not None:
             hold = self._hold_seconds
-            self._tell(lambda fleet, now: reports.ended(fleet, part, replica.rank, exit_status, now, hold))
+            self._tell(lambda fleet, now: reports.ended(fleet, part, replica.rank, exit_status, now, hold, used))

@@ -22,6 +22,7 @@ from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
 from cockpit.model.job import ExitStatus, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.spec import HoldCards, JobSpec
+from cockpit.model.usage import Used
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
 from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -46,14 +47,16 @@ class Seen:
         self.started: list[tuple[ReplicaId, str]] = []
         self.ended: list[tuple[ReplicaId, ExitStatus]] = []
         self.failed: list[str] = []
+        self.used: dict[ReplicaId, Used | None] = {}
         self._news = asyncio.Event()
 
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
         self.started.append((replica, limits))
         self._news.set()
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus) -> None:
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
         self.ended.append((replica, exit_status))
+        self.used[replica] = used
         self._news.set()
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:

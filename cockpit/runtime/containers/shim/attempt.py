@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         mounts: list[MountDict]
         devices: list[str]
         card_limits: str
+        cards: list[str]
         cpus: int
         memory_mib: int
         pids: int

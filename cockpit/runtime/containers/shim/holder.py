@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import time
 
@@ -27,6 +28,7 @@ LEAVE = signal.SIGRTMIN + 3
 Real-time signals are queued: one that a job sends cannot swallow the engine's."""
 
 _RETRY_SECONDS = 0.5
+_KIB_PER_MIB = 1024
 
 
 class Holder:
@@ -79,7 +81,7 @@ class Holder:
         code = os.waitstatus_to_exitcode(status)
         how: Record = {"code": code} if code >= 0 else {"signal": -code}
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
-        self._untold = {**how, "oom": code != 0 and self._limits.saw_oom(), "ended_at": ended_at}
+        self._untold = {**how, "oom": code != 0 and self._limits.saw_oom(), "ended_at": ended_at, **_used()}
         self._tell()
 
     def _kill_everything(self) -> None:
@@ -102,6 +104,12 @@ class Holder:
             return
         if self._attempt.notify():
             self._untold = None
+
+
+def _used() -> Record:
+    """By all that have been waited for: CPU time, and the memory of the largest. For where no cgroup counts."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"cpu_ms": int((used.ru_utime + used.ru_stime) * 1000), "peak_memory_mib": used.ru_maxrss // _KIB_PER_MIB}
 
 
 def _ended_children() -> list[tuple[int, int]]:

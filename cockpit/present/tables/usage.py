@@ -1,0 +1,144 @@
+"""The columns of what a job's replicas really use."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+from cockpit.present.measured import Measured
+from cockpit.present.units import counted
+
+
+def busy(row: Measured, _: Context) -> Fraction | None:
+    return None if row.busy is None else Fraction(round(row.busy, 1), row.place.cpus)
+
+
+def mean_busy(row: Measured, _: Context) -> float | None:
+    return None if row.mean_busy is None else round(row.mean_busy, 2)
+
+
+def memory(row: Measured, _: Context) -> Fraction | None:
+    return None if row.use.memory_mib is None else Fraction(row.use.memory_mib, row.place.memory_mib)
+
+
+def course(row: Measured, _: Context) -> list[dict[str, Any]]:
+    """The stretches of its life, the oldest first."""
+    return [
+        {
+            "seconds": round(each.lasted_ms / 1000, 1),
+            "cpus_busy": None if each.busy_milli is None else each.busy_milli / 1000,
+            "memory_mib": each.memory_mib,
+            "card_percent": each.card_percent,
+        }
+        for each in row.use.course
+    ]
+
+
+USAGE: Final = Table(
+    name="usage",
+    help="What a job's replicas really use",
+    empty="Nobody has measured this job: it has not run yet, or nothing here counts. `cockpit job ID` says more.",
+    columns=(
+        Column("job", "JOB", Kind.INTEGER, "Job id", field="job", wide=True),
+        Column("rank", "RANK", Kind.INTEGER, "Which replica", derive=lambda row, _: row.place.rank),
+        Column("node", "NODE", Kind.TEXT, "Where it runs, or ran", derive=lambda row, _: row.place.node),
+        Column(
+            "cpu_seconds",
+            "CPU TIME",
+            Kind.SECONDS,
+            "CPU time of all its processes together",
+            derive=lambda row, _: None if row.use.cpu_ms is None else row.use.cpu_ms // 1000,
+            nullable=True,
+            aliases=("cpu_time",),
+        ),
+        Column(
+            "cpus_busy",
+            "CPUS BUSY",
+            Kind.FRACTION,
+            "CPUs that it keeps busy now, of those it was given; of one that has ended, on average",
+            derive=busy,
+            nullable=True,
+        ),
+        Column(
+            "mean_cpus_busy",
+            "MEAN",
+            Kind.NUMBER,
+            "CPUs that it kept busy on average over its life",
+            derive=mean_busy,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "memory",
+            "MEMORY",
+            Kind.MEMORY_FRACTION,
+            "What it has now, with its files in memory, of what it was given; nothing once it has ended",
+            derive=memory,
+            nullable=True,
+        ),
+        Column(
+            "peak_memory_mib",
+            "MOST",
+            Kind.MIB,
+            "The most memory that it had at any moment",
+            derive=lambda row, _: row.use.peak_memory_mib,
+            nullable=True,
+            aliases=("peak_memory",),
+        ),
+        Column(
+            "card_percent",
+            "CARDS %",
+            Kind.INTEGER,
+            "How busy its cards are now, on average over them",
+            derive=lambda row, _: row.use.card_percent,
+            nullable=True,
+            rare=True,
+        ),
+        Column(
+            "mean_card_percent",
+            "MEAN %",
+            Kind.INTEGER,
+            "… since it started",
+            derive=lambda row, _: row.use.mean_card_percent,
+            nullable=True,
+            rare=True,
+        ),
+        Column(
+            "peak_card_percent",
+            "MOST %",
+            Kind.INTEGER,
+            "… at most, as far as it was seen",
+            derive=lambda row, _: row.use.peak_card_percent,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "card_memory_mib",
+            "CARD MEMORY",
+            Kind.MIB,
+            "In use on its cards now",
+            derive=lambda row, _: row.use.card_memory_mib,
+            nullable=True,
+            rare=True,
+        ),
+        Column(
+            "peak_card_memory_mib",
+            "CARD MOST",
+            Kind.MIB,
+            "… at most, as far as it was seen",
+            derive=lambda row, _: row.use.peak_card_memory_mib,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "course",
+            "COURSE",
+            Kind.RECORD,
+            "How it went over time, in few stretches",
+            derive=course,
+            words=lambda row, _: counted(len(row.use.course), "stretch", "stretches"),
+            schema={"type": "array", "items": {"type": "object"}},
+            wide=True,
+        ),
+    ),
+)

@@ -1,0 +1,118 @@
+"""The course of one replica's use: what has been seen of it, in so few stretches that it stays small for ever."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from cockpit.model.usage import Sample
+from cockpit.model.view import ReplicaUse
+from cockpit.runtime.containers.measuring import NOTHING, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.runtime.cards.metering import CardReading
+
+PERIOD_MS: Final = 5_000
+MOST_SAMPLES: Final = 120
+"""Ten minutes as they were seen; of a longer life each stretch is longer."""
+
+
+class Course(msgspec.Struct):
+    """Kept beside the container, so that an engine goes on where the one before it stopped."""
+
+    at: int
+    """Of the last look: milliseconds since boot, which no container outlives."""
+    last: tuple[int | None, int | None, int | None] = NOTHING
+    cards: tuple[int | None, int | None] = (None, None)
+    peak_memory_mib: int | None = None
+    peak_card_percent: int | None = None
+    peak_card_memory_mib: int | None = None
+    stretch_ms: int = PERIOD_MS
+    samples: list[Sample] = []
+
+    def look(self, at: int, reading: Reading, cards: Sequence[CardReading]) -> None:
+        """Take in what was read just now."""
+        percent, memory = _mean([each.percent for each in cards]), _sum([each.memory_mib for each in cards])
+        self._add(Sample(at - self.at, self._busy(at, reading), reading.memory_mib, percent))
+        self.peak_memory_mib = _most(self.peak_memory_mib, reading.memory_mib, reading.peak_memory_mib)
+        self.peak_card_percent = _most(self.peak_card_percent, percent)
+        self.peak_card_memory_mib = _most(self.peak_card_memory_mib, memory)
+        self.at, self.last, self.cards = at, (_most(self.last[0], reading.cpu_ms), *reading[1:]), (percent, memory)
+
+    def end(self, reading: Reading) -> None:
+        """Take in the last figures of what has ended."""
+        self.last = _most(self.last[0], reading.cpu_ms), None, None
+        self.cards = None, None
+        self.peak_memory_mib = _most(self.peak_memory_mib, reading.peak_memory_mib)
+
+    def use(self, rank: int) -> ReplicaUse:
+        percent, card_memory = self.cards
+        return ReplicaUse(
+            rank,
+            cpu_ms=self.last[0],
+            memory_mib=self.last[1],
+            peak_memory_mib=self.peak_memory_mib,
+            card_percent=percent,
+            card_memory_mib=card_memory,
+            mean_card_percent=_mean_over_time(self.samples),
+            peak_card_percent=self.peak_card_percent,
+            peak_card_memory_mib=self.peak_card_memory_mib,
+            course=tuple(self.samples),
+        )
+
+    def _busy(self, at: int, reading: Reading) -> int | None:
+        before = self.last[0] if self.samples else 0
+        if reading.cpu_ms is None or before is None or at <= self.at:
+            return None
+        return max(0, reading.cpu_ms - before) * 1000 // (at - self.at)
+
+    def _add(self, sample: Sample) -> None:
+        if sample.lasted_ms <= 0:
+            return
+        joins = bool(self.samples) and self.samples[-1].lasted_ms + sample.lasted_ms // 2 < self.stretch_ms
+        if joins:
+            self.samples[-1] = joined(self.samples[-1], sample)
+        else:
+            self.samples.append(sample)
+        if len(self.samples) > MOST_SAMPLES:
+            pairs = zip(self.samples[::2], self.samples[1::2], strict=False)
+            odd = self.samples[-1:] if len(self.samples) % 2 else []
+            self.samples = [*(joined(*pair) for pair in pairs), *odd]
+            self.stretch_ms *= 2
+
+
+def joined(before: Sample, after: Sample) -> Sample:
+    """Two stretches, one after the other, as one."""
+    memory = _most(before.memory_mib, after.memory_mib)
+    busy, card = (
+        _mean_over([(getattr(each, name), each.lasted_ms) for each in (before, after)])
+        for name in ("busy_milli", "card_percent")
+    )
+    return Sample(before.lasted_ms + after.lasted_ms, busy, memory, card)
+
+
+def _mean_over_time(samples: Sequence[Sample]) -> int | None:
+    return _mean_over([(each.card_percent, each.lasted_ms) for each in samples])
+
+
+def _mean_over(parts: Sequence[tuple[int | None, int]]) -> int | None:
+    """Of figures with their weights."""
+    known = [(figure, weight) for figure, weight in parts if figure is not None]
+    weights = sum(weight for _, weight in known)
+    return round(sum(figure * weight for figure, weight in known) / weights) if weights else None
+
+
+def _mean(figures: Sequence[int | None]) -> int | None:
+    return _mean_over([(figure, 1) for figure in figures])
+
+
+def _sum(figures: Sequence[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None
+
+
+def _most(*figures: int | None) -> int | None:
+    return max((figure for figure in figures if figure is not None), default=None)

@@ -1,0 +1,151 @@
+"""Looks at every running replica every few seconds, in a thread, and keeps what it saw beside the replica's container.
+
+Nothing runs while no replica does. An engine that begins again goes on with what the one before it kept; what happened
+meanwhile is in the kernel's counters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cockpit.runtime.asking import ask
+from cockpit.runtime.cards.metering import card_meter
+from cockpit.runtime.clock import NANOS_PER_MILLI, boot_nanos
+from cockpit.runtime.containers.course import PERIOD_MS, Course
+from cockpit.runtime.containers.measuring import last_reading, reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cockpit.model.ids import ReplicaId
+    from cockpit.model.usage import Used
+    from cockpit.model.view import ReplicaUse
+    from cockpit.runtime.cards.metering import CardMeter, CardReading
+    from cockpit.runtime.containers.shim.attempt import Attempt
+    from cockpit.runtime.tasks import Tasks
+
+RECORD = "use.json"
+_encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(Course)
+
+
+def boot_millis() -> int:
+    return boot_nanos() // NANOS_PER_MILLI
+
+
+class Followed(NamedTuple):
+    """A replica whose command runs."""
+
+    attempt: Attempt
+    cards: tuple[str, ...]
+    course: Course
+
+
+class Sampler:
+    """Of one executor. `meter` is made when a replica with real cards comes."""
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        meter: Callable[[], CardMeter] = lambda: card_meter(ask),
+        now: Callable[[], int] = boot_millis,
+    ) -> None:
+        self._tasks = tasks
+        self._make_meter = meter
+        self._meter: CardMeter | None = None
+        self._now = now
+        self._followed: dict[ReplicaId, Followed] = {}
+        self._lock = Lock()
+        """Over what is followed: loops and threads look at it."""
+        self._looking: asyncio.Task[None] | None = None
+
+    def follow(self, replica: ReplicaId, attempt: Attempt) -> None:
+        """The replica's command runs."""
+        plan = attempt.read("plan.json") or {}
+        course = kept(attempt) or Course(_began(attempt))
+        with self._lock:
+            self._followed[replica] = Followed(attempt, tuple(plan.get("cards", ())), course)
+        if self._looking is None:
+            self._looking = self._tasks.start(self._look_forever(), "measuring")
+
+    def leave(self, replica: ReplicaId) -> Used | None:
+        """The replica's command has ended: what it used in all; None where it was not followed."""
+        with self._lock:
+            found = self._followed.pop(replica, None)
+            if found is None:
+                return None
+            found.course.end(last_reading(found.attempt))
+            _keep(found)
+            return found.course.use(replica.rank).total
+
+    async def used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
+        """As of now, or as of its end; None where nothing is known of it."""
+        return await asyncio.to_thread(self._used, replica, attempt)
+
+    def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def look(self) -> None:
+        """At every replica; keep what was seen. Blocks."""
+        with self._lock:
+            replicas, followed = list(self._followed), list(self._followed.values())
+        cards = self._cards(followed)
+        for replica in replicas:
+            with self._lock:
+                found = self._followed.get(replica)
+                if found is not None:
+                    self._look_at(found, cards)
+                    _keep(found)
+
+    async def _look_forever(self) -> None:
+        try:
+            while self._followed:
+                await asyncio.sleep(PERIOD_MS / 1000)
+                await asyncio.to_thread(self.look)
+        finally:
+            self._looking = None
+
+    def _used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
+        found = self._followed.get(replica)
+        if found is None:
+            course = kept(attempt)
+            return None if course is None else course.use(replica.rank)
+        cards = self._cards([found])
+        with self._lock:
+            self._look_at(found, cards)
+            return found.course.use(replica.rank)
+
+    def _look_at(self, found: Followed, cards: Mapping[str, CardReading]) -> None:
+        found.course.look(self._now(), reading(found.attempt), [cards[uuid] for uuid in found.cards if uuid in cards])
+
+    def _cards(self, followed: list[Followed]) -> Mapping[str, CardReading]:
+        if not any(found.cards for found in followed):
+            return {}
+        if self._meter is None:
+            self._meter = self._make_meter()
+        return self._meter.read()
+
+
+def kept(attempt: Attempt) -> Course | None:
+    """What was last seen of the attempt."""
+    with suppress(OSError, msgspec.DecodeError):
+        return _decoder.decode(Path(attempt.file(RECORD)).read_bytes())
+    return None
+
+
+def _began(attempt: Attempt) -> int:
+    """When its holder came to be, in milliseconds since boot."""
+    identity = attempt.read("shim.json") or {"start_time": 0}
+    return int(identity["start_time"]) * 1000 // os.sysconf("SC_CLK_TCK")
+
+
+def _keep(found: Followed) -> None:
+    with suppress(OSError):  # a full disk, or a container that is just removed: the next look keeps more
+        found.attempt.write_bytes(RECORD, _encoder.encode(found.course), durable=False)

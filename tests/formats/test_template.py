@@ -1,0 +1,50 @@
+"""First job files: what is written works, and so does each line that is only offered."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cockpit.formats.fields import JOB
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.template import KINDS, template
+from cockpit.model.ids import Millis
+from cockpit.model.spec import JobSpec
+from tests.builders import NOON
+
+OFFERED = re.compile(r"^#(\w+):", re.MULTILINE)
+DEFAULTS = Defaults(home_folder="/home/ann", now=Millis(NOON))
+
+
+def read(text: str) -> JobSpec:
+    (spec,) = read_jobs("job.yaml", text, "/home/ann", defaults=DEFAULTS)
+    return spec
+
+
+@pytest.mark.req("JT-01", "UI-41")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_template_is_a_job_as_it_stands(kind: str) -> None:
+    spec = read(template(kind, "/home/ann"))
+    assert (spec.name, spec.output) == ("my-job", "/home/ann/out")
+    assert bool(spec.array) == (kind == "array")
+    assert spec.specs[0].card_milli == {"cards": 8000, "slice": 250}.get(kind, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_stands_in_it(kind: str) -> None:
+    text = template(kind, "/home/ann")
+    written = re.findall(r"^#?(\w+):", text, re.MULTILINE)
+    assert sorted(written) == sorted(field.name for field in JOB.fields if not field.alias)
+
+
+@pytest.mark.parametrize("name", OFFERED.findall(template("cards", "/home/ann")))
+def test_each_line_that_is_offered_says_something_else_than_the_default(name: str) -> None:
+    text = template("cards", "/home/ann")
+    assert read(re.sub(rf"^#{name}:", f"{name}:", text, flags=re.MULTILINE)) != read(text)
+
+
+def test_no_line_is_too_wide_for_a_terminal_beside_its_values() -> None:
+    folder = "/home/ann/a/long/way/down"
+    comments = [line for line in template("regular", folder).splitlines() if line.startswith("# ")]
+    assert max(map(len, comments)) <= 102
