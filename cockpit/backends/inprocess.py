@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsArgs, JobsPage, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
 from cockpit.runtime import acting, predicting, reading, weighing
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
@@ -69,7 +69,7 @@ class InProcessBackend:
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
         pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
-        return JobRows.joined([rows_of(_decoded(page, JobsPage)) async for page in pages])
+        return rows_of_all([page async for page in pages])
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         return await reading.job(self._engine, self._asked, messages.JobArgs(job, task))

@@ -6,12 +6,12 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
-from cockpit.present.entering import entry_notice
+from cockpit.present.entry_notice import entry_notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cockpit.protocol.messages import ShellOpened
+    from cockpit.model.asking import ShellOpened
 
 _EXIT = struct.Struct(">i")
 _UNKNOWN = 255

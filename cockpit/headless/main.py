@@ -11,7 +11,6 @@ from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call, Services
 from cockpit.headless.streams import Streams
-from cockpit.present.refusals import refusal_text
 
 TRACEBACK_VARIABLE = "COCKPIT_TRACEBACK"
 """Set: a defect shows its traceback."""
@@ -40,6 +39,8 @@ def _told(argv: Sequence[str], services: Services, streams: Streams) -> int:
         streams.say(f"cockpit: {wrong}")
         return ExitCode.USAGE
     except RequestRefused as no:
+        from cockpit.present.refusals import refusal_text
+
         streams.say(refusal_text(no.refusal, streams.now(), streams.zone))
         return exit_code_of(no)
     except CockpitError as error:

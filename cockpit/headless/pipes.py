@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import select
+from typing import TYPE_CHECKING
 
-from cockpit.backends.base import ShellSession
-from cockpit.headless.terminal import write_all
+if TYPE_CHECKING:
+    from cockpit.backends.base import ShellSession
 
 BLOCK = 1 << 16
 READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
@@ -114,3 +115,10 @@ class _Pump:
     def _drop(self, source: int) -> None:
         del self._outputs[source]
         os.close(source)
+
+
+def write_all(target: int, data: bytes) -> None:
+    """`os.write` until everything is written."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(target, view) :]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.present.columns import Context
 from cockpit.present.saved import Saved, none_saved
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from cockpit.headless.surroundings import EngineControl, Finding, Site
     from cockpit.model.ids import JobId, JobRef
     from cockpit.model.spec import JobSpec
+    from cockpit.present.columns import Context
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -62,6 +62,8 @@ class Call:
 
     def context(self, **more: object) -> Context:
         """What words depend on, as of now."""
+        from cockpit.present.columns import Context
+
         return Context(now=self.streams.now(), zone=self.streams.zone, **more)  # type: ignore[arg-type]  # of Context
 
     async def close(self) -> None:

@@ -11,10 +11,13 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from cockpit.backends.base import ShellSession
+from cockpit.headless.pipes import BLOCK, write_all
 
-BLOCK = 1 << 16
+if TYPE_CHECKING:
+    from cockpit.backends.base import ShellSession
+
 DEADLY = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -89,13 +92,6 @@ def _drain(master: int, screen: int) -> None:
     """What the shell had still written when it ended."""
     while select.select([master], [], [], 0)[0] and _copy(master, screen):
         pass
-
-
-def write_all(target: int, data: bytes) -> None:
-    """`os.write` until everything is written."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(target, view) :]
 
 
 @contextmanager

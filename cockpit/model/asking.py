@@ -71,3 +71,17 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
     rows: TerminalSize = 24
     columns: TerminalSize = 80
     term: str = "xterm-256color"
+
+
+class ShellOpened(msgspec.Struct, frozen=True):
+    """The file descriptors follow: the control socket, then the terminal's master side or stdin, stdout, stderr."""
+
+    terminal: bool
+    kept: bool
+    """The command has ended; the container is kept."""
+    remounted: bool
+    """The holder was gone: processes and /tmp are lost."""
+    cards_freed: bool
+    """It had cards, and does not have them any more."""
+    plain: bool = False
+    """It is no container: its processes are among all others of its user."""

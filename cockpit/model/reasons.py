@@ -59,7 +59,8 @@ class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enoug
     other_models_free: int = 0
     """Free whole cards on models that the job does not accept."""
     preemptable: int | None = None
-    """Running jobs that it may preempt, all of which would not be enough; None: it may preempt nobody."""
+    """Running jobs that it may preempt, all of which would not be enough; None: it may preempt nobody, or its turn to
+    did not come."""
 
 
 class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):

@@ -84,6 +84,7 @@ class AllLoaded(msgspec.Struct, frozen=True, tag="loaded"):
 Update = JobsPage | AllLoaded | JobsChange
 """What a subscription is told."""
 
+_decode_page = msgspec.msgpack.Decoder(JobsPage).decode
 _astuple = msgspec.structs.astuple
 _REASON = FIELDS.index("reason")
 _DEFAULTS = dict(zip(range(len(FIELDS))[-len(JobRow.__struct_defaults__) :], JobRow.__struct_defaults__, strict=True))
@@ -134,6 +135,11 @@ def rows_of(page: JobsPage) -> JobRows:
         columns[at] = columns[at] or [default]
     size = len(columns[0])
     return JobRows([column * size if len(column) == 1 else column for column in columns])
+
+
+def rows_of_all(pages: Iterable[bytes | msgspec.Raw]) -> JobRows:
+    """The rows of encoded pages, of which there is at least one."""
+    return JobRows.joined(rows_of(_decode_page(page)) for page in pages)
 
 
 def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:

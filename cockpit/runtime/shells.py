@@ -13,11 +13,10 @@ import msgspec
 from cockpit.engine import decide
 from cockpit.engine.access import refuse_unseen
 from cockpit.errors import RequestRefused
-from cockpit.model.asking import ShellRequest
+from cockpit.model.asking import ShellOpened, ShellRequest
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal
-from cockpit.protocol.messages import ShellOpened
 from cockpit.runtime.containers.entering import Terminal
 from cockpit.runtime.host import Act
 

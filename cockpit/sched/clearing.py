@@ -19,7 +19,7 @@ from cockpit.sched.decisions import Eviction
 from cockpit.sched.index import Index
 from cockpit.sched.limits import Counter
 from cockpit.sched.placement import Found, find
-from cockpit.sched.request import Ask, Request
+from cockpit.sched.request import Ask
 from cockpit.sched.shape import Shape
 from cockpit.sched.shrinking import chosen, evictions, smaller, staying
 from cockpit.sched.snapshot import Snapshot
@@ -57,8 +57,8 @@ class Clearing:
         self.promised: dict[JobId, MakingRoom] = {}
         self.recalled: dict[JobId, tuple[int, ...]] = {}
         """Workers that this pass has elastic jobs give up, by rank."""
-        self.vain: dict[Request, int] = {}
-        """Requests that may take room: how many might give way, and it would not be enough."""
+        self.vain: dict[tuple[Shape, str], int] = {}
+        """By shape and claim: how many might give way, and it would not be enough."""
         self._snapshot = snapshot
         self._claims = claims
         self._gives_way: set[JobId] = set()
@@ -77,7 +77,9 @@ class Clearing:
         taken = self._taken(ask, shape, index)
         if taken is None:
             offers, _ = self._on_offer(ask, shape, index)
-            self.vain[ask.request] = sum(each.concession.job not in self._gives_way for each in offers)
+            self.vain[ask.request.shape, ask.request.claim] = sum(
+                each.concession.job not in self._gives_way for each in offers
+            )
             return None
         after = given_way(index, [each.concession for each in taken])
         still = any(each.mode is EvictionMode.SUSPEND for each in taken)

@@ -6,7 +6,8 @@ SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Self
 
@@ -20,6 +21,7 @@ from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course, Window
 from cockpit.sched.decisions import Reserved
+from cockpit.sched.easy import InTheWay
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, allocated, eligible, find, find_among, has_room
 from cockpit.sched.reservation import is_certain
@@ -37,6 +39,10 @@ class Conservative:
         self.head: JobId | None = None
         """The first job that waits for room."""
         self._holes: dict[JobId, Reserved] = {}
+        self._until: dict[JobId, Millis] = {}
+        """When each of them is left again, by the plan."""
+        self._waiting: dict[tuple[JobId, str], Shape] = {}
+        """Who has no place now, in the order of the queue, by partition."""
         self._put_off: list[tuple[Index, Job, Shape]] = []
         """Who cannot start now, in order: their holes are looked for when somebody comes who might, or asks for them;
         with the index that they were found to have no room in."""
@@ -69,12 +75,50 @@ class Conservative:
         self.settle()
         head = self.head
         hole = self._find(index, job, shape)
-        if hole is None:
-            return self._no_hole(index, shape)
-        moment, found = hole
-        if moment == self._now:
-            return found
-        return WouldDelay(head, moment) if head is not None and has_room(index, shape) else None
+        if hole is not None and hole[0] == self._now:
+            return hole[1]
+        return BehindHead(head) if head is not None and has_room(index, shape) else None
+
+    def in_the_way(self, index: Index) -> InTheWay:
+        """Of those who have room now, in this index, though not for as long as they ask: the first ahead of them whom
+        they would delay. They may stay until that one begins."""
+        self.settle()
+        line = Conservative(self._now, self._backfill, self._fit)
+        ahead: dict[JobId, Reserved] = {}
+        found: dict[tuple[JobId, str], WouldDelay] = {}
+        room = {shape: has_room(index, shape) for shape in self._waiting.values()}
+        for (job, partition), shape in self._waiting.items():
+            if room[shape] and (met := line._first_met(index, shape, ahead)) is not None:
+                found[job, partition] = WouldDelay(met.job, met.reserved_at)
+            if job in self._holes and job not in ahead:
+                hole = ahead[job] = self._holes[job]
+                line._keep(index, hole, self._until[job])
+        return found
+
+    def _keep(self, index: Index, hole: Reserved, end: Millis) -> None:
+        for order, _ in index.located(hole.placement):
+            self._course(index, order)
+        self._reserve(index, hole.job, hole.placement, hole.reserved_at, end)
+
+    def _first_met(self, index: Index, shape: Shape, ahead: Mapping[JobId, Reserved]) -> Reserved | None:
+        """Of those ahead, whose places are reserved here: at whose beginning the shape has to be gone again."""
+        moments = sorted({each.reserved_at for each in ahead.values()})
+        stays = bisect_left(moments, 1, key=lambda moment: not self._open_until(index, shape, moment))
+        if not stays:
+            return None
+        orders = self._open_until(index, shape, moments[stays - 1])
+        nodes = {index.rooms[order].node.name for order in orders}
+        then = [each for each in ahead.values() if each.reserved_at == moments[stays - 1]]
+        return next((each for each in then if any(part.node in nodes for part in each.placement)), then[0])
+
+    def _open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
+        """The nodes where the shape may be from now until then; none where they are too few."""
+        span = moment - self._now
+        for spec in shape.specs:
+            opening = self._opening(index, shape, spec, span, span, self._now)
+            if opening is not None and opening[0] == self._now:
+                return opening[1]
+        return []
 
     def settle(self) -> None:
         """Work out what was put off, before anything changes that it depends on."""
@@ -86,13 +130,18 @@ class Conservative:
         """The job's hole; where that is not now, it is reserved."""
         limit = 1000 * job.spec.time_limit_seconds
         grain = self._grain
-        hole = self._hole(index, shape, limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain))
-        if hole is None or hole[0] == self._now:
+        span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
+        hole = self._hole(index, shape, span, limit)
+        if hole is not None and hole[0] == self._now:
             return hole
+        self._waiting[job.id, shape.partition] = shape
+        if hole is None:
+            return None
         moment, found = hole
         self.head = self.head or job.id
         if job.id not in self._holes:  # else it has one in another partition
-            self._reserve(index, job.id, found.placement, moment, self._rounded(moment + limit))
+            self._until[job.id] = self._rounded(moment + limit)
+            self._reserve(index, job.id, found.placement, moment, self._until[job.id])
             self._holes[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
@@ -107,6 +156,9 @@ class Conservative:
         return find(cleared, shape, self._fit)
 
     def started(self, index: Index, job: Job, placement: Placement) -> None:
+        if self._holes.pop(job.id, None) is not None:  # of another partition
+            self._plan_anew(index)
+            return
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
 
@@ -122,9 +174,19 @@ class Conservative:
         """A job that runs holds this too."""
         self._reserve(index, job, placement, self._now, self._rounded(end))
 
+    def _plan_anew(self, index: Index) -> None:
+        """A hole is needed no more."""
+        self._courses, self._own, self._not_before = {}, set(), {}
+        for hole in self._holes.values():
+            self._keep(index, hole, self._until[hole.job])
+
     def is_due_after(self, now: Millis) -> bool:
         """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
         return all(each.reserved_at > now for each in self._holes.values())
+
+    def keeps_for(self, jobs: Collection[JobId]) -> bool:
+        """Whether one of these is the first that waits; who starts has no hole any more."""
+        return self.head in jobs
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
@@ -132,18 +194,14 @@ class Conservative:
         fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
-        fresh._put_off = self._put_off.copy()  # noqa: SLF001 - of its own kind
+        fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
+        fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
         fresh._courses, fresh._own = self._courses.copy(), set()  # noqa: SLF001 - of its own kind
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
         """Every job gets a hole of its own, whatever became of others of its shape."""
         return NEVER
-
-    def _no_hole(self, index: Index, shape: Shape) -> Reason | None:
-        """There may be room now, but none within the window that lasts."""
-        head = self.head
-        return BehindHead(head) if head is not None and has_room(index, shape) else None
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
@@ -154,14 +212,15 @@ class Conservative:
                 self._courses[order] = self._courses[order].copy()
             self._courses[order].reserve(start, end, job, part)
 
-    def _hole(self, index: Index, shape: Shape, span: int) -> tuple[Millis, Found] | None:
-        """The earliest over the shape's alternatives, of equally early ones the first."""
+    def _hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
+        """The earliest over the shape's alternatives, of equally early ones the first. `span`: the stay in whole steps
+        of the plan."""
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
         best: tuple[Millis, int, list[int]] | None = None
         for number, spec in enumerate(shape.specs):
-            hole = self._opening(index, shape, spec, span, after)
+            hole = self._opening(index, shape, spec, span, stay, after)
             if hole is not None and (best is None or hole[0] < best[0]):
                 best = hole[0], number, hole[1]
         if best is None:
@@ -176,9 +235,10 @@ class Conservative:
         return moment, find_among(rooms, shape, number, self._fit)
 
     def _opening(
-        self, index: Index, shape: Shape, spec: NodeSpec, span: int, after: Millis
+        self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
     ) -> tuple[Millis, list[int]] | None:
-        """The first moment at which enough nodes have room for so long, and all the nodes that have it then."""
+        """The first moment at which enough nodes have room for the span, outside reservations for the stay, and all the
+        nodes that have it then."""
         waiting = []
         later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
         places = eligible(index, later, spec)
@@ -190,7 +250,7 @@ class Conservative:
         for order in sorted(places):
             windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.floor.reservations:
-                windows = _outside(_kept(index, order, shape), windows, span)
+                windows = _outside(_kept(index, order, shape), windows, stay)
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
         heapify(waiting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Self
 
 from msgspec.structs import replace
@@ -16,6 +17,9 @@ from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.reservation import Guard, is_certain, reserve
 from cockpit.sched.shape import Shape, alternative
+
+InTheWay = Mapping[tuple[JobId, str], WouldDelay]
+"""By job and partition."""
 
 
 class InOrder:
@@ -114,12 +118,20 @@ class InOrder:
             return True
         return self.guard is None or self.guard.reserved_at > now
 
+    def keeps_for(self, jobs: Collection[JobId]) -> bool:
+        """Whether one of these is the first that waits, or has its reservation."""
+        return self.head in jobs or (self._guarded is not None and self._guarded[0].id in jobs)
+
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
         fresh = type(self).__new__(type(self))
         fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         return fresh
+
+    def in_the_way(self, _index: Index) -> InTheWay:
+        """Whom a job would delay, where that is not the same for all of its shape."""
+        return {}
 
     def fails_from(self, _reason: Reason | None) -> int:
         """The time limit, in seconds, from which on every job of a shape fails of which one failed for this reason."""

@@ -51,8 +51,9 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
 
 
 def _before(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
-    """The jobs considered before it; one that came since the cycle is behind all those that were there."""
-    order = [*plan.order]
+    """The jobs served before it, first those that were promised room; one that came since the cycle is behind all those
+    that were there."""
+    order = [*dict.fromkeys((*plan.refusals.promised, *plan.order))]
     if job_id not in order:
         order += [each for each in queue if each not in set(order)]
     return order[: order.index(job_id)]

@@ -4,19 +4,42 @@ from what is in use after the pass, when somebody asks: most passes of a replay 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from cockpit.model.job import Job
-from cockpit.model.reasons import Limit, NotEnoughFree, Reason
+from cockpit.model.reasons import BehindHead, Limit, NeverFits, NoEligibleNode, NotEnoughFree, Reason, WouldDelay
 from cockpit.sched.clearing import Clearing
+from cockpit.sched.easy import InTheWay
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
+from cockpit.sched.placement import has_room
 from cockpit.sched.request import Request
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
+
+
+class Noted(NamedTuple):
+    """What a pass has noted."""
+
+    failed: Mapping[Shape, Reason | None]
+    """None stands for no room."""
+    narrowed: Mapping[Request, Shape]
+    """Of requests that a limit left some alternatives of."""
+    exceeded: Mapping[Request, Limit]
+    """What a request would have broken by what there was room for."""
+
+
+class Line(Protocol):
+    """Who keeps whose place."""
+
+    def in_the_way(self, index: Index) -> InTheWay:
+        """Whom a job would delay, where that is not the same for all of its shape."""
+        ...
 
 
 class Refusals:
@@ -26,22 +49,20 @@ class Refusals:
         self,
         gates: Gates,
         bars: Bars,
-        failed: Mapping[Shape, Reason | None],
-        narrowed: Mapping[Request, Shape],
-        exceeded: Mapping[Request, Limit],
+        noted: Noted,
+        line: Line,
         index: Index,
         clearing: Clearing | None = None,
     ) -> None:
-        """`failed`: None stands for no room. `narrowed`: of requests that a limit left some alternatives of.
-        `exceeded`: what a request would have broken by what there was room for. `clearing`: who gives way for whom."""
+        """`clearing`: who gives way for whom."""
         self.gates = gates
+        self._line = line
         self.index = index
         """With the starts of the pass."""
         self._bars = bars
-        self._failed, self._narrowed, self._exceeded = failed, narrowed, exceeded
+        self._failed, self._narrowed, self._exceeded = noted
         self.promised = clearing.promised if clearing is not None else {}
         """Who waits only for others to be gone, and for whom."""
-        """Who has room as soon as others are gone."""
         self._vain = clearing.vain if clearing is not None else {}
         self._floor = index.floor
         self._shortages = Shortages(index)
@@ -60,7 +81,7 @@ class Refusals:
             return False
         if not self.gates.as_of(other.gates):
             return False
-        return self._described() == other._described()
+        return self._described() == other._described() and self._in_the_way == other._in_the_way
 
     __hash__ = None  # type: ignore[assignment] # it is compared, never a key
 
@@ -70,33 +91,65 @@ class Refusals:
             return promised
         request = self.gates.request(job, partition)
         told = self.gates.own(job) or self._of(request, job)
-        if request in self._vain and isinstance(told, NotEnoughFree):
-            return replace(told, preemptable=self._vain[request])
+        vain = self._vain.get((request.shape, request.claim))
+        if vain is not None and isinstance(told, NotEnoughFree):
+            return replace(told, preemptable=vain)
         return told
 
     def describe(self) -> None:
         """Now what would be derived later: where the asker has no time to wait for it."""
         self._described()
+        _ = self._in_the_way
 
     def _of(self, request: Request, job: Job) -> Reason | None:
         if request not in self._of_requests:
             self._of_requests[request] = self.gates.shared(request) or self._exceeded.get(request)
         shape = self._narrowed.get(request, request.shape)
-        return self._of_requests[request] or self._of_room(shape, self._bars.against_job(job))
+        told = self._of_requests[request] or self._of_room(shape, job)
+        if shape is not request.shape and isinstance(told, NeverFits | NoEligibleNode):
+            return self._narrowing(request) or told
+        return told
 
-    def _of_room(self, shape: Shape, barred: tuple[str, ...]) -> Reason | None:
+    def _narrowing(self, request: Request) -> Limit | None:
+        """Where a limit leaves only alternatives that have no place at all: that limit, if the others have one."""
+        each = self.gates.alternatives(request)
+        told = (self.gates.exceeded(request, amounts) for one, amounts in each if not infeasible(one, self._floor))
+        return next((limit for limit in told if limit is not None), None)
+
+    def _of_room(self, shape: Shape, job: Job) -> Reason | None:
         """That of the shape, else of one that runs into fewer reservations: what fails there fails here."""
+        barred = self._bars.against_job(job)
         for count in range(len(barred), -1, -1):
             tried = replace(shape, barred=barred[:count]) if count else shape
             if tried in self._failed:
-                return self._of_shape(tried)
+                return self._of_job(job, tried, self._of_shape(tried))
         return None
 
+    def _of_job(self, job: Job, shape: Shape, told: Reason) -> Reason | None:
+        """Of one for which there is room: whom it would delay is a matter of its own time limit and place in line."""
+        if isinstance(told, BehindHead):
+            met = self._in_the_way.get((job.id, shape.partition), told)
+            return met if met.ahead != job.id else None  # it is first, and waits in another partition
+        if isinstance(told, WouldDelay) and self._bars.now + 1000 * job.spec.time_limit_seconds <= told.reserved_at:
+            return BehindHead(told.ahead)  # nobody has looked at it: it is beyond the depth
+        return told
+
     def _of_shape(self, shape: Shape) -> Reason:
-        known = self._failed[shape] or self._of_shapes.get(shape)
+        known = self._of_shapes.get(shape)
         if known is None:
-            known = self._of_shapes[shape] = infeasible(shape, self._floor) or self._shortages.reason(shape)
+            known = self._of_shapes[shape] = self._verdict(shape)
         return known
+
+    def _verdict(self, shape: Shape) -> Reason:
+        """Who came later in the pass may have taken the room that there was."""
+        noted = self._failed[shape]
+        if isinstance(noted, WouldDelay | BehindHead) and not has_room(self.index, shape):
+            noted = None
+        return noted or infeasible(shape, self._floor) or self._shortages.reason(shape)
+
+    @cached_property
+    def _in_the_way(self) -> InTheWay:
+        return self._line.in_the_way(self.index)
 
     def _described(self) -> dict[Shape, Reason]:
         return {shape: self._of_shape(shape) for shape in self._failed}

@@ -26,7 +26,7 @@ from cockpit.sched.lineup import LineUp
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.policy import Policy
 from cockpit.sched.reclaim import Claim, Reclaim
-from cockpit.sched.refusals import Refusals
+from cockpit.sched.refusals import Noted, Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape, alternative
@@ -191,9 +191,9 @@ class Round:
             self._fail(ask, shape, never, 0)
             return
         line = self.line
-        if line.head is not None:  # as far as the depth goes
+        if line.head not in (None, ask.job.id):  # as far as the depth goes
             if not self._left:
-                self._fail(ask, shape, BehindHead(line.head), 0)
+                self._fail(ask, shape, self._failed.get(shape, BehindHead(line.head)), 0)  # what was seen of it, counts
                 return
             self._left -= 1
         if ask.request.claim and self._made_room(ask, shape):
@@ -212,9 +212,8 @@ class Round:
 
     def refusals(self) -> Refusals:
         """Why the rest failed, as things stand after the last start."""
-        return Refusals(
-            self._gates, self._bars, self._failed, self._narrowed, self._exceeded, self.index, self.clearing
-        )
+        noted = Noted(self._failed, self._narrowed, self._exceeded)
+        return Refusals(self._gates, self._bars, noted, self.line, self.index, self.clearing)
 
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""

@@ -75,6 +75,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
         and (last.next_at is None or last.next_at > now)
         and (not index.departures or index.departures[0][0] > now)
         and last.round.line.is_due_after(now)
+        and not last.round.line.keeps_for({start.job for start in last.starts})  # of several partitions
         and cluster.priority.kind is PriorityKind.BASIC
         and (not cluster.partitions or all(each.priority_tier == 1 for each in cluster.partitions))
         and _same(snapshot.usage, last.round.snapshot.usage)

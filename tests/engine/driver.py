@@ -46,7 +46,7 @@ class EngineDriver:
             record = EventRecord(seq=len(self.journal) + 1, at=self.now, actor="test", origin="test", body=body)
             self.journal.append(record)
             self.effects += self.machine.handle(record)
-            assert violations(self.machine) == []
+            assert violations(self.machine, body) == []
 
     def act(self, decision: Sequence[EventBody] | Refusal) -> Refusal | None:
         if isinstance(decision, Refusal):

@@ -182,15 +182,28 @@ def test_a_one_shot_command_loads_nothing_heavy(argv: list[str]) -> None:
     assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
 
 
-@pytest.mark.req("PF-10")
-def test_a_list_of_jobs_loads_nothing_that_it_does_not_need() -> None:
+PATHS = {"pathlib", "socket", "textwrap", "platform", "locale"}
+MODELS = {"cockpit.model.view", "cockpit.model.events", "cockpit.model.cluster", "cockpit.protocol.messages"}
+LISTS = {"cockpit.present.filters", "cockpit.present.sorting", "cockpit.headless.grid", "cockpit.headless.watch"}
+ENTERING = {"cockpit.present.columns", "cockpit.model.jobrow", "cockpit.headless.terminal", "cockpit.present.reasons"}
+
+
+@pytest.mark.req("PF-10", "PF-30")
+@pytest.mark.parametrize(
+    ("modules", "not_needed"),
+    [
+        ("cockpit.headless.verbs.jobs, cockpit.headless.records", MODELS | LISTS),
+        ("cockpit.headless.verbs.shell, cockpit.headless.pipes, cockpit.backends.shell", MODELS | LISTS | ENTERING),
+    ],
+)
+def test_what_a_command_does_not_need_it_does_not_load(modules: str, not_needed: set[str]) -> None:
     program = (
         "from cockpit.cli import _import_msgspec; _import_msgspec()\n"
         "import sys\n"
-        "import cockpit.headless.main, cockpit.headless.verbs.jobs, cockpit.headless.records, cockpit.config.places\n"
+        "import cockpit.headless.main, cockpit.config.places\n"
         "import cockpit.backends.local.backend, cockpit.backends.local.start\n"
+        f"import {modules}\n"
         "print(*sys.modules)\n"
     )
-    present = {"cockpit.present.filters", "cockpit.present.sorting", "cockpit.headless.grid", "cockpit.headless.watch"}
-    models = {"cockpit.model.view", "cockpit.model.events", "cockpit.model.cluster", "cockpit.protocol.messages"}
-    assert loaded_by(program).isdisjoint(present | models | {"pathlib", "socket", "textwrap", "platform", "locale"})
+    loaded = loaded_by(program)
+    assert loaded.isdisjoint(PATHS | not_needed), loaded & (PATHS | not_needed)

@@ -8,7 +8,8 @@ import pytest
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
 from cockpit.present.columns import Context
-from cockpit.present.entering import entry_lines, entry_notice
+from cockpit.present.entering import entry_lines
+from cockpit.present.entry_notice import entry_notice
 from tests.doubles.samples import HOUR, NOW, detail, job, job_row
 
 CONTEXT = Context(now=NOW, zone=UTC)

@@ -193,7 +193,7 @@ ANSWERS: dict[str, Any] = {
     ),
     "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
-    "shell": messages.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
+    "shell": asking.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
     **dict.fromkeys(
         (
             "edit",

@@ -76,7 +76,7 @@ ANSWERS: dict[str, Any] = {
     "submit": messages.Submitted,
     "set_weights": WeightsSet,
     "extend_hold": messages.HeldUntil,
-    "shell": messages.ShellOpened,
+    "shell": asking.ShellOpened,
 }
 """What the client takes an operation's answer for; the others answer nothing."""
 

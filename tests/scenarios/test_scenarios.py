@@ -56,7 +56,7 @@ def told(reason, names: dict) -> dict:
         data[name] = names.get(data[name], "")
     if data["reason"] == "making_room":
         data["jobs"] = [names[job] for job in data["jobs"]]
-    for moment in {"begin_at", "start_at", "end_at"} & data.keys():
+    for moment in {"begin_at", "start_at", "end_at", "reserved_at"} & data.keys():
         data[moment.replace("_at", "_in")] = data[moment] // 1000 if data[moment] is not None else None
     return data
 

@@ -223,7 +223,7 @@ def test_conservative_room_that_does_not_last_within_the_window_is_told_as_such(
     head, other = world.submit(wants(3000), limit=100), world.submit(wants(1000), limit=11)
     world.run()
     assert [each.job for each in world.plan.reservations] == [head]
-    assert world.reason(other) == BehindHead(head)
+    assert world.reason(other) == WouldDelay(head, 10_000)
 
 
 KEPT = {"kept": Reservation(name="kept", nodes=(NodeName("n1"),), start_at=15_000, end_at=60_000, users=("bob",))}

@@ -37,6 +37,19 @@ def test_a_job_that_waits_in_one_starts_in_the_other_and_keeps_no_reservation(ki
     assert plan.reservations == ()
 
 
+@pytest.mark.parametrize("kind", BackfillKind)
+def test_who_comes_after_that_start_waits_behind_nobody(kind: BackfillKind) -> None:
+    """It had the first place in one partition and started in the other: that place is kept no longer."""
+    cluster, policy = Cluster(partitions=(SMALL, BOTH)), Policy(backfill=Backfill(kind=kind))
+    world = World(node("n1", 4), node("n2", 4), policy=policy, cluster=cluster)
+    world.submit(wants(3000), limit=10, pins=("n1",), record={"partitions": ("small",)})
+    world.run()
+    world.submit(wants(4000), limit=100, record=IN_BOTH)
+    world.run()
+    late = world.submit(wants(1000), limit=100, record={"partitions": ("small",)})
+    assert [start.job for start in world.run().starts] == [late]
+
+
 def test_without_partitions_any_more_jobs_that_name_one_say_so() -> None:
     world = world_of(BackfillKind.EASY)
     job = world.submit(wants(4000), record={"partitions": ("small",)})

@@ -10,9 +10,6 @@ import msgspec
 from cockpit.backends.local.channel import ConnectionLost
 from cockpit.backends.local.verbs import Verbs
 from cockpit.late import Late
-from cockpit.model.job import Job
-from cockpit.model.jobrow import JobRows
-from cockpit.protocol.pages import JobsArgs, JobsPage, SubscribeArgs, Update, rows_of, whole_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,12 +19,14 @@ if TYPE_CHECKING:
     from cockpit.model import asking, forecast, view
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId
+    from cockpit.model.job import Job
+    from cockpit.model.jobrow import JobRows
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.protocol import messages
+    from cockpit.protocol import messages, pages
 else:
     asking, forecast, view = map(Late, ("cockpit.model.asking", "cockpit.model.forecast", "cockpit.model.view"))
-    messages = Late("cockpit.protocol.messages")
+    messages, pages = Late("cockpit.protocol.messages"), Late("cockpit.protocol.pages")
 
 T = TypeVar("T")
 
@@ -42,12 +41,11 @@ class LocalBackend(Verbs):
         self._channel: Channel | None = None
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
-        pages = self._open().stream("jobs", JobsArgs(ended, brief=True))
-        return JobRows.joined(rows_of(msgspec.msgpack.decode(page, type=JobsPage)) for page in pages)
+        return pages.rows_of_all(self._open().stream("jobs", pages.JobsArgs(ended, brief=True)))
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
-        pages = self._open().stream("priorities", messages.PrioritiesArgs(weights))
-        return whole_list(msgspec.msgpack.decode(page, type=view.Priorities) for page in pages)
+        lists = self._open().stream("priorities", messages.PrioritiesArgs(weights))
+        return pages.whole_list(msgspec.msgpack.decode(each, type=view.Priorities) for each in lists)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         return self._ask("explain", messages.JobArgs(job, task), forecast.Outlook)
@@ -67,11 +65,13 @@ class LocalBackend(Verbs):
         rows = LiveRows()
         while True:  # until the engine is gone; told to start over, it does
             rows.begin()
-            for encoded in self._open().stream("subscribe", SubscribeArgs(brief=True)):
-                for delta in rows.take(msgspec.msgpack.decode(encoded, type=Update)):
+            for encoded in self._open().stream("subscribe", pages.SubscribeArgs(brief=True)):
+                for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
                     yield delta
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
+        from cockpit.model.job import Job
+
         args = messages.WaitArgs(job, timeout_seconds)
         return self._ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
 
@@ -81,7 +81,7 @@ class LocalBackend(Verbs):
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.shell import OpenShell
 
-        opened, fds = self._open().ask_for_fds("shell", request, messages.ShellOpened, request_id())
+        opened, fds = self._open().ask_for_fds("shell", request, asking.ShellOpened, request_id())
         return OpenShell(opened, fds)
 
     async def stop(self, *, jobs: bool) -> None:

@@ -28,7 +28,7 @@ from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRows
 from cockpit.model.view import Overview, Priorities
 from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsArgs, JobsPage, SubscribeArgs, Update, rows_of, whole_list
+from cockpit.protocol.pages import JobsArgs, SubscribeArgs, Update, rows_of_all, whole_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -47,7 +47,6 @@ FIRST_ROWS = 200
 _decode_update = msgspec.msgpack.Decoder(Update).decode
 _decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
 _decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
-_decode_page = msgspec.msgpack.Decoder(JobsPage).decode
 
 
 class LiveBackend(Verbs):
@@ -80,7 +79,7 @@ class LiveBackend(Verbs):
     async def jobs(self, *, ended: bool = False) -> JobRows:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
             pages = wire.stream("jobs", JobsArgs(ended, brief=True))
-            return JobRows.joined([rows_of(_decode_page(encoded)) async for encoded in pages])
+            return rows_of_all([encoded async for encoded in pages])
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         records: list[EventRecord] = []

@@ -9,7 +9,6 @@ from cockpit.headless.arguments import Verb, count, reference
 from cockpit.headless.services import Call
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
-from cockpit.present.entering import entry_lines
 
 KILLED = 128 + 9
 
@@ -26,6 +25,8 @@ async def run(call: Call) -> int:
     detail = await call.backend.job(JobId(request.job)) if request.terminal and not request.command else None
     session = await call.backend.open_shell(request)
     if detail is not None:
+        from cockpit.present.entering import entry_lines
+
         streams.say("\n".join(entry_lines(detail, request.rank, session.notice, call.context())))
     elif session.notice:
         streams.say(session.notice)

@@ -182,9 +182,9 @@ class Attempt:
         return True
 
 
-def identity_of(pid: int) -> Record:
-    """What tells this process from every other there was or will be."""
-    return {"pid": pid, "start_time": _start_time(pid), "boot_id": boot_id()}
+def identity_of(pid: int, proc: int | None = None) -> Record:
+    """What tells this process from every other there was or will be. `proc`: the /proc in which it has this pid."""
+    return {"pid": pid, "start_time": _start_time(pid, proc), "boot_id": boot_id()}
 
 
 def open_process(identity: Record) -> int | None:
@@ -210,9 +210,10 @@ def boot_id() -> str:
         return stream.read().strip()
 
 
-def _start_time(pid: int) -> int:
+def _start_time(pid: int, proc: int | None = None) -> int:
     """Field 22 of /proc/PID/stat, in clock ticks since boot; the command name may hold spaces and brackets."""
-    with open(f"/proc/{pid}/stat", "rb") as stream:
+    path = f"/proc/{pid}/stat" if proc is None else f"{pid}/stat"
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc), "rb") as stream:
         return int(stream.read().rpartition(b")")[2].split()[19])
 
 
