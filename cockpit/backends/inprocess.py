@@ -130,11 +130,11 @@ class InProcessBackend:
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""
         feed, known = self._engine.feed, set[JobId]()
         while True:
-            subscription = feed.subscribe(self._asked.actor)
+            subscription = feed.subscribe(self._asked.actor, anything=anything)
             try:
                 yield self._everything(subscription, known)
                 async for change in feed.changes(subscription):

@@ -78,9 +78,10 @@ class JobFeed:
         for start in range(first, len(rows), PAGE_ROWS):
             yield from encoded_pages(rows[start : start + PAGE_ROWS], brief=brief)
 
-    def subscribe(self, actor: Actor) -> Subscription:
+    def subscribe(self, actor: Actor, *, anything: bool = False) -> Subscription:
         """A subscription that has been given everything as of now."""
-        subscription = Subscription(actor, {row.id: row for row in self.rows(actor)})
+        seen = self._host.machine.state.seq if anything else None
+        subscription = Subscription(actor, {row.id: row for row in self.rows(actor)}, seen)
         self._subscribers.append(subscription)
         return subscription
 
@@ -88,7 +89,8 @@ class JobFeed:
         self._subscribers.remove(subscription)
 
     async def changes(self, subscription: Subscription) -> AsyncIterator[JobsChange]:
-        """What the subscriber's rows miss, whenever something does, coalesced to ten times a second."""
+        """What the subscriber's rows miss, whenever something does, coalesced to ten times a second; nothing, where it
+        wants to know of anything and something else has happened."""
         while True:
             async with self._host.changed:
                 await self._host.changed.wait_for(lambda: self._pending(subscription))
@@ -108,7 +110,11 @@ class JobFeed:
 
     def _pending(self, subscription: Subscription) -> bool:
         plan_is_new = self._host.plan is not self._plan
-        return bool(subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new)
+        rows_change = subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new
+        return bool(rows_change) or self._unheard(subscription)
+
+    def _unheard(self, subscription: Subscription) -> bool:
+        return subscription.seen is not None and subscription.seen != self._host.machine.state.seq
 
     def _refresh(self, reasons: int | None = None) -> None:
         """`reasons`: how many rows may be made anew for their reason alone; None: all that need it."""
@@ -181,9 +187,11 @@ class JobFeed:
                 changed.append((job_id, row.version, columns))
                 subscription.sent[job_id] = row
         subscription.dirty.clear()
-        if not (new or changed or removed):
+        if not (new or changed or removed or self._unheard(subscription)):
             return None
-        return JobsChange(self._host.machine.state.seq, page_of(new), tuple(changed), tuple(removed))
+        seq = self._host.machine.state.seq
+        subscription.seen = None if subscription.seen is None else seq
+        return JobsChange(seq, page_of(new), tuple(changed), tuple(removed))
 
     def _shown(self, actor: Actor, row: JobRow) -> JobRow:
         reason = shown_reason(actor, row.reason, self._host.machine.state.jobs)
@@ -207,7 +215,9 @@ def _is_live(row: JobRow) -> bool:
 class Subscription:
     """What one view was told, and what has changed since."""
 
-    def __init__(self, actor: Actor, sent: dict[JobId, JobRow]) -> None:
+    def __init__(self, actor: Actor, sent: dict[JobId, JobRow], seen: int | None) -> None:
         self.actor = actor
         self.sent = sent
+        self.seen = seen
+        """The last event that it was told of, for who wants to know of anything; else None."""
         self.dirty: set[JobId] = set()

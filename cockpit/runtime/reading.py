@@ -115,7 +115,7 @@ async def _all_rows(engine: Engine, actor: Actor) -> list[JobRow]:
 
 async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
-    subscription = engine.feed.subscribe(asked.actor)
+    subscription = engine.feed.subscribe(asked.actor, anything=args.anything)
     try:
         for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first), brief=args.brief):
             yield page

@@ -114,6 +114,7 @@ REASON_SCHEMA: Final = {
 
 JOBS: Final = Table(
     name="jobs",
+    identity=("id",),
     help="Every live and held job",
     empty="No jobs. Submit one: cockpit submit job.yaml",
     columns=(

@@ -21,8 +21,9 @@ import sys
 import time
 
 from cockpit.runtime.containers.shim import inmates, leaving, limits, linux, program, view
-from cockpit.runtime.containers.shim.attempt import Attempt, identity_of
+from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.holder import Holder
+from cockpit.runtime.containers.shim.identity import identity_of
 from cockpit.runtime.containers.shim.sources import SourceError
 
 TYPE_CHECKING = False
