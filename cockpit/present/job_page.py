@@ -7,7 +7,7 @@ from typing import Final
 
 from cockpit.model.job import Job, Replica
 from cockpit.model.node import Allocation
-from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, Access, NodeSpec
 from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.columns import Context
@@ -25,6 +25,12 @@ from cockpit.present.workers import replica_count, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
+
+_OPEN_TO_MEMBERS = {
+    Access.RW: ", whose members may do with it what its owner may",
+    Access.RO: ", whose members may look at it and copy it",
+    Access.NONE: "",
+}
 
 
 def job_page(detail: JobDetail, context: Context) -> list[str]:
@@ -80,7 +86,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))
     for volume in spec.volumes:
         yield _fact("volume", f"{safe(volume.name)} = {safe(volume.path)}")
-    yield _fact("project", safe(row.project))
+    yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[row.access])
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:

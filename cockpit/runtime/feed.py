@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine.access import may_see, shown_reason
+from cockpit.engine.access import access_to, is_owner, may_see
 from cockpit.engine.ranking import best_priority
+from cockpit.engine.shown import shown_reason, shown_to
 from cockpit.engine.views import job_row
 from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
@@ -55,11 +56,11 @@ class JobFeed:
         jobs = self._host.machine.state.jobs
         if actor.admin:
             return list(self._rows.values())
-        return [self._shown(actor, row) for job, row in self._rows.items() if may_see(actor, jobs[job])]
+        return [self._shown(actor, row, jobs[job]) for job, row in self._rows.items() if may_see(actor, jobs[job])]
 
     def row(self, actor: Actor, job: Job) -> JobRow:
         """Of a job that the actor may see, live or ended, as of now."""
-        return self._shown(actor, self._made(job))
+        return self._shown(actor, self._made(job), job)
 
     def live_pages(self, actor: Actor, *, brief: bool = False) -> list[msgspec.Raw]:
         """Encoded pages of the live and held jobs that the actor may see; made once for all who see everything."""
@@ -171,15 +172,12 @@ class JobFeed:
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
         new, changed, removed = [], [], []
         for job_id in sorted(subscription.dirty):
-            row, sent = self._rows.get(job_id), subscription.sent.get(job_id)
+            row, sent = self._row_for(subscription.actor, job_id), subscription.sent.get(job_id)
             if row is None:
                 if sent is not None:
                     removed.append(job_id)
                     del subscription.sent[job_id]
                 continue
-            if not self._visible(subscription, job_id):
-                continue
-            row = self._shown(subscription.actor, row)
             if sent is None:
                 new.append(row)
                 subscription.sent[job_id] = row
@@ -193,12 +191,21 @@ class JobFeed:
         subscription.seen = None if subscription.seen is None else seq
         return JobsChange(seq, page_of(new), tuple(changed), tuple(removed))
 
-    def _shown(self, actor: Actor, row: JobRow) -> JobRow:
-        reason = shown_reason(actor, row.reason, self._host.machine.state.jobs)
-        return row if reason is row.reason else replace(row, reason=reason)
+    def _row_for(self, actor: Actor, job_id: JobId) -> JobRow | None:
+        """None where there is none, or none for the actor any more: what was shared need not stay so."""
+        row = self._rows.get(job_id)
+        if row is None or actor.admin:
+            return row
+        job = self._host.machine.state.jobs[job_id]
+        return self._shown(actor, row, job) if may_see(actor, job) else None
 
-    def _visible(self, subscription: Subscription, job: JobId) -> bool:
-        return subscription.actor.admin or may_see(subscription.actor, self._host.machine.state.jobs[job])
+    def _shown(self, actor: Actor, row: JobRow, job: Job) -> JobRow:
+        if actor.admin:
+            return row
+        own = is_owner(actor, job)
+        reason = shown_reason(shown_to(actor, self._host.machine.state.jobs), row.reason, own=own)
+        may = row.may if own else access_to(actor, job)
+        return row if reason is row.reason and may is row.may else replace(row, reason=reason, may=may)
 
 
 def _count(plan: Plan) -> tuple[Scale, Millis] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import Effect
 from cockpit.engine.invariants import violations
@@ -56,7 +57,7 @@ class EngineDriver:
 
     def submit(self, *specs: JobSpec, by: Submitter = ANN, admin: bool = False) -> list[JobId]:
         before = self.machine.state.last_job_id
-        refused = self.act(submit(self.machine, specs, by, admin=admin, now=self.now))
+        refused = self.act(submit(self.machine, specs, Actor(by, admin), now=self.now))
         assert refused is None, refused
         return [JobId(job) for job in range(before + 1, self.machine.state.last_job_id + 1)]
 

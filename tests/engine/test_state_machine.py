@@ -116,7 +116,7 @@ class EngineMachine(RuleBasedStateMachine):
             time_limit_seconds=600,
             priority=PriorityWord.URGENT if urgent else PriorityWord.NORMAL,
         )
-        self.engine.act(submit(self.engine.machine, [spec], ANN, now=self.engine.now))
+        self.engine.act(submit(self.engine.machine, [spec], Actor(ANN, admin=False), now=self.engine.now))
 
     @precondition(lambda self: self.jobs(JobState.QUEUED))
     @rule(data=st.data(), wanted=st.sampled_from([*PriorityWord, 500, SiteFactor(-40)]))
@@ -144,7 +144,7 @@ class EngineMachine(RuleBasedStateMachine):
             end_at=Millis(begins + minutes * 60 * SECOND),
             maintenance=True,
         )
-        self.engine.act(make_reservation(self.engine.machine, wanted, _ADMIN, self.engine.now))
+        self.engine.act(make_reservation(self.engine.machine, wanted, self.engine.now))
 
     @rule(
         multifactor=st.booleans(),

@@ -11,9 +11,9 @@ from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import PriorityWord
+from cockpit.model.spec import Access, PriorityWord
 from cockpit.present.units import duration
-from tests.tui.lab import a_lab, job, seat_of, the_lab
+from tests.tui.lab import a_lab, a_members_lab, job, seat_of, the_lab
 
 if TYPE_CHECKING:
     from tests.tui.lab import Lab
@@ -108,6 +108,17 @@ async def test_what_only_administrators_may_do_is_dimmed_for_others_and_says_why
         await cockpit.press("Ctrl-r", "D").sees("Only an administrator of this cluster may do this.")
         (drain,) = (key for key in cockpit.app.keys_of_view() if key.action == "drain")
         assert not drain.enabled
+
+
+@pytest.mark.req("JT-60", "JT-02")
+async def test_of_a_members_job_what_one_may_not_do_is_dimmed_and_says_why() -> None:
+    shared = [job(f"net-{each}", project="vision", access=each) for each in (Access.RO, Access.RW, Access.NONE)]
+    async with a_members_lab(*shared) as cockpit:
+        await cockpit.sees("net-ro", "net-rw").misses("net-none").press("x")
+        await cockpit.sees("Job 1 is alice's, and its project", "(access: ro)")
+        enabled = {key.action: key.enabled for key in cockpit.app.keys_of_view()}
+        assert (enabled["cancel"], enabled["logs"], enabled["clone"]) == (False, True, True)
+        await cockpit.press("j").stands_on("net-rw").press("x").sees("Stop job 2 net-rw?")
 
 
 @pytest.mark.req("UI-28")
