@@ -15,7 +15,7 @@ from cockpit.model.jobrow import JobRows
 from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
-from cockpit.runtime import acting, predicting, reading, weighing
+from cockpit.runtime import accounting, acting, predicting, reading, weighing
 from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
     from cockpit.model.accountchange import AccountChange
+    from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
@@ -93,6 +94,14 @@ class InProcessBackend:
 
     async def accounts(self) -> AccountsShown:
         return await self._do(reading.accounts, _NOTHING)
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        return await accounting.ended_jobs(self._engine, self._asked, messages.AccountingArgs(since, until, user))
+
+    async def spending(self, edges: Sequence[Millis]) -> Spending:
+        return await self._do(accounting.spending_of, messages.SpendingArgs(tuple(edges)))
 
     async def change_accounts(self, change: AccountChange) -> None:
         await self._do(acting.change_accounts, messages.ChangeAccountsArgs(change))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from cockpit.engine.effects import (
         FreezeReplica,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ThawReplica,
     )
     from cockpit.engine.state import ClusterState
+    from cockpit.model.accounting import Spent
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
@@ -54,8 +55,14 @@ class Journal(Protocol):
 
     async def ended_job(self, job: JobId) -> Job | None: ...
 
-    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
-        """Newest first."""
+    async def ended_jobs(
+        self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
+    ) -> list[Job]:
+        """Newest first; those that ended within the time, its beginning included."""
+        ...
+
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+        """What jobs that are over have held in each stretch between two edges; without these jobs."""
         ...
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:

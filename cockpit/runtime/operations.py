@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.model import asking
 from cockpit.protocol import messages, pages
-from cockpit.runtime import acting, predicting, reading
+from cockpit.runtime import accounting, acting, predicting, reading
 from cockpit.runtime.priorities import priorities
 from cockpit.runtime.shells import open_shell
 from cockpit.runtime.weighing import set_weights
@@ -53,6 +53,8 @@ OPERATIONS: dict[str, Operation] = {
     "end_hold": (messages.JobArgs, acting.end_hold),
     "rules": (messages.NoArgs, reading.rules),
     "accounts": (messages.NoArgs, reading.accounts),
+    "accounting": (messages.AccountingArgs, accounting.list_ended),
+    "spending": (messages.SpendingArgs, accounting.spending_of),
     "change_accounts": (messages.ChangeAccountsArgs, acting.change_accounts),
     "queues": (messages.NoArgs, reading.queues),
     "apply_quota": (messages.ApplyQuotaArgs, acting.apply_quota),

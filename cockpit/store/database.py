@@ -13,7 +13,7 @@ from cockpit.store.faults import store_errors
 from cockpit.store.schema import migrate, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -54,7 +54,7 @@ class Database:
             with store_errors(self.file):
                 await self._connection.close()
 
-    async def fetch(self, sql: str, parameters: Sequence[Any] = ()) -> list[Sequence[Any]]:
+    async def fetch(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Sequence[Any]]:
         """All rows of a query; sees committed data only."""
         async with self._turn:
             with store_errors(self.file):

@@ -9,11 +9,12 @@ from cockpit.store import accounting, archive, codec, snapshots
 from cockpit.store.database import Database
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
     from pathlib import Path
 
     from cockpit.engine.ports import Clock
     from cockpit.engine.state import ClusterState
+    from cockpit.model.accounting import Spent
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
@@ -97,8 +98,13 @@ class SqliteJournal:
     async def ended_job(self, job: JobId) -> Job | None:
         return await accounting.find(self._database, job)
 
-    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
-        return await accounting.newest(self._database, limit=limit, user=user)
+    async def ended_jobs(
+        self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
+    ) -> list[Job]:
+        return await accounting.newest(self._database, limit=limit, user=user, since=since, until=until)
+
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+        return await accounting.spent(self._database, edges, besides)
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
         """Archived events are not among them."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
     from cockpit.model.accountchange import AccountChange
+    from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
@@ -84,6 +85,14 @@ class BlockingDemo:
 
     async def accounts(self) -> AccountsShown:
         return self._run(self._backend.accounts())
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        return self._run(self._backend.accounting(since=since, until=until, user=user))
+
+    async def spending(self, edges: Sequence[Millis]) -> Spending:
+        return self._run(self._backend.spending(edges))
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._run(self._backend.change_accounts(change))

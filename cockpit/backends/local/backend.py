@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.local.channel import Channel
-    from cockpit.model import asking, forecast, view
+    from cockpit.model import accounting, asking, forecast, view
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId
+    from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRows
     from cockpit.model.priority import WeightChanges
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from cockpit.protocol import messages, pages
 else:
     asking, forecast, view = map(Late, ("cockpit.model.asking", "cockpit.model.forecast", "cockpit.model.view"))
-    messages, pages = Late("cockpit.protocol.messages"), Late("cockpit.protocol.pages")
+    accounting, messages = Late("cockpit.model.accounting"), Late("cockpit.protocol.messages")
+    pages = Late("cockpit.protocol.pages")
 
 T = TypeVar("T")
 
@@ -58,6 +59,12 @@ class LocalBackend(Verbs):
 
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
         return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[accounting.EndedJob]:
+        pieces = self._open().stream("accounting", messages.AccountingArgs(since, until, user))
+        return [job for piece in pieces for job in msgspec.msgpack.decode(piece, type=list[accounting.EndedJob])]
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows

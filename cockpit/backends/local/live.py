@@ -21,6 +21,7 @@ from cockpit.backends.local.verbs import Verbs
 from cockpit.backends.local.watching import LiveRows
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model import asking
+from cockpit.model.accounting import EndedJob
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
@@ -45,6 +46,7 @@ FIRST_ROWS = 200
 """As many as any screen shows at once."""
 
 _decode_update = msgspec.msgpack.Decoder(Update).decode
+_decode_ended = msgspec.msgpack.Decoder(list[EndedJob]).decode
 _decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
 _decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
 
@@ -87,6 +89,15 @@ class LiveBackend(Verbs):
             async for encoded in wire.stream("events", messages.EventsArgs(job, after, limit)):
                 records += _decode_events(encoded)
         return records
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        jobs: list[EndedJob] = []
+        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
+            async for encoded in wire.stream("accounting", messages.AccountingArgs(since, until, user)):
+                jobs += _decode_ended(encoded)
+        return jobs
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:

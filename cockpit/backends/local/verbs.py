@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.model import cluster, view
+    from cockpit.model import accounting, cluster, view
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import WantedLimit, WantedPriority
     from cockpit.model.priority import WeightChanges
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cockpit.protocol import messages
 else:
     cluster, view = Late("cockpit.model.cluster"), Late("cockpit.model.view")
+    accounting = Late("cockpit.model.accounting")
     messages = Late("cockpit.protocol.messages")
 
 T = TypeVar("T")
@@ -60,6 +61,9 @@ class Verbs(ABC):
 
     async def accounts(self) -> view.AccountsShown:
         return await self._read("accounts", messages.NoArgs(), view.AccountsShown)
+
+    async def spending(self, edges: Sequence[Millis]) -> accounting.Spending:
+        return await self._read("spending", messages.SpendingArgs(tuple(edges)), accounting.Spending)
 
     async def change_accounts(self, change: AccountChange) -> None:
         await self._act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
