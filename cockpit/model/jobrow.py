@@ -72,6 +72,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What other members of its project may do."""
     may: Access = Access.RW
     """What the asker may do."""
+    workers: tuple[int, int, int] | None = None
+    """Of an elastic job: the fewest that it runs with, how many it asks for at its start, the most that it may have."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__
