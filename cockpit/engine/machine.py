@@ -116,6 +116,8 @@ class Machine:
         """Queued jobs for which others are made to go, or for which a fleet has room kept."""
         self._suspended: dict[JobId, None] = {}
         """In the order in which they began to stand still."""
+        self._elastic: dict[JobId, None] = {}
+        """Elastic jobs that hold something."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -205,6 +207,7 @@ class Machine:
             touched=tuple(self._touched),
             promised=sorted(self._promised) if self._promised else (),
             suspended=tuple(self._suspended),
+            elastic=sorted(self._elastic) if self._elastic else (),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -241,6 +244,8 @@ class Machine:
             _put(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
         if self._suspended or job.state is JobState.SUSPENDED:
             _put(self._suspended, job.id, belongs=job.state is JobState.SUSPENDED)
+        if job.spec.elastic is not None:
+            _put(self._elastic, job.id, belongs=job.state in OCCUPYING)
         if job.attempt is not None:
             self._index_occupation(job)
 

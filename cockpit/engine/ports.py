@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         RemoveContainer,
         SignalReplica,
         StartReplica,
+        TellWorkers,
         ThawReplica,
     )
     from cockpit.engine.state import ClusterState
@@ -110,6 +111,8 @@ class Executor(Protocol):
     async def freeze(self, effect: FreezeReplica) -> None: ...
 
     async def thaw(self, effect: ThawReplica) -> None: ...
+
+    async def tell(self, effect: TellWorkers) -> None: ...
 
     async def keep(self, effect: KeepContainer) -> None: ...
 

@@ -36,6 +36,8 @@ NOTHING_TO_DO = 3
 """Another shim has this attempt, or it had its turn."""
 REFUSED = 4
 """This machine refuses containers, and the plan allows plain processes: nothing has been done."""
+_NOT_ITS_CONCERN = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+"""A container's first process gets none of these. One among others would end of what its job sends to its parent."""
 _READY = 0
 """What the holder-to-be tells; else the number of the error that it met."""
 
@@ -57,13 +59,14 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
         if not plain:
             leaving.leave_machine(plan)
         return _launch(attempt, plan, again=again, plain=plain)
-    except OSError as error:
-        refused = leaving.is_refusal(error)
-        if refused and plan.get("may_be_plain") and not again:
+    except leaving.Refused as refused:
+        if plan.get("may_be_plain") and not again:
             return REFUSED
-        advice = "; `cockpit doctor` says what this machine forbids" if refused else ""
-        _report_lost(attempt, f"the container could not be made: {error.strerror}{advice}", again=again)
-        return LAUNCHED
+        why = f"{refused}; `cockpit doctor` says what this machine forbids"
+    except OSError as error:
+        why = error.strerror or str(error)
+    _report_lost(attempt, f"the container could not be made: {why}", again=again)
+    return LAUNCHED
 
 
 def _redirect_complaints(attempt: Attempt) -> None:
@@ -73,7 +76,7 @@ def _redirect_complaints(attempt: Attempt) -> None:
 
 
 def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> int:
-    """Fork the holder; it starts nothing before it can be found. Raises OSError where it may not be."""
+    """Fork the holder; it starts nothing before it can be found. Raises Refused or OSError where it may not be."""
     waits, lets_go = os.pipe()
     told, tell = os.pipe()
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -90,7 +93,7 @@ def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> in
     attempt.write("shim.json", {**identity_of(pid, proc), "remounted": again, "plain": plain})
     try:
         _await_settled(told)
-    except OSError:
+    except (leaving.Refused, OSError):
         attempt.forget("shim.json")
         raise
     os.write(lets_go, b".")
@@ -113,7 +116,7 @@ def _await_settled(told: int) -> None:
     number = (os.read(told, 1) or bytes([errno.EIO]))[0]
     os.close(told)
     if number != _READY:
-        raise OSError(number, f"mount proc on /proc: {os.strerror(number)}")
+        raise leaving.judged(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
 
 
 def _hold(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> None:
@@ -144,6 +147,7 @@ def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
 def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     from cockpit.runtime.containers.shim import plain
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_ITS_CONCERN)
     plain.lay_out(attempt, plan)
     bounds = limits.make(plan)
     start = None if again else _prepare_command(attempt, plain.outfit(attempt, plan), bounds, program.PLAIN)
