@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         RemoveContainer,
         SignalReplica,
         StartReplica,
+        TellWorkers,
         ThawReplica,
     )
     from cockpit.engine.state import ClusterState
@@ -72,6 +73,15 @@ class Journal(Protocol):
         """Move events from before `before` out of the journal, as far as snapshots allow; how many were moved."""
         ...
 
+    async def check_room(self) -> None:
+        """Raises `StoreError` where there is no room for further jobs. What concerns those that are there may still be
+        written."""
+        ...
+
+    async def keep_spare(self) -> None:
+        """Have room for that, whatever else fills the disk."""
+        ...
+
     async def probe(self) -> None:
         """Raises `StoreError` for as long as the journal could not take a submission."""
         ...
@@ -101,6 +111,8 @@ class Executor(Protocol):
     async def freeze(self, effect: FreezeReplica) -> None: ...
 
     async def thaw(self, effect: ThawReplica) -> None: ...
+
+    async def tell(self, effect: TellWorkers) -> None: ...
 
     async def keep(self, effect: KeepContainer) -> None: ...
 

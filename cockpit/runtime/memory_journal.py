@@ -70,6 +70,12 @@ class MemoryJournal:
         del before
         return 0
 
+    async def check_room(self) -> None:
+        """There is no disk."""
+
+    async def keep_spare(self) -> None:
+        """Nothing fills it."""
+
     async def probe(self) -> None:
         """Memory takes what it is given."""
 

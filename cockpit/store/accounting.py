@@ -121,7 +121,7 @@ def _resources(job: Job) -> tuple[int, int, int, int]:
     if job.attempt:
         given = job.attempt.placement
         return (
-            job.spec.nodes,
+            len(given),
             sum(part.cpus for part in given),
             sum(part.memory_mib for part in given),
             sum(part.card_milli for part in given),
