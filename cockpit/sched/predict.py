@@ -14,10 +14,10 @@ from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.entries import Entry
 from cockpit.sched.explain import explain
-from cockpit.sched.future import Begun, Future
+from cockpit.sched.future import Begun, Future, foreseeing
 from cockpit.sched.habits import Habits, Lengths, Limits, Margins
 from cockpit.sched.history import History, coming
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import Index, refreshed
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priorities import PriorityTable, prioritised
@@ -111,7 +111,11 @@ class Foresight:
     def _future(
         self, snapshot: Snapshot, order: Sequence[Entry], lengths: Lengths, arrivals: Sequence[Job] = ()
     ) -> Future:
-        return Future(snapshot, self._index, self._policy, order, lengths, arrivals)
+        return Future(snapshot, self._foreseeing, self._policy, order, lengths, arrivals)
+
+    @cached_property
+    def _foreseeing(self) -> Index:
+        return foreseeing(self._index)
 
     def _order(self, snapshot: Snapshot) -> Sequence[Entry]:
         """By what the last table knows of rules and usage; its columns are the cycle's."""

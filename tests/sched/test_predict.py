@@ -9,7 +9,7 @@ from cockpit.model.forecast import Change
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
-from cockpit.sched.future import Future
+from cockpit.sched.future import Future, foreseeing
 from cockpit.sched.habits import Habits, Limits, Margins
 from cockpit.sched.history import MOST_RUNS, History, history_of
 from cockpit.sched.index import refreshed
@@ -59,7 +59,7 @@ def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
         if random.random() < 0.3:
             world.run()
     snapshot = world.snapshot()
-    index, order = refreshed(None, snapshot), prioritised(snapshot).order
+    index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
     future = Future(snapshot, index, world.policy, order, Limits())
     waiting = [job.id for job in world.queue]
     foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}
