@@ -154,7 +154,7 @@ class Backend(Protocol):
         """Oldest first; `after` < 0: the last `limit`."""
         ...
 
-    def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """First everything, in one or several deltas, then changes as they happen, at most ten a second."""
         ...
 

@@ -16,13 +16,15 @@ from cockpit.model.view import WeightsSet
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
 from cockpit.runtime import acting, predicting, reading, weighing
+from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.feed import TICK_SECONDS
+from cockpit.runtime.operations import name_of
 from cockpit.runtime.priorities import priorities
 from cockpit.runtime.shells import open_shell
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.feed import Subscription
     from cockpit.runtime.host import Host
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 _NOTHING = messages.NoArgs()
@@ -61,80 +64,85 @@ class InProcessBackend:
         self._engine = engine
         self._asked = Asked(actor)
 
+    async def _do(self, function: Callable[[Engine, Asked, A], Awaitable[T]], args: A) -> T:
+        """As over the socket: only what the actor may."""
+        await allow(self._engine, self._asked, name_of(function), args)
+        return await function(self._engine, self._asked, args)
+
     async def status(self) -> EngineStatus:
-        return await reading.status(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.status, _NOTHING)
 
     async def overview(self) -> Overview:
-        return await reading.overview_of(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.overview_of, _NOTHING)
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
         pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
         return rows_of_all([page async for page in pages])
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
-        return await reading.job(self._engine, self._asked, messages.JobArgs(job, task))
+        return await self._do(reading.job, messages.JobArgs(job, task))
 
     async def nodes(self) -> list[NodeRow]:
-        return await reading.nodes(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.nodes, _NOTHING)
 
     async def holds(self) -> list[HoldRow]:
-        return await reading.holds(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.holds, _NOTHING)
 
     async def rules(self) -> Cluster:
-        return await reading.rules(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.rules, _NOTHING)
 
     async def accounts(self) -> AccountsShown:
-        return await reading.accounts(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.accounts, _NOTHING)
 
     async def change_accounts(self, change: AccountChange) -> None:
-        await acting.change_accounts(self._engine, self._asked, messages.ChangeAccountsArgs(change))
+        await self._do(acting.change_accounts, messages.ChangeAccountsArgs(change))
 
     async def queues(self) -> QueuesShown:
-        return await reading.queues(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.queues, _NOTHING)
 
     async def apply_quota(self, tree: QuotaTree) -> None:
-        await acting.apply_quota(self._engine, self._asked, messages.ApplyQuotaArgs(tree))
+        await self._do(acting.apply_quota, messages.ApplyQuotaArgs(tree))
 
     async def remove_quota(self) -> None:
-        await acting.remove_quota(self._engine, self._asked, _NOTHING)
+        await self._do(acting.remove_quota, _NOTHING)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
         return whole_list([page async for page in pages])
 
     async def set_weights(self, weights: WeightChanges) -> WeightsSet:
-        answer = await weighing.set_weights(self._engine, self._asked, messages.SetWeightsArgs(weights))
+        answer = await self._do(weighing.set_weights, messages.SetWeightsArgs(weights))
         return msgspec.msgpack.decode(answer, type=WeightsSet)
 
     async def reservations(self) -> list[Reservation]:
-        return await reading.reservations(self._engine, self._asked, _NOTHING)
+        return await self._do(reading.reservations, _NOTHING)
 
     async def make_reservation(self, reservation: Reservation) -> None:
-        await acting.make_reservation(self._engine, self._asked, messages.ReservationArgs(reservation))
+        await self._do(acting.make_reservation, messages.ReservationArgs(reservation))
 
     async def end_reservation(self, name: str) -> None:
-        await acting.end_reservation(self._engine, self._asked, messages.NameArgs(name))
+        await self._do(acting.end_reservation, messages.NameArgs(name))
 
     async def drain_node(self, name: str, reason: str) -> None:
-        await acting.drain_node(self._engine, self._asked, messages.DrainArgs(name, reason))
+        await self._do(acting.drain_node, messages.DrainArgs(name, reason))
 
     async def resume_node(self, name: str) -> None:
-        await acting.resume_node(self._engine, self._asked, messages.NameArgs(name))
+        await self._do(acting.resume_node, messages.NameArgs(name))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
-        return await predicting.explain(self._engine, self._asked, messages.JobArgs(job, task))
+        return await self._do(predicting.explain, messages.JobArgs(job, task))
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
-        return await predicting.predict(self._engine, self._asked, messages.PredictArgs(tuple(specs)))
+        return await self._do(predicting.predict, messages.PredictArgs(tuple(specs)))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        return list(await reading.events_seen(self._engine, self._asked, messages.EventsArgs(job, after, limit)))
+        return list(await self._do(reading.events_seen, messages.EventsArgs(job, after, limit)))
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """Never ends by itself: a subscription that fell too far behind is begun anew."""
         feed, known = self._engine.feed, set[JobId]()
         while True:
-            subscription = feed.subscribe(self._asked.actor)
+            subscription = feed.subscribe(self._asked.actor, anything=anything)
             try:
                 yield self._everything(subscription, known)
                 async for change in feed.changes(subscription):
@@ -166,54 +174,54 @@ class InProcessBackend:
             await asyncio.sleep(TICK_SECONDS)
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
-        encoded = await acting.submit_jobs(self._engine, self._asked, messages.SubmitArgs(tuple(specs)))
+        encoded = await self._do(acting.submit_jobs, messages.SubmitArgs(tuple(specs)))
         return list(_ids(_decoded(encoded, messages.Submitted).ids))
 
     async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
-        await acting.cancel(self._engine, self._asked, messages.CancelArgs(job, grace_seconds, task))
+        await self._do(acting.cancel, messages.CancelArgs(job, grace_seconds, task))
 
     async def hold(self, job: JobId, *, task: int | None = None) -> None:
-        await acting.hold(self._engine, self._asked, messages.JobArgs(job, task))
+        await self._do(acting.hold, messages.JobArgs(job, task))
 
     async def release(self, job: JobId, *, task: int | None = None) -> None:
-        await acting.release(self._engine, self._asked, messages.JobArgs(job, task))
+        await self._do(acting.release, messages.JobArgs(job, task))
 
     async def suspend(self, job: JobId, *, task: int | None = None) -> None:
-        await acting.suspend(self._engine, self._asked, messages.JobArgs(job, task))
+        await self._do(acting.suspend, messages.JobArgs(job, task))
 
     async def resume(self, job: JobId, *, task: int | None = None) -> None:
-        await acting.resume(self._engine, self._asked, messages.JobArgs(job, task))
+        await self._do(acting.resume, messages.JobArgs(job, task))
 
     async def requeue(self, job: JobId, *, task: int | None = None) -> None:
-        await acting.requeue(self._engine, self._asked, messages.JobArgs(job, task))
+        await self._do(acting.requeue, messages.JobArgs(job, task))
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
-        await acting.set_priority(self._engine, self._asked, messages.SetPriorityArgs(job, priority, task))
+        await self._do(acting.set_priority, messages.SetPriorityArgs(job, priority, task))
 
     async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
-        await acting.set_time_limit(self._engine, self._asked, messages.SetTimeLimitArgs(job, limit, task))
+        await self._do(acting.set_time_limit, messages.SetTimeLimitArgs(job, limit, task))
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
-        await acting.edit(self._engine, self._asked, messages.EditArgs(job, spec))
+        await self._do(acting.edit, messages.EditArgs(job, spec))
 
     async def delete(self, job: JobId, *, task: int | None = None) -> None:
-        await acting.delete(self._engine, self._asked, messages.JobArgs(job, task))
+        await self._do(acting.delete, messages.JobArgs(job, task))
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
-        return await reading.wait(self._engine, self._asked, messages.WaitArgs(job, timeout_seconds))
+        return await self._do(reading.wait, messages.WaitArgs(job, timeout_seconds))
 
     async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
-        encoded = await acting.extend_hold(self._engine, self._asked, messages.ExtendArgs(job, seconds))
+        encoded = await self._do(acting.extend_hold, messages.ExtendArgs(job, seconds))
         return Millis(_decoded(encoded, messages.HeldUntil).held_until)
 
     async def end_hold(self, job: JobId) -> None:
-        await acting.end_hold(self._engine, self._asked, messages.JobArgs(job))
+        await self._do(acting.end_hold, messages.JobArgs(job))
 
     async def logs(self, request: LogRequest) -> LogChunk:
-        return await reading.logs(self._engine, self._asked, request)
+        return await self._do(reading.logs, request)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
-        opened = await open_shell(self._engine, self._asked, request)
+        opened = await self._do(open_shell, request)
         return OpenShell(opened.answer, opened.fds)
 
     async def close(self) -> None:

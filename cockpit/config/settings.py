@@ -24,6 +24,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str = ""
     state_folder: str = ""
+    admin_group: str = ""
     hold_window_seconds: int = 4 * HOUR_SECONDS
     time_limit_seconds: int = DAY_SECONDS
     grace_seconds: int = DEFAULT_GRACE_SECONDS
@@ -54,6 +55,12 @@ SETTINGS = Table(
             kind=Path(),
             about="Where the engine keeps its journal and its containers, on a local disk; by default "
             "`$XDG_STATE_HOME/cockpit-cluster`, for the system engine `/var/lib/cockpit-cluster`.",
+        ),
+        Field(
+            name="admin_group",
+            attribute="admin_group",
+            kind=Checked(Text(), label_error),
+            about="A group of the system whose members administer the machine-wide engine, as root does.",
         ),
         Field(
             name="hold_window",

@@ -9,6 +9,7 @@ from cockpit.engine.access import Actor, may_see
 from cockpit.engine.allowances import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.charges import Charge, charge
+from cockpit.engine.sharing import access_errors, membership_errors
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
@@ -101,11 +102,13 @@ class Admission:
         yield from self._name_errors(spec, project)
         if not self._actor.admin:
             yield from self._privileges(spec)
+            yield from membership_errors(self._machine.state.cluster, self._actor, self._owner, project)
+        yield from access_errors(self._machine.state.cluster, self._actor, spec, self._edited)
         yield from self._deadline_errors(spec)
         yield from self._dependency_errors(spec)
         more = self._urgent[project] + size(spec) if is_urgent(spec.priority) else 0
         but = () if self._edited is None else (self._edited.id,)
-        if error := urgent_error(self._machine, self._owner.name, project, more, but):
+        if error := urgent_error(self._machine, self._actor, self._owner.name, project, more, but):
             yield error
 
     def _name_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
@@ -114,7 +117,7 @@ class Admission:
             job = self._machine.state.jobs[other]
             own = job.submitter.uid == self._owner.uid
             if not (singleton and own) and not self._same(job):
-                yield _taken(job, own=own)
+                yield _taken(job, known=may_see(self._actor, job))
                 return
         if (project, spec.name) in self._taken and not singleton:
             yield f"name: another job of this submission has the same name in project {project}"
@@ -197,9 +200,9 @@ def _array(job: Job, other: Job) -> bool:
     return job.array is not None and other.array is not None and job.array.array == other.array.array
 
 
-def _taken(job: Job, *, own: bool) -> str:
-    """Of another user's job nothing is told but that there is one."""
-    if not own:
+def _taken(job: Job, *, known: bool) -> str:
+    """Of a job that the asker may not see nothing is told but that there is one."""
+    if not known:
         return f"name: another job of project {job.project} already has this name; choose another"
     return f"name: job {job.id} of project {job.project} already has this name; choose another or end that job"
 

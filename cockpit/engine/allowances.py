@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from cockpit.engine.shown import shown_to
+from cockpit.engine.views import HIDDEN
 from cockpit.model.accounts import Association, Limits, QosFlag
 from cockpit.model.cluster import Enforce
 from cockpit.model.ids import JobId
@@ -20,6 +22,7 @@ from cockpit.sched.rulebook import Rulebook
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cockpit.engine.access import Actor
     from cockpit.engine.charges import Charge
     from cockpit.engine.machine import Machine
     from cockpit.engine.state import ClusterState
@@ -163,13 +166,19 @@ def _below(machine: Machine, account: str) -> Iterator[str]:
             yield from _below(machine, each.account)
 
 
-def urgent_error(machine: Machine, user: str, project: str, more: int, but: Iterable[JobId] = ()) -> str | None:
-    """Why `more` of a user's jobs in a project may not be urgent as well, and which ones are; `but` do not count."""
+def urgent_error(
+    machine: Machine, actor: Actor, user: str, project: str, more: int, but: Iterable[JobId] = ()
+) -> str | None:
+    """Why `more` of a user's jobs in a project may not be urgent as well, and which ones are, as the actor may know
+    them; `but` do not count."""
     bound = machine.state.cluster.urgent_jobs
     using = [job for job in machine.indices.urgent.of((user, project)) if job not in set(but)]
     if bound is None or not more or len(using) + more <= bound:
         return None
-    named = ", ".join(map(str, using[:_MOST_NAMED])) + (" …" if len(using) > _MOST_NAMED else "")
+    shown = shown_to(actor, machine.state.jobs)
+    named = ", ".join(str(shown(job) or HIDDEN) for job in using[:_MOST_NAMED]) + (
+        " …" if len(using) > _MOST_NAMED else ""
+    )
     now = f"now they are {named}" if using else f"this asks for {more}"
     return (
         f"priority: at most {bound} of a user's jobs in a project may be urgent, queued and running together; {now}. "

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import fields, replace
 
-from cockpit.engine.access import refuse_others
 from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Backfill, Cluster, PriorityKind
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
-    from cockpit.engine.access import Actor
     from cockpit.engine.decide import Decision
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventBody
@@ -39,12 +37,9 @@ def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decisi
     )
 
 
-def reweighed(state: ClusterState, actor: Actor, changes: WeightChanges) -> Decision:
-    """Other weights from now on, and the order by factors where it was that of submission. Administrators only, and
-    not where `cluster init` fixed the rules."""
-    refused = refuse_others(actor, "change the weights of priorities")
-    if refused is not None:
-        return refused
+def reweighed(state: ClusterState, changes: WeightChanges) -> Decision:
+    """Other weights from now on, and the order by factors where it was that of submission; not
+    where `cluster init` fixed the rules."""
     cluster = state.cluster
     if not cluster.mutable:
         return Refusal(
@@ -82,4 +77,4 @@ def _fixed_changes(before: Cluster, after: Cluster) -> list[str]:
 
 def _fixed(cluster: Cluster) -> Cluster:
     """Without what is the site's own."""
-    return replace(cluster, backfill=Backfill(), urgent_jobs=None, mutable=True)
+    return replace(cluster, backfill=Backfill(), urgent_jobs=None, projects=(), sharing=True, mutable=True)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.access import HIDDEN_JOB, may_see, shown_explanation
+from cockpit.engine.access import is_owner
 from cockpit.engine.apply import apply
+from cockpit.engine.shown import shown_explanation, shown_to
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submit import edit, submit
 from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.access import Actor
     from cockpit.engine.machine import Machine
+    from cockpit.engine.shown import Shown
     from cockpit.model.events import EventBody
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
@@ -45,7 +47,7 @@ def remember(history: History, body: EventBody, jobs: Mapping[JobId, Job]) -> No
 
 def would_be(machine: Machine, specs: Sequence[JobSpec], actor: Actor, now: Millis) -> list[Job] | Refusal:
     """The queued jobs that submitting `specs` would make, an array's tasks each; or why it would be refused."""
-    bodies = submit(machine, specs, actor.who, admin=actor.admin, now=now)
+    bodies = submit(machine, specs, actor, now=now)
     return bodies if isinstance(bodies, Refusal) else list(_applied(machine, bodies, {}, now).values())
 
 
@@ -63,7 +65,7 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
         if job.id in machine.queue:
             bodies = edit(machine, job, each.spec, actor=actor, now=now)
         else:
-            bodies = submit(machine, [each.spec], actor.who, admin=actor.admin, now=now)
+            bodies = submit(machine, [each.spec], actor, now=now)
         if not isinstance(bodies, Refusal):
             before = {job.id: job} if job.id in machine.queue else {}
             made = next(iter(_applied(machine, bodies, before, now).values()))
@@ -91,8 +93,10 @@ def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlo
 
 def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Outlook:
     """Without the jobs that the actor may not see; of the others, what they hold."""
-    explanation = found.explanation and shown_explanation(actor, found.explanation, jobs)
-    forecast = _shown_forecast(actor, found.forecast, jobs)
+    shown = shown_to(actor, jobs)
+    own = found.job not in jobs or is_owner(actor, jobs[found.job])
+    explanation = found.explanation and shown_explanation(shown, found.explanation, own=own)
+    forecast = _shown_forecast(shown, found.forecast)
     named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after)]
     return replace(
         found,
@@ -103,10 +107,7 @@ def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Ou
     )
 
 
-def _shown_forecast(actor: Actor, forecast: Forecast, jobs: Mapping[JobId, Job]) -> Forecast:
-    def shown(job: JobId) -> JobId:
-        return job if job in jobs and may_see(actor, jobs[job]) else HIDDEN_JOB
-
+def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
     return replace(forecast, after=tuple(replace(each, job=shown(each.job)) for each in forecast.after))
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from cockpit.engine.machine import Machine, occupation
+from cockpit.model import events
 from cockpit.model.job import OCCUPYING, JobState
+from cockpit.model.quota import JOBS
+from cockpit.sched.amounts import ONE, held
 from cockpit.sched.invariants import resource_violations
+from cockpit.sched.quotas import NO_LEAF, Quotas
 
 if TYPE_CHECKING:
+    from cockpit.model.events import EventBody
     from cockpit.model.job import Attempt, Job
 
 
-def violations(machine: Machine) -> list[str]:
-    """One sentence per broken promise; empty when all hold."""
+def violations(machine: Machine, body: EventBody | None = None) -> list[str]:
+    """One sentence per broken promise; empty when all hold. `body`: what has just happened."""
     found = [sentence for job in machine.state.jobs.values() for sentence in _job_violations(job)]
     known = {job: held for job, held in machine.occupied.items() if not _is_bound_only(machine.state.jobs[job])}
     found += resource_violations(machine.state.nodes, known)
     found += _index_violations(machine)
+    if isinstance(body, events.JobPlaced):
+        found += _quota_violations(machine, machine.state.jobs[body.job])
     return found
 
 
@@ -48,6 +56,33 @@ def _is_bound_only(job: Job) -> bool:
 
 def _attempts(job: Job) -> tuple[Attempt, ...]:
     return job.earlier if job.attempt is None else (*job.earlier, job.attempt)
+
+
+def _quota_violations(machine: Machine, placed: Job) -> list[str]:
+    """No max is passed by who was given something just now; others may pass one that was lowered meanwhile."""
+    quotas = Quotas(machine.state.quota)
+    leaf = quotas.leaf(placed.project)
+    found = []
+    for path in quotas.shares[leaf].line if leaf != NO_LEAF else ():
+        used = _used_below(machine, quotas, path)
+        found += [
+            f"job {placed.id}: quota {path} has {used[resource]} thousandths of {resource}, at most {most} are allowed"
+            for resource, most in quotas.shares[path].max.items()
+            if used[resource] > most
+        ]
+    return found
+
+
+def _used_below(machine: Machine, quotas: Quotas, path: str) -> Counter[str]:
+    """By everybody whose leaf is there or below, counted anew."""
+    used: Counter[str] = Counter()
+    for number, placement in machine.occupied.items():
+        job = machine.state.jobs[number]
+        leaf = quotas.leaf(job.project)
+        if leaf != NO_LEAF and path in quotas.shares[leaf].line:
+            used.update(held(placement, machine.state.nodes))
+            used[JOBS] += ONE if job.state in OCCUPYING else 0
+    return used
 
 
 def _runs(job: Job) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine.access import Actor, refuse_others
 from cockpit.model import events
 from cockpit.model.quota import QuotaTree, tree_errors
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -18,10 +17,8 @@ MOST_ERRORS = 1000
 """Told of one tree: the answer must fit into a frame."""
 
 
-def apply_quota(state: ClusterState, tree: QuotaTree, actor: Actor) -> list[EventBody] | Refusal:
+def apply_quota(state: ClusterState, tree: QuotaTree) -> list[EventBody] | Refusal:
     """Let the tree hold from now on, in place of an earlier one of its name. Jobs that run go on."""
-    if (refused := refuse_others(actor, "apply quotas")) is not None:
-        return refused
     if errors := list(tree_errors(tree)):
         return Refusal(RefusalKind.INVALID, "\n".join(errors[:MOST_ERRORS]))
     known = state.quota
@@ -33,10 +30,8 @@ def apply_quota(state: ClusterState, tree: QuotaTree, actor: Actor) -> list[Even
     return [] if tree == known else [events.QuotaApplied(tree)]
 
 
-def remove_quota(state: ClusterState, actor: Actor) -> list[EventBody] | Refusal:
+def remove_quota(state: ClusterState) -> list[EventBody] | Refusal:
     """No quotas from now on."""
-    if (refused := refuse_others(actor, "remove quotas")) is not None:
-        return refused
     if state.quota is None:
         return Refusal(RefusalKind.NOT_FOUND, "There is no quota tree; `cockpit quota apply FILE` applies one.")
     return [events.QuotaRemoved(state.quota.name)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cockpit.engine.access import Actor, refuse_others
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING
 from cockpit.model.names import name_error
@@ -24,10 +23,8 @@ MOST = 1_000
 """Reservations at once: each is looked at in every pass."""
 
 
-def make_reservation(machine: Machine, wanted: Reservation, actor: Actor, now: Millis) -> list[EventBody] | Refusal:
+def make_reservation(machine: Machine, wanted: Reservation, now: Millis) -> list[EventBody] | Refusal:
     """Keep nodes for somebody, or for maintenance. Jobs that run there go on."""
-    if (refused := refuse_others(actor, "make reservations")) is not None:
-        return refused
     if wanted.name in machine.state.reservations:
         return Refusal(
             RefusalKind.CONFLICT,
@@ -41,10 +38,8 @@ def make_reservation(machine: Machine, wanted: Reservation, actor: Actor, now: M
     return [events.ReservationMade(wanted)]
 
 
-def end_reservation(machine: Machine, name: str, actor: Actor) -> list[EventBody] | Refusal:
+def end_reservation(machine: Machine, name: str) -> list[EventBody] | Refusal:
     """Give its nodes back. As in Slurm not while a job runs in it."""
-    if (refused := refuse_others(actor, "end reservations")) is not None:
-        return refused
     if name not in machine.state.reservations:
         return Refusal(
             RefusalKind.NOT_FOUND, f'There is no reservation "{visible(name)}"; `cockpit reservations` lists them.'

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.access import Actor, refuse_others
 from cockpit.model import events
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 ENGINE = "engine"
 
 
-def drain(machine: Machine, name: str, reason: str, actor: Actor) -> list[EventBody] | Refusal:
+def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] | Refusal:
     """Start nothing more there. What runs goes on."""
-    found = _node(machine, name, actor, "drain nodes")
+    found = _node(machine, name)
     if isinstance(found, Refusal):
         return found
     if error := text_error(reason, VALUE_BYTES):
@@ -34,18 +33,18 @@ def drain(machine: Machine, name: str, reason: str, actor: Actor) -> list[EventB
         return Refusal(
             RefusalKind.CONFLICT, f"Node {found.name} is drained already, by {found.drained_by}: {found.state_reason}."
         )
-    return [events.NodeDrained(found.name, actor.name, reason)]
+    return [events.NodeDrained(found.name, by, reason)]
 
 
-def resume(machine: Machine, name: str, actor: Actor) -> list[EventBody] | Refusal:
+def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:
     """Give a drained node back."""
-    found = _node(machine, name, actor, "resume nodes")
+    found = _node(machine, name)
     if isinstance(found, Refusal):
         return found
     if not found.drained_by:
         why = f"is {found.state}: {found.state_reason}" if found.state is not NodeState.UP else "is in service"
         return Refusal(RefusalKind.CONFLICT, f"Node {found.name} {why}; only one that was drained is given back.")
-    return [events.NodeResumed(found.name, actor.name)]
+    return [events.NodeResumed(found.name, by)]
 
 
 def drained(machine: Machine, name: NodeName, because: str) -> list[EventBody]:
@@ -61,9 +60,7 @@ def still_drained(found: Node, before: Node | None) -> Node:
     return replace(found, state=before.state, state_reason=before.state_reason, drained_by=before.drained_by)
 
 
-def _node(machine: Machine, name: str, actor: Actor, deed: str) -> Node | Refusal:
-    if (refused := refuse_others(actor, deed)) is not None:
-        return refused
+def _node(machine: Machine, name: str) -> Node | Refusal:
     found = {str(node): each for node, each in machine.state.nodes.items()}.get(name)
     if found is None:
         return Refusal(RefusalKind.NOT_FOUND, f'There is no node "{visible(name)}"; `cockpit nodes --all` lists them.')

@@ -32,9 +32,8 @@ MOST_ERRORS = 1000
 def submit(
     machine: Machine,
     specs: Sequence[JobSpec],
-    submitter: Submitter,
+    actor: Actor,
     *,
-    admin: bool = False,
     now: Millis | None = None,
     remembered: Iterable[Job] = (),
 ) -> list[EventBody] | Refusal:
@@ -52,7 +51,7 @@ def submit(
         )
     now = machine.state.at if now is None else now
     remembered = tuple(remembered)
-    admission = Admission(machine, Actor(submitter, admin), now, remembered)
+    admission = Admission(machine, actor, now, remembered)
     lines: list[str] = []
     reasons: list[tuple[str, Reason]] = []
     admitted = [admission.admit(spec) for spec in specs]
@@ -62,7 +61,7 @@ def submit(
         reasons += [(prefix + path, reason) for path, reason in each.reasons]
     if lines or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
-    return _Queueing(machine, submitter, Fates(remembered=remembered)).events(admitted)
+    return _Queueing(machine, actor.who, Fates(remembered=remembered)).events(admitted)
 
 
 def edit(

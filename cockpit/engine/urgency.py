@@ -65,7 +65,7 @@ def _refused(machine: Machine, queued: Sequence[Job], word: PriorityWord, actor:
             return refused
     first = queued[0]
     more = sum(is_urgent(word) and not is_urgent(job.spec.priority) for job in queued)
-    error = urgent_error(machine, first.submitter.name, first.project, more)
+    error = urgent_error(machine, actor, first.submitter.name, first.project, more)
     return Refusal(RefusalKind.CONFLICT, f"{error}.") if error else None
 
 

@@ -72,6 +72,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         array=job.array,
         starts_by=starts_by if job.state is JobState.QUEUED else None,
         clusters=tuple(dict.fromkeys(attempt.members)) if attempt is not None else (),
+        access=job.spec.access,
     )
 
 

@@ -10,13 +10,13 @@ from cockpit.formats.accountfields import ACCOUNT, QOS, USER
 from cockpit.formats.checked import Checked, whole
 from cockpit.formats.kinds import Flag, ListOf, Path, Text
 from cockpit.formats.nodefields import MACHINE, MOST_ROWS, NODE, DeclaredMachine, DeclaredNode, node_name_error
-from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, Accounting
+from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, PROJECT, Accounting
 from cockpit.formats.rulefields import COUNT as MANY
 from cockpit.formats.rulekinds import MOST_NAMES, MapOf, name, storage_error
 from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
 from cockpit.formats.tables import Field, Table
 from cockpit.model.accounts import Association, Qos
-from cockpit.model.cluster import Backfill, Partition, Preemption, Priority
+from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
 from cockpit.model.rules import VALUE_BYTES, path_error, text_error
 
 
@@ -28,6 +28,7 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     """Of what `cluster init` fixed; see `clusterseal`."""
     overcommit: bool = False
     urgent_jobs: int | None = None
+    sharing: bool = True
     login_node_pool: str = ""
     home_directory_storage: str = ""
     """A name of `home`, or a folder."""
@@ -45,6 +46,7 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     qos: tuple[Qos, ...] = ()
     accounts: tuple[Association, ...] = ()
     users: tuple[Association, ...] = ()
+    projects: tuple[Project, ...] = ()
 
 
 EVERY_OTHER_NODE = "*"
@@ -92,6 +94,12 @@ FILE = Table(
             attribute="urgent_jobs",
             kind=whole(MANY),
             about="So many urgent jobs a user may have within one project; without it: no bound.",
+        ),
+        Field(
+            name="sharing",
+            attribute="sharing",
+            kind=Flag(),
+            about="false: no job may be shared with the members of its project; only `access: none` is accepted.",
         ),
         Field(name="login_node_pool", attribute="login_node_pool", kind=name(), about="Its nodes run no jobs."),
         Field(
@@ -158,6 +166,12 @@ FILE = Table(
             attribute="users",
             kind=ListOf(USER, MOST_ASSOCIATIONS),
             about="Users of these accounts, likewise.",
+        ),
+        Field(
+            name="projects",
+            attribute="projects",
+            kind=ListOf(PROJECT, MOST_ROWS),
+            about="Projects and who is in them; with any, a job belongs to one of its submitter's.",
         ),
     ],
 )

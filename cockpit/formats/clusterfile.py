@@ -14,7 +14,7 @@ from cockpit.formats.initialaccounts import account_errors, initial_accounts
 from cockpit.formats.kinds import Reading, Schema
 from cockpit.formats.nodefields import DeclaredCards, DeclaredNode
 from cockpit.formats.poolnames import meant_pools, pool_errors, with_pools
-from cockpit.formats.rulechecks import partition_errors, preemption_errors
+from cockpit.formats.rulechecks import partition_errors, preemption_errors, project_errors
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster
@@ -92,6 +92,8 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
         prolog_scripts=file.prolog_bash_scripts,
         epilog_scripts=file.epilog_bash_scripts,
         urgent_jobs=file.urgent_jobs,
+        projects=file.projects,
+        sharing=file.sharing,
         mutable=file.mutable,
     )
 
@@ -163,6 +165,7 @@ def _rule_conflicts(file: ClusterFile) -> Iterator[str]:
     yield from partition_errors(file.partitions)
     yield from (f"preemption.{error}" for error in preemption_errors(file.preemption))
     yield from account_errors(file)
+    yield from project_errors(file.projects)
 
 
 def unmapped_storage(name: str) -> str:

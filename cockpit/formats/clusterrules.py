@@ -20,6 +20,7 @@ def file_of_rules(cluster: Cluster, nodes: Sequence[Node]) -> ClusterFile:
     return ClusterFile(
         mutable=cluster.mutable,
         urgent_jobs=cluster.urgent_jobs,
+        sharing=cluster.sharing,
         login_node_pool=cluster.login_pool,
         home_directory_storage=cluster.home,
         prolog_bash_scripts=cluster.prolog_scripts,
@@ -30,4 +31,5 @@ def file_of_rules(cluster: Cluster, nodes: Sequence[Node]) -> ClusterFile:
         backfill=cluster.backfill,
         preemption=cluster.preemption,
         partitions=cluster.partitions,
+        projects=cluster.projects,
     )

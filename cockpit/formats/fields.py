@@ -26,6 +26,7 @@ from cockpit.model.rules import (
     WINDOW_SECONDS,
 )
 from cockpit.model.spec import (
+    Access,
     Algorithm,
     DebugHold,
     Failover,
@@ -215,6 +216,12 @@ JOB = Table(
             attribute="project",
             kind=_NAME,
             about="The project that the job belongs to; by default the submitter's own.",
+        ),
+        Field(
+            name="access",
+            attribute="access",
+            kind=Choice(Access),
+            about="What other members of the project may do: all (rw), look and copy (ro), or nothing (none).",
         ),
         Field(
             name="account",

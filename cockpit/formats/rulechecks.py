@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cockpit.model.cluster import Partition, Preemption
+from cockpit.model.cluster import Partition, Preemption, Project
 
 _EXCLUSIVE = ("CANCEL", "REQUEUE", "SUSPEND")
 
@@ -40,6 +40,15 @@ def partition_errors(partitions: Sequence[Partition]) -> Iterator[str]:
         if each.default and each.name != defaults[0]:
             yield f"partitions[{at}].default: {defaults[0]} is the default already"
         yield from _bounds_errors(f"partitions[{at}]", each)
+
+
+def project_errors(projects: Sequence[Project]) -> Iterator[str]:
+    """Of a file's projects beside each other."""
+    seen: set[str] = set()
+    for at, each in enumerate(projects):
+        if each.name in seen:
+            yield f"projects[{at}].name: {each.name} is the name of an earlier project"
+        seen.add(each.name)
 
 
 def _bounds_errors(at: str, partition: Partition) -> Iterator[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from cockpit.formats.checked import duration, whole
-from cockpit.formats.kinds import Choice, Flag, ListOf
+from cockpit.formats.checked import Checked, duration, whole
+from cockpit.formats.kinds import Choice, Flag, ListOf, Text
 from cockpit.formats.rulekinds import TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import Meaning
@@ -19,9 +19,11 @@ from cockpit.model.cluster import (
     Priority,
     PriorityFlag,
     PriorityKind,
+    Project,
     UsageReset,
     Weights,
 )
+from cockpit.model.names import NAME_LENGTH, NAME_PATTERN, name_error
 from cockpit.model.rules import Bounds
 from cockpit.model.spec import DAY_SECONDS
 
@@ -237,6 +239,26 @@ PARTITION = Table(
             attribute="billing_weights",
             kind=TresOf(Meaning.PRICE),
             about='What each resource costs, as "cpu=1.0,mem=0.25G"; without it: 1 for each CPU.',
+        ),
+    ],
+)
+
+PROJECT = Table(
+    Project,
+    [
+        Field(
+            name="name",
+            attribute="name",
+            kind=Checked(Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN), name_error),
+            required=True,
+            about="Give the project a name.",
+        ),
+        Field(name="users", attribute="users", kind=names(user()), about="Who is in it."),
+        Field(
+            name="groups",
+            attribute="groups",
+            kind=names(user()),
+            about="And everybody in these groups of the system.",
         ),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import yaml
 
 from cockpit.formats.fields import JOB
@@ -17,7 +19,12 @@ def spec_as_table(spec: JobSpec) -> dict[str, object]:
 
 def spec_as_yaml(spec: JobSpec) -> str:
     """A YAML document that `read_jobs` reads back equal, in any folder and under any defaults."""
-    return str(yaml.dump(spec_as_table(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    return values_as_yaml(spec_as_table(spec))
+
+
+def values_as_yaml(values: Mapping[str, object]) -> str:
+    """Plain values of a job file as YAML."""
+    return str(yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -31,6 +31,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "home": "rw",
     "env": "{OMP_NUM_THREADS: 4}",
     "project": "vision",
+    "access": "ro",
     "account": "lab",
     "partitions": "[short, long]",
     "qos": "high",

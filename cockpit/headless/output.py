@@ -46,6 +46,11 @@ def add_output_options(parser: ArgumentParser, *, select: bool = True) -> None:
         parser.add_argument("--sort", metavar="A,-B", help="by these columns; a minus sorts the largest first")
 
 
+def is_page(args: Namespace) -> bool:
+    """Whether a single thing is to be read as a page rather than as a row."""
+    return args.output == Form.TABLE and not args.columns and not getattr(args, "watch", False)
+
+
 def write_rows(
     table: Table,
     rows: Sequence[Any],

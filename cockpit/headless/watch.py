@@ -19,17 +19,12 @@ Row = TypeVar("Row")
 
 
 async def watch_rows(
-    call: Call,
-    table: Table,
-    fetch: Callable[[], Awaitable[Sequence[Row]]],
-    place: Callable[[Row], dict[str, object]],
-    **context: object,
+    call: Call, table: Table, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
 ) -> None:
-    """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the row's `place`,
-    which tells it from others, until interrupted. Asks again whenever a job has changed: all else follows from that, or
-    from what administrators do."""
-    watched = Watched(call, table, place, **context)
-    async for delta in call.backend.watch_jobs():
+    """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the columns that
+    tell the row from others, until interrupted. Asks again whenever something has happened."""
+    watched: Watched[Row] = Watched(call, table, **context)
+    async for delta in call.backend.watch_jobs(anything=True):
         if delta.loaded:
             watched.tell(await fetch())
 
@@ -37,18 +32,22 @@ async def watch_rows(
 class Watched(Generic[Row]):
     """Rows as they were told last."""
 
-    def __init__(self, call: Call, table: Table, place: Callable[[Row], dict[str, object]], **context: object) -> None:
-        self._call, self._table, self._place, self._context = call, table, place, context
+    def __init__(self, call: Call, table: Table, **context: object) -> None:
+        self._call, self._table, self._context = call, table, context
+        self._identity = [column for column in table.columns if column.id in table.identity]
         self._columns = _columns(call, table)
         self._record = record_type(self._columns)
         self._shown: dict[tuple[object, ...], Row] = {}
 
     def tell(self, fresh: Sequence[Row]) -> None:
         """What differs from the last time."""
-        now, place = self._call.context(**self._context), self._place
-        rows = {tuple(place(row).values()): row for row in chosen_rows(self._table, fresh, self._call.args, now)}
+        now = self._call.context(**self._context)
+        chosen = chosen_rows(self._table, fresh, self._call.args, now)
+        keys = zip(*(column.json(chosen, now) for column in self._identity), strict=True)
+        rows = dict(zip(keys, chosen, strict=True))
         changed = [row for key, row in rows.items() if self._shown.get(key) != row]
-        gone = [place(row) for key, row in self._shown.items() if key not in rows]
+        names = [column.id for column in self._identity]
+        gone = [dict(zip(names, key, strict=True)) for key in self._shown if key not in rows]
         _tell(self._call, records(self._record, self._columns, changed, now), gone)
         self._shown = rows
 
@@ -58,7 +57,7 @@ async def watch_events(call: Call, job: JobId | None) -> None:
     columns = _columns(call, EVENTS)
     record = record_type(columns)
     last = -1
-    async for delta in call.backend.watch_jobs():
+    async for delta in call.backend.watch_jobs(anything=True):
         if not delta.loaded:
             continue
         came = await call.backend.events(job=job, after=last, limit=call.args.number)

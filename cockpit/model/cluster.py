@@ -168,6 +168,15 @@ class Enforce(StrEnum):
     SAFE = "safe"
 
 
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """A project and who is in it."""
+
+    name: str
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """Groups of the system, all of whose members are."""
+
+
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster's rules. Without partitions there is one unnamed one over every node, without bounds."""
 
@@ -185,6 +194,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     epilog_scripts: tuple[str, ...] = ()
     urgent_jobs: int | None = None
     """A user's urgent jobs within one project, queued and running together; None: no bound."""
+    projects: tuple[Project, ...] = ()
+    """Empty: a job may name any project, and none has members but its owner."""
+    sharing: bool = True
+    """False: no job is open to anybody but its owner."""
     mutable: bool = True
     """False: fixed at `cluster init`; only another init changes it."""
     members: tuple[Member, ...] = ()

@@ -12,6 +12,7 @@ import msgspec
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, JobState
 from cockpit.model.reasons import Reason
+from cockpit.model.spec import Access
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -67,6 +68,10 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """While it is queued and the plan keeps room for it: its start, no later than that."""
     clusters: tuple[str, ...] = ()
     """On a fleet: where it is bound to, in order of its replicas."""
+    access: Access = Access.NONE
+    """What other members of its project may do."""
+    may: Access = Access.RW
+    """What the asker may do."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

@@ -15,6 +15,17 @@ DAY_SECONDS = 86_400
 DEFAULT_GRACE_SECONDS = 30
 
 
+class Access(StrEnum):
+    """What other members of its project may do with a job. `engine.access` says which act needs which."""
+
+    RW = "rw"
+    """All that its owner may."""
+    RO = "ro"
+    """Look, and copy it."""
+    NONE = "none"
+    """Nothing: to them it is not there."""
+
+
 class HomeAccess(StrEnum):
     """How the submitter's home folder appears in the container."""
 
@@ -163,6 +174,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     project: str | None = None
     """None: the submitter's own project, named like the user."""
+    access: Access = Access.NONE
     account: str | None = None
     """None: the user's default account."""
     partitions: tuple[str, ...] = ()

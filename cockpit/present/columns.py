@@ -170,6 +170,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Further keys that filters accept, never shown."""
     empty: str
     """What is said when there is no row, and what to do next."""
+    identity: tuple[str, ...] = ()
+    """Ids of the columns that tell a row from all others, however it changes. None: nobody follows these rows."""
 
     @property
     def default(self) -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId
 from cockpit.model.job import EndCause, Suspension
 from cockpit.present.phrases import listed
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
 GivingWayEvent = events.RoomMade | events.JobSuspended | events.JobResumed | events.JobRequeued
@@ -28,7 +29,7 @@ _DEEDS = {
 
 def gives_way(for_job: JobId, grounds: Grounds | None) -> str:
     """To whom, and by what right that one takes its room."""
-    return f"gives way to job {for_job}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
+    return f"gives way to job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 
 def giving_way_sentence(body: GivingWayEvent) -> str:
@@ -56,7 +57,7 @@ def suspension_sentence(suspension: Suspension) -> str:
 
 
 def _jobs(jobs: tuple[JobId, ...]) -> str:
-    return f"{'job' if len(jobs) == 1 else 'jobs'} {listed(map(str, jobs))}"
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {listed(map(job_shown, jobs))}"
 
 
 def _have(count: int) -> str:

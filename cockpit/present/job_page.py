@@ -7,7 +7,7 @@ from typing import Final
 
 from cockpit.model.job import Replica
 from cockpit.model.node import Allocation
-from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, Access, NodeSpec
 from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.columns import Context
@@ -24,6 +24,12 @@ from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
+
+_OPEN_TO_MEMBERS = {
+    Access.RW: ", whose members may do with it what its owner may",
+    Access.RO: ", whose members may look at it and copy it",
+    Access.NONE: "",
+}
 
 
 def job_page(detail: JobDetail, context: Context) -> list[str]:
@@ -77,7 +83,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))
     for volume in spec.volumes:
         yield _fact("volume", f"{safe(volume.name)} = {safe(volume.path)}")
-    yield _fact("project", safe(row.project))
+    yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[row.access])
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:

@@ -16,7 +16,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 
 INDENT: Final = "  "
-HIDDEN: Final = "another user's job"
+HIDDEN: Final = "job -"
 NOW: Final = "now"
 UNKNOWN: Final = "nobody can say when"
 MOST_NAMED: Final = 3

@@ -23,6 +23,7 @@ from cockpit.model.reasons import (
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
+from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
 
@@ -56,8 +57,7 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
             return tuple(_no_eligible_node(reason))
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
-            ahead = reason.ahead or "another user's job"
-            return (f"would fit now, but would delay {ahead}, which is to start by {start}",)
+            return (f"would fit now, but would delay {job_shown(reason.ahead)}, which is to start by {start}",)
         case _:
             return _NOT_EVALUATED if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
 

@@ -24,3 +24,8 @@ def parse_reference(text: str) -> JobRef | None:
         return None
     task, rank, attempt = (int(part) if part else None for part in found.group("task", "rank", "attempt"))
     return JobRef(JobId(int(found["job"])), task, rank, attempt, found["cluster"] or "")
+
+
+def job_shown(job: int) -> str:
+    """A job that a sentence names: its id, or `-` for one that the asker may not see."""
+    return str(job or "-")

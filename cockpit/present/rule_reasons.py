@@ -31,6 +31,7 @@ from cockpit.model.spec import DependencyKind, task_text
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import amount, bare_amount, listed
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
 RuleReason = (
@@ -92,8 +93,7 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
         case ArrayFull():
             return (f"{units.counted(reason.at_once, 'task')} of its array may run at once, and as many do",)
         case BehindHead():
-            ahead = f"job {reason.ahead}" if reason.ahead else "another job"
-            return (f"nothing passes {ahead}, which is first and waits",)
+            return (f"nothing passes job {job_shown(reason.ahead)}, which is first and waits",)
         case _:
             assert_never(reason)
 
@@ -186,7 +186,7 @@ def _of_giving_way(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo |
 
 
 def _named(jobs: tuple[JobId, ...]) -> str:
-    return listed([f"job {job}" if job else "another job" for job in jobs])
+    return listed([f"job {job_shown(job)}" for job in jobs])
 
 
 def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
@@ -220,4 +220,6 @@ def _amount(reason: LimitReached, amount: float) -> str:
 
 
 def _job(reason: WaitsForJob | DependencyNever) -> str:
-    return f"job {task_text(reason.job, reason.task)}" if reason.job else "another job"
+    if not reason.job and reason.kind is DependencyKind.SINGLETON:
+        return "another job"
+    return f"job {task_text(reason.job, reason.task) if reason.job else job_shown(reason.job)}"

@@ -73,6 +73,18 @@ def wrapped(spans: Line, columns: int) -> list[Line]:
     return [tuple(each) for each in lines]
 
 
+def worded(text: str, columns: int, role: str = TEXT) -> Iterator[Line]:
+    """The same between words, where each of them fits."""
+    row = ""
+    for word in text.split(" "):
+        longer = f"{row} {word}" if row else word
+        if row and width(longer) > columns:
+            yield from wrapped(line(Span(row, role)), columns)
+            longer = word
+        row = longer
+    yield from wrapped(line(Span(row, role)), columns)
+
+
 def marked(spans: Line, text: str, role: str) -> Line:
     """The same with this role wherever the text stands within one span, in capitals or not."""
     return tuple(piece for span in spans for piece in _marked(span, text.casefold(), role))

@@ -36,6 +36,8 @@ class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """Rows in the first page: as many as the screen shows."""
     brief: bool = False
     """As in `JobsArgs`, of the pages."""
+    anything: bool = False
+    """Also an empty change when something has happened that changes no row."""
 
 
 def _columns_type() -> type[msgspec.Struct]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine import decide, evictions, quotas, reservations, service
-from cockpit.engine.access import refuse_unseen
 from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
 from cockpit.engine.arrays import addressed, on_each
@@ -21,9 +20,9 @@ from cockpit.engine.urgency import set_priority as decide_priority
 from cockpit.errors import RequestRefused
 from cockpit.model import events
 from cockpit.model.ids import JobId
-from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.refusal import Refusal
 from cockpit.protocol import messages
-from cockpit.runtime.asked import Asked, asked_job
+from cockpit.runtime.asked import Asked
 from cockpit.runtime.host import Act
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ async def submit_jobs(engine: Engine, asked: Asked, args: messages.SubmitArgs) -
     actor, remembered = asked.actor, await _remembered(engine, args.specs)
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
-        return submit(machine, args.specs, actor.who, admin=actor.admin, now=now, remembered=remembered)
+        return submit(machine, args.specs, actor, now=now, remembered=remembered)
 
     return await _act(engine, asked, decision, _submitted, durable=True)
 
@@ -101,9 +100,8 @@ async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
         found = machine.state.jobs.get(JobId(args.job))
-        refused = refuse_unseen(asked.actor, found, args.job)
-        if found is None or refused is not None:
-            return refused or decide.only_in_accounting(args.job)
+        if found is None:
+            return decide.only_in_accounting(args.job)
         return edit_job(machine, found, args.spec, actor=asked.actor, now=now, remembered=remembered)
 
     return await _act(engine, asked, decision)
@@ -137,7 +135,6 @@ async def set_priority(engine: Engine, asked: Asked, args: messages.SetPriorityA
             else decide.only_in_accounting(args.job)
         )
 
-    await asked_job(engine, asked.actor, args.job, args.task)
     return await _act(engine, asked, decision)
 
 
@@ -148,27 +145,28 @@ async def set_time_limit(engine: Engine, asked: Asked, args: messages.SetTimeLim
 
 
 async def make_reservation(engine: Engine, asked: Asked, args: messages.ReservationArgs) -> bytes:
-    """Keep nodes for somebody over a span of time. Administrators only."""
+    """Keep nodes for somebody over a span of time."""
     return await _act(
         engine,
         asked,
-        lambda machine, now: reservations.make_reservation(machine, args.reservation, asked.actor, now),
+        lambda machine, now: reservations.make_reservation(machine, args.reservation, now),
     )
 
 
 async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
-    """Give the nodes back. Administrators only."""
-    return await _act(engine, asked, lambda machine, _: reservations.end_reservation(machine, args.name, asked.actor))
+    """Give the nodes back."""
+    return await _act(engine, asked, lambda machine, _: reservations.end_reservation(machine, args.name))
 
 
 async def drain_node(engine: Engine, asked: Asked, args: messages.DrainArgs) -> bytes:
-    """Let nothing more start on a node. Administrators only."""
-    return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, asked.actor))
+    """Let nothing more start on a node."""
+    by = asked.actor.name
+    return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, by))
 
 
 async def resume_node(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
-    """Give a drained node back. Administrators only."""
-    return await _act(engine, asked, lambda machine, _: service.resume(machine, args.name, asked.actor))
+    """Give a drained node back."""
+    return await _act(engine, asked, lambda machine, _: service.resume(machine, args.name, asked.actor.name))
 
 
 async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:
@@ -177,19 +175,17 @@ async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAcc
 
 
 async def apply_quota(engine: Engine, asked: Asked, args: messages.ApplyQuotaArgs) -> bytes:
-    """Let a quota tree hold from now on. Administrators only."""
-    return await _act(engine, asked, lambda machine, _: quotas.apply_quota(machine.state, args.tree, asked.actor))
+    """Let a quota tree hold from now on."""
+    return await _act(engine, asked, lambda machine, _: quotas.apply_quota(machine.state, args.tree))
 
 
 async def remove_quota(engine: Engine, asked: Asked, _args: messages.NoArgs) -> bytes:
-    """No quotas from now on. Administrators only."""
-    return await _act(engine, asked, lambda machine, _: quotas.remove_quota(machine.state, asked.actor))
+    """No quotas from now on."""
+    return await _act(engine, asked, lambda machine, _: quotas.remove_quota(machine.state))
 
 
 async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
-    """End the engine once this is answered; with `jobs` after every job has been stopped. Administrators only."""
-    if not asked.actor.admin:
-        raise RequestRefused(Refusal(RefusalKind.DENIED, "Only an administrator may stop this engine."))
+    """End the engine once this is answered; with `jobs` after every job has been stopped."""
     await _act(engine, asked, lambda _machine, _now: [events.EngineStopAsked(args.jobs)])
     if args.jobs:
         await _stop_all_jobs(engine, asked)
@@ -249,7 +245,6 @@ async def _act_on(
         found = addressed(machine, JobId(args.job), args.task)
         return on_each(found, lambda job: decision(job, now)) if found else decide.only_in_accounting(args.job)
 
-    await asked_job(engine, asked.actor, args.job, args.task)
     return await _act(engine, asked, decide_on)
 
 
@@ -264,5 +259,4 @@ async def _act_on_one(
         found = machine.state.jobs.get(JobId(job_id))
         return decision(found, now) if found is not None else decide.only_in_accounting(job_id)
 
-    await asked_job(engine, asked.actor, job_id)
     return await _act(engine, asked, decide_on, answer)

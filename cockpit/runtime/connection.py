@@ -26,8 +26,9 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
+from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked
-from cockpit.runtime.operations import OPERATIONS, WAITING
+from cockpit.runtime.operations import OPERATIONS, SHELL, WAITING
 from cockpit.runtime.shells import SHELL_ARGS, open_shell
 from cockpit.runtime.tasks import report_defect
 from cockpit.runtime.troubles import unavailable
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from cockpit.runtime.engine import Engine
 
 T = TypeVar("T")
-
-SHELL = "shell"
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +174,9 @@ class Connection:
     async def _perform(self, request: Request) -> None:
         asked = Asked(self._actor, f"{self._actor.who.uid}:{request.request}" if request.request else "")
         if request.op == SHELL:
-            opened = await open_shell(self._engine, asked, _decoded(request.args, SHELL_ARGS, SHELL))
+            wanted = _decoded(request.args, SHELL_ARGS, SHELL)
+            await allow(self._engine, asked, SHELL, wanted)
+            opened = await open_shell(self._engine, asked, wanted)
             await self._send_with_fds(Answer(request.id, raw(opened.answer), fds=len(opened.fds)), opened.fds)
             return
         operation = OPERATIONS.get(request.op)
@@ -185,7 +186,9 @@ class Connection:
                 Refusal(RefusalKind.INVALID, f"There is no operation of this name; there are {known}.")
             )
         args_type, function = operation
-        outcome = function(self._engine, asked, _decoded(request.args, args_type, request.op))
+        args = _decoded(request.args, args_type, request.op)
+        await allow(self._engine, asked, request.op, args)
+        outcome = function(self._engine, asked, args)
         if hasattr(outcome, "__aiter__"):
             await self._stream(request.id, outcome)
         else:

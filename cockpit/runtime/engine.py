@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cockpit import __version__
 from cockpit.runtime.feed import JobFeed
+from cockpit.runtime.peers import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,7 @@ class Engine:
         system: bool,
         cluster: str,
         cluster_file: Path | None = None,
+        admin_group: str = "",
     ) -> None:
         self.host = host
         self.state_folder = state_folder
@@ -38,6 +40,7 @@ class Engine:
         self.cluster = cluster
         self.cluster_file = cluster_file
         """Read at every start; None: this engine has none."""
+        self.admin_group = admin_group
         self.containers = ""
         """How containers are made here, once that has been tried."""
         self.plain = False
@@ -56,3 +59,8 @@ class Engine:
         self.one_future = threading.Lock()
         """Held by the thread that answers one: it goes on where the asker has gone."""
         self.stopping = asyncio.Event()
+
+    @property
+    def site(self) -> Site:
+        """By what it is told who asks."""
+        return Site(self.system, self.host.machine.state.cluster, self.admin_group)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine.access import may_see, shown_reason
+from cockpit.engine.access import access_to, is_owner, may_see
 from cockpit.engine.ranking import best_priority
+from cockpit.engine.shown import shown_reason, shown_to
 from cockpit.engine.views import job_row
 from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
@@ -55,11 +56,11 @@ class JobFeed:
         jobs = self._host.machine.state.jobs
         if actor.admin:
             return list(self._rows.values())
-        return [self._shown(actor, row) for job, row in self._rows.items() if may_see(actor, jobs[job])]
+        return [self._shown(actor, row, jobs[job]) for job, row in self._rows.items() if may_see(actor, jobs[job])]
 
     def row(self, actor: Actor, job: Job) -> JobRow:
         """Of a job that the actor may see, live or ended, as of now."""
-        return self._shown(actor, self._made(job))
+        return self._shown(actor, self._made(job), job)
 
     def live_pages(self, actor: Actor, *, brief: bool = False) -> list[msgspec.Raw]:
         """Encoded pages of the live and held jobs that the actor may see; made once for all who see everything."""
@@ -78,9 +79,10 @@ class JobFeed:
         for start in range(first, len(rows), PAGE_ROWS):
             yield from encoded_pages(rows[start : start + PAGE_ROWS], brief=brief)
 
-    def subscribe(self, actor: Actor) -> Subscription:
+    def subscribe(self, actor: Actor, *, anything: bool = False) -> Subscription:
         """A subscription that has been given everything as of now."""
-        subscription = Subscription(actor, {row.id: row for row in self.rows(actor)})
+        seen = self._host.machine.state.seq if anything else None
+        subscription = Subscription(actor, {row.id: row for row in self.rows(actor)}, seen)
         self._subscribers.append(subscription)
         return subscription
 
@@ -88,7 +90,8 @@ class JobFeed:
         self._subscribers.remove(subscription)
 
     async def changes(self, subscription: Subscription) -> AsyncIterator[JobsChange]:
-        """What the subscriber's rows miss, whenever something does, coalesced to ten times a second."""
+        """What the subscriber's rows miss, whenever something does, coalesced to ten times a second; nothing, where it
+        wants to know of anything and something else has happened."""
         while True:
             async with self._host.changed:
                 await self._host.changed.wait_for(lambda: self._pending(subscription))
@@ -108,7 +111,11 @@ class JobFeed:
 
     def _pending(self, subscription: Subscription) -> bool:
         plan_is_new = self._host.plan is not self._plan
-        return bool(subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new)
+        rows_change = subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new
+        return bool(rows_change) or self._unheard(subscription)
+
+    def _unheard(self, subscription: Subscription) -> bool:
+        return subscription.seen is not None and subscription.seen != self._host.machine.state.seq
 
     def _refresh(self, reasons: int | None = None) -> None:
         """`reasons`: how many rows may be made anew for their reason alone; None: all that need it."""
@@ -165,15 +172,12 @@ class JobFeed:
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
         new, changed, removed = [], [], []
         for job_id in sorted(subscription.dirty):
-            row, sent = self._rows.get(job_id), subscription.sent.get(job_id)
+            row, sent = self._row_for(subscription.actor, job_id), subscription.sent.get(job_id)
             if row is None:
                 if sent is not None:
                     removed.append(job_id)
                     del subscription.sent[job_id]
                 continue
-            if not self._visible(subscription, job_id):
-                continue
-            row = self._shown(subscription.actor, row)
             if sent is None:
                 new.append(row)
                 subscription.sent[job_id] = row
@@ -181,16 +185,27 @@ class JobFeed:
                 changed.append((job_id, row.version, columns))
                 subscription.sent[job_id] = row
         subscription.dirty.clear()
-        if not (new or changed or removed):
+        if not (new or changed or removed or self._unheard(subscription)):
             return None
-        return JobsChange(self._host.machine.state.seq, page_of(new), tuple(changed), tuple(removed))
+        seq = self._host.machine.state.seq
+        subscription.seen = None if subscription.seen is None else seq
+        return JobsChange(seq, page_of(new), tuple(changed), tuple(removed))
 
-    def _shown(self, actor: Actor, row: JobRow) -> JobRow:
-        reason = shown_reason(actor, row.reason, self._host.machine.state.jobs)
-        return row if reason is row.reason else replace(row, reason=reason)
+    def _row_for(self, actor: Actor, job_id: JobId) -> JobRow | None:
+        """None where there is none, or none for the actor any more: what was shared need not stay so."""
+        row = self._rows.get(job_id)
+        if row is None or actor.admin:
+            return row
+        job = self._host.machine.state.jobs[job_id]
+        return self._shown(actor, row, job) if may_see(actor, job) else None
 
-    def _visible(self, subscription: Subscription, job: JobId) -> bool:
-        return subscription.actor.admin or may_see(subscription.actor, self._host.machine.state.jobs[job])
+    def _shown(self, actor: Actor, row: JobRow, job: Job) -> JobRow:
+        if actor.admin:
+            return row
+        own = is_owner(actor, job)
+        reason = shown_reason(shown_to(actor, self._host.machine.state.jobs), row.reason, own=own)
+        may = row.may if own else access_to(actor, job)
+        return row if reason is row.reason and may is row.may else replace(row, reason=reason, may=may)
 
 
 def _count(plan: Plan) -> tuple[Scale, Millis] | None:
@@ -207,7 +222,9 @@ def _is_live(row: JobRow) -> bool:
 class Subscription:
     """What one view was told, and what has changed since."""
 
-    def __init__(self, actor: Actor, sent: dict[JobId, JobRow]) -> None:
+    def __init__(self, actor: Actor, sent: dict[JobId, JobRow], seen: int | None) -> None:
         self.actor = actor
         self.sent = sent
+        self.seen = seen
+        """The last event that it was told of, for who wants to know of anything; else None."""
         self.dirty: set[JobId] = set()

@@ -248,7 +248,7 @@ class Host:
             effects = self.machine.handle(record)
             if self.history is not None:
                 remember(self.history, record.body, self.machine.state.jobs)
-            if self.settings.check_invariants and (broken := violations(self.machine)):
+            if self.settings.check_invariants and (broken := violations(self.machine, record.body)):
                 raise InvariantBroken("; ".join(broken))
             self.run_effects(effects)
             if isinstance(record.body, RECONSIDERED_AFTER):

@@ -10,6 +10,7 @@ from cockpit.model import asking
 from cockpit.protocol import messages, pages
 from cockpit.runtime import acting, predicting, reading
 from cockpit.runtime.priorities import priorities
+from cockpit.runtime.shells import open_shell
 from cockpit.runtime.weighing import set_weights
 
 if TYPE_CHECKING:
@@ -60,5 +61,18 @@ OPERATIONS: dict[str, Operation] = {
 }
 """`shell` is the connection's own: its answer carries file descriptors."""
 
-WAITING = frozenset({"shell", "stop", "subscribe", "wait", "logs", "explain", "predict"})
+SHELL = "shell"
+_NAMES: dict[Callable[..., Any], str] = {
+    **{function: name for name, (_, function) in OPERATIONS.items()},
+    reading.events_seen: "events",
+    open_shell: SHELL,
+}
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What an operation is called over the socket."""
+    return _NAMES[function]
+
+
+WAITING = frozenset({SHELL, "stop", "subscribe", "wait", "logs", "explain", "predict"})
 """Operations that may take long and answer little: they are answered beside everything else of their connection."""

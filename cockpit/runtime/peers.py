@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import array
 import errno
+import grp
 import os
 import pwd
 import socket
 import struct
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from cockpit.engine.access import Actor
+from cockpit.engine.sharing import projects_of
+from cockpit.model.cluster import Cluster
 from cockpit.model.ids import UserName
 from cockpit.model.job import Submitter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _SO_PEERGROUPS = 59
 _LONGEST_OPTION = 1024
@@ -25,18 +33,38 @@ class PeerSocket(Protocol):
     def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
 
 
-def peer_actor(peer: PeerSocket, *, system: bool) -> Actor | None:
-    """The asker with uid, gid and groups as they were when it connected. None: this engine does not serve that user.
+class Site(msgspec.Struct, frozen=True):
+    """What an engine's administrator says of people. An engine run by a user serves that user alone."""
 
-    An engine run by a user serves that user alone and makes them its administrator; a machine-wide one serves all, and
-    its administrator is root.
-    """
+    system: bool
+    cluster: Cluster
+    admin_group: str = ""
+    """Its members are administrators too; empty: root alone."""
+
+
+def peer_actor(peer: PeerSocket, site: Site) -> Actor | None:
+    """The asker with uid, gid and groups as they were when it connected. None: this engine does not serve that user."""
     _, uid, gid = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    if not system and uid != os.geteuid():
+    if not site.system and uid != os.geteuid():
         return None
     name, home = _name_and_home(uid)
     who = Submitter(name, uid, gid, _groups(peer, name, gid), home)
-    return Actor(who, admin=uid == 0 or not system)
+    cluster = site.cluster
+    named = {*(group for each in cluster.projects for group in each.groups), *filter(None, [site.admin_group])}
+    groups = set(_in_groups(who, named))
+    admin = uid == 0 or not site.system or site.admin_group in groups
+    return Actor(who, admin, projects_of(cluster, name, groups), cluster.sharing)
+
+
+def _in_groups(who: Submitter, named: Iterable[str]) -> Iterator[str]:
+    """Those of the groups that there are and that the user is in."""
+    for group in named:
+        try:
+            found = grp.getgrnam(group).gr_gid
+        except KeyError:
+            continue
+        if found in {who.gid, *who.groups}:
+            yield group
 
 
 def _groups(peer: PeerSocket, name: str, gid: int) -> tuple[int, ...]:

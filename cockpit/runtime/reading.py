@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine.access import Actor, may_see, shown_explanation, shown_reason
+from cockpit.engine.access import Actor, is_owner, may_see
 from cockpit.engine.accountviews import accounts_shown
 from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.ranking import breakdowns
-from cockpit.engine.views import hold_row, job_row, node_rows, overview
+from cockpit.engine.shown import shown_explanation, shown_job, shown_reason, shown_to
+from cockpit.engine.views import hold_row, node_rows, overview
 from cockpit.errors import RequestRefused
 from cockpit.model import asking
 from cockpit.model.cluster import Cluster, Reservation
@@ -106,14 +107,16 @@ async def jobs(engine: Engine, asked: Asked, args: JobsArgs) -> AsyncIterator[ms
 
 async def _all_rows(engine: Engine, actor: Actor) -> list[JobRow]:
     live = engine.host.machine.state.jobs
-    ended = await engine.host.journal.ended_jobs(limit=100_000, user=None if actor.admin else actor.name)
-    rows = [job_row(job, None) for job in reversed(ended) if job.id not in live and may_see(actor, job)]
+    alone = not actor.admin and not actor.projects
+    ended = await engine.host.journal.ended_jobs(limit=100_000, user=actor.name if alone else None)
+    seen = (job for job in reversed(ended) if job.id not in live and may_see(actor, job))
+    rows = [engine.feed.row(actor, job) for job in seen]
     return rows + engine.feed.rows(actor)
 
 
 async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
-    subscription = engine.feed.subscribe(asked.actor)
+    subscription = engine.feed.subscribe(asked.actor, anything=args.anything)
     try:
         for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first), brief=args.brief):
             yield page
@@ -130,19 +133,20 @@ async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncI
 async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail:
     """Everything about one job, live or ended."""
     found = await asked_job(engine, asked.actor, args.job, args.task)
-    host = engine.host
+    host, own = engine.host, is_owner(asked.actor, found)
+    shown = shown_to(asked.actor, host.machine.state.jobs)
     explanation = None
     if host.plan is not None and found.id in host.machine.queue:
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
-        explanation = explanation and shown_explanation(asked.actor, explanation, host.machine.state.jobs)
+        explanation = explanation and shown_explanation(shown, explanation, own=own)
         if explanation is not None:
             host.waited.note(host.plan, found, host.clock.now())
     priority = breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else ()
     return JobDetail(
         row=engine.feed.row(asked.actor, found),
-        job=found,
+        job=shown_job(shown, found, own=own),
         explanation=explanation,
-        events=tuple(await host.journal.events(job=found.id, after=-1, limit=DETAIL_EVENTS)),
+        events=tuple(await timeline(host, asked.actor, messages.EventsArgs(found.id, -1, DETAIL_EVENTS))),
         log_tail=_tail(engine, found),
         priority=priority,
         waited=tuple(_waited(engine, asked.actor, found)),
@@ -153,8 +157,9 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
 def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:
     """Without what the asker may not know of others' jobs."""
     host = engine.host
+    shown = shown_to(actor, host.machine.state.jobs)
     for each in host.waited.of(found.id):
-        reason = shown_reason(actor, each.reason, host.machine.state.jobs)
+        reason = shown_reason(shown, each.reason, own=is_owner(actor, found))
         yield each if reason is each.reason or reason is None else Waited(each.since, reason)
 
 
@@ -211,8 +216,6 @@ async def list_events(engine: Engine, asked: Asked, args: messages.EventsArgs) -
 
 async def events_seen(engine: Engine, asked: Asked, args: messages.EventsArgs) -> Sequence[EventRecord]:
     """The time line, of one job or of all."""
-    if args.job is not None:
-        await asked_job(engine, asked.actor, args.job)
     return await timeline(engine.host, asked.actor, args)
 
 
@@ -222,7 +225,8 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
         async with asyncio.timeout(args.timeout_seconds):
             while not (found := await asked_job(engine, asked.actor, args.job)).ended:
                 await moved(engine, found)
-            return found
+            shown = shown_to(asked.actor, engine.host.machine.state.jobs)
+            return shown_job(shown, found, own=is_owner(asked.actor, found))
     except TimeoutError:
         return None
 

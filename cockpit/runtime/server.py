@@ -38,7 +38,7 @@ class Server:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        actor = peer_actor(writer.get_extra_info("socket"), system=self._engine.system)
+        actor = peer_actor(writer.get_extra_info("socket"), self._engine.site)
         refused = self._refuse_connection(actor)
         if actor is None or refused is not None:
             writer.write(frame(Answer(0, no=refused)))

@@ -28,7 +28,7 @@ async def set_weights(engine: Engine, asked: Asked, args: messages.SetWeightsArg
     """Answered when they are in force; what cannot be written into the file is told with the answer, and by the engine
     for as long as it runs."""
     act = Act(actor=asked.actor.name, origin="socket", request=asked.request, durable=True)
-    outcome = await engine.host.act(lambda machine, _: reweighed(machine.state, asked.actor, args.weights), act)
+    outcome = await engine.host.act(lambda machine, _: reweighed(machine.state, args.weights), act)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     priority = engine.host.machine.state.cluster.priority

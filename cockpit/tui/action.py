@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
 from cockpit.model.job import JobState
+from cockpit.model.spec import Access
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -88,10 +90,17 @@ def needs_job(situation: Situation) -> str:
 
 def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
     def why_not(situation: Situation) -> str:
+        others = [row for row in situation.chosen if row.may is not Access.RW]
+        if others:
+            return _only_looking(others[0])
         unfit = [row for row in situation.chosen if not wanted(row)]
         return f"{_stands(unfit[0])}: {sentence}." if unfit else needs_job(situation)
 
     return why_not
+
+
+def _only_looking(row: JobRow) -> str:
+    return f"Job {row.id} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
 
 
 def _stands(row: JobRow) -> str:

@@ -1,72 +1,88 @@
-"""Job files in $EDITOR: written, checked, submitted; what is wrong stands at the top when the editor opens again."""
+"""Jobs written in a form, or from there in $EDITOR: checked, then submitted or put in the place of a queued one."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cockpit.errors import RequestRefused, SpecErrors
-from cockpit.headless.editor import in_editor, with_errors, without_errors
-from cockpit.present.refusals import refusal_text
+from cockpit.errors import SpecErrors
+from cockpit.headless.editor import cloned, in_editor, with_errors, without_errors
+from cockpit.model.ids import UserName
+from cockpit.model.job import Submitter
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
-SAVING = "# Save and leave to submit; leave without saving to do nothing.\n"
+SOURCE = "the job file"
+SAVING = "# Save and leave to go back to the form; leave without saving to change nothing. Paths begin in {folder}\n"
 
 
-def first_job() -> str:
-    """A job file to begin with."""
+async def write_new(app: Face) -> None:
+    """A first job."""
+    from cockpit.formats.jobfile import job_values
     from cockpit.formats.template import REGULAR, template
 
-    return SAVING + template(REGULAR, str(Path.cwd()))
+    values = job_values(SOURCE, template(REGULAR, str(Path.cwd())))
+    await _fill_in(app, "New job", values, _submitting(app))
 
 
-async def submit_edited(app: Face, text: str) -> None:
-    """Edit `text` and submit what comes of it."""
+async def write_clone(app: Face, spec: JobSpec) -> None:
+    """The same under a free name."""
+    from cockpit.formats.specfile import spec_as_table
 
-    async def submit(specs: list[JobSpec]) -> str:
-        ids = await app.backend.submit(specs)
-        return "submitted " + ", ".join(map(str, ids))
-
-    await _until_accepted(app, text, submit)
+    copy = cloned(spec, {each.name for each in app.job_rows.list.rows()})
+    await _fill_in(app, f"A copy of {safe(spec.name)}", spec_as_table(copy), _submitting(app))
 
 
-async def save_edited(app: Face, detail: JobDetail) -> None:
-    """Edit a queued job's spec and put it in the place of the old one."""
-    from cockpit.formats.specfile import spec_as_yaml
+async def write_again(app: Face, detail: JobDetail) -> None:
+    """A queued job's spec; it keeps its id and its place."""
+    from cockpit.formats.specfile import spec_as_table
 
-    async def save(specs: list[JobSpec]) -> str:
-        if len(specs) != 1:
-            raise SpecErrors(["one job is edited at a time; use submit for more"])
-        await app.backend.edit(detail.job.id, specs[0])
-        return f"edited {detail.job.id}"
+    job = detail.job
 
-    await _until_accepted(app, spec_as_yaml(detail.job.spec), save)
+    async def save(spec: JobSpec) -> str:
+        await app.backend.edit(job.id, spec)
+        return f"edited {job.id}"
+
+    await _fill_in(app, f"Job {job.id} {safe(job.spec.name)}", spec_as_table(job.spec), save)
 
 
-async def _until_accepted(app: Face, text: str, act: Callable[[list[JobSpec]], Awaitable[str]]) -> None:
+def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
+    async def submit(spec: JobSpec) -> str:
+        (job,) = await app.backend.submit([spec])
+        return f"submitted {job}"
+
+    return submit
+
+
+async def _fill_in(
+    app: Face, heading: str, values: Mapping[str, object], accept: Callable[[JobSpec], Awaitable[str]]
+) -> None:
+    from cockpit.tui.screens.form import FormScreen
+
+    me = Submitter(UserName(app.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
+    await app.push_screen_wait(FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me))
+
+
+def _in_editor(app: Face, values: Mapping[str, object]) -> Mapping[str, object] | None:
+    """What the person made of them; None when they were left as they were."""
+    from cockpit.formats.jobfile import job_values
+    from cockpit.formats.specfile import values_as_yaml
+
+    app.check_terminal()
+    text = SAVING.format(folder=Path.cwd()) + values_as_yaml(values)
     while True:
-        edited = _in_editor(app, text)
+        with app.suspend():
+            edited = in_editor(text)
         if edited is None:
-            app.notify("nothing was changed, nothing was done")
-            return
+            return None
         try:
-            app.notify(await act(app.read_jobs("the job file", without_errors(edited), str(Path.cwd()))))
+            return job_values(SOURCE, without_errors(edited))
         except SpecErrors as wrong:
             text = with_errors(edited, str(wrong))
-        except RequestRefused as no:
-            text = with_errors(edited, refusal_text(no.refusal, app.now()))
-        else:
-            return
-
-
-def _in_editor(app: Face, text: str) -> str | None:
-    """What the person made of it; None when it was left as it was."""
-    app.check_terminal()
-    with app.suspend():
-        return in_editor(text)

@@ -34,29 +34,26 @@ LEAVING = "exit or Ctrl-D returns to the cockpit."
 
 
 async def new_job(app: Face) -> None:
-    """A template in $EDITOR, then submitted."""
-    from cockpit.tui.editing import first_job, submit_edited
+    """A form, then submitted."""
+    from cockpit.tui.editing import write_new
 
-    await submit_edited(app, first_job())
+    await write_new(app)
 
 
 async def clone_job(app: Face) -> None:
-    """The job's own spec in $EDITOR, under a free name."""
-    from cockpit.formats.specfile import spec_as_yaml
-    from cockpit.headless.editor import cloned
-    from cockpit.tui.editing import submit_edited
+    """A form that is filled from the job, under a free name."""
+    from cockpit.tui.editing import write_clone
 
     (row, *_) = app.chosen_rows()
-    spec = (await app.backend.job(row.id)).job.spec
-    await submit_edited(app, spec_as_yaml(cloned(spec, {each.name for each in app.job_rows.list.rows()})))
+    await write_clone(app, (await app.backend.job(row.id)).job.spec)
 
 
 async def edit_job(app: Face) -> None:
-    """A queued job's spec in $EDITOR; it keeps its id and its place."""
-    from cockpit.tui.editing import save_edited
+    """A form with a queued job's spec; it keeps its id and its place."""
+    from cockpit.tui.editing import write_again
 
     (row, *_) = app.chosen_rows()
-    await save_edited(app, await app.backend.job(row.id))
+    await write_again(app, await app.backend.job(row.id))
 
 
 async def what_if(app: Face) -> None:

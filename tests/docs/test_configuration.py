@@ -12,7 +12,7 @@ from cockpit.config.settings import SETTINGS, default_text
 from cockpit.formats.accountfields import ACCOUNT, LIMITS, QOS, USER
 from cockpit.formats.clusterfields import FILE
 from cockpit.formats.clusterfile import cluster_schema, read_cluster
-from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, WEIGHTS
+from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, PROJECT, WEIGHTS
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node
@@ -74,10 +74,11 @@ RULES = {
     "`[[qos]]`": QOS,
     "`[[accounts]]`": ACCOUNT,
     "`[[users]]`": USER,
+    "`[[projects]]`": PROJECT,
     "`limits`": LIMITS,
 }
 ELSEWHERE = {"overcommit", "machine", "nodes", "accounting", "priority", "backfill", "preemption", "partitions"}
-ELSEWHERE |= {"qos", "accounts", "users"}
+ELSEWHERE |= {"qos", "accounts", "users", "projects"}
 
 
 @pytest.mark.parametrize("place", RULES)

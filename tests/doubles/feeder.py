@@ -73,7 +73,7 @@ class FeedingBackend(MemoryBackend):
         ]
         self.glance = Overview("feeder", {"queued": wish.rows}, 0, 1, 64, 0, 1 << 20, 0, 288_000, 0)
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         self._wish.note("given", perf_counter())
         for start in range(0, len(self.job_rows), PAGE):
             yield JobsDelta(tuple(self.job_rows[start : start + PAGE]), (), 0, loaded=False)

@@ -124,7 +124,7 @@ class HostileBackend(MemoryBackend):
         shown = with_attacks(waiting_detail() if row.reason is not None else detail(), texts)
         return replace(shown, row=row, log_tail="\n".join(islice(texts, 6)))
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         yield JobsDelta(tuple(self.job_rows), (), 0)
         await asyncio.Event().wait()
 

@@ -133,7 +133,7 @@ class MemoryBackend:
         self.asked.append(("events", job, after, limit))
         return self.event_records[-limit:]
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         for delta in self.deltas:
             yield delta
 

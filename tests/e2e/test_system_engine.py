@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cockpit.runtime.connection import SHELL
-from cockpit.runtime.operations import OPERATIONS
+from cockpit.runtime.operations import OPERATIONS, SHELL
 from tests.e2e.cockpit_user import eventually
 from tests.e2e.people import ANN
 from tests.e2e.system_engine import SystemEngine

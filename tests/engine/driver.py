@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import Effect
 from cockpit.engine.invariants import violations
@@ -46,7 +47,7 @@ class EngineDriver:
             record = EventRecord(seq=len(self.journal) + 1, at=self.now, actor="test", origin="test", body=body)
             self.journal.append(record)
             self.effects += self.machine.handle(record)
-            assert violations(self.machine) == []
+            assert violations(self.machine, body) == []
 
     def act(self, decision: Sequence[EventBody] | Refusal) -> Refusal | None:
         if isinstance(decision, Refusal):
@@ -56,7 +57,7 @@ class EngineDriver:
 
     def submit(self, *specs: JobSpec, by: Submitter = ANN, admin: bool = False) -> list[JobId]:
         before = self.machine.state.last_job_id
-        refused = self.act(submit(self.machine, specs, by, admin=admin, now=self.now))
+        refused = self.act(submit(self.machine, specs, Actor(by, admin), now=self.now))
         assert refused is None, refused
         return [JobId(job) for job in range(before + 1, self.machine.state.last_job_id + 1)]
 

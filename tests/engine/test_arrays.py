@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.engine.access import Actor
 from cockpit.engine.arrays import addressed, task
 from cockpit.engine.submit import edit, submit
 from cockpit.model.events import JobSubmitted
@@ -34,11 +35,11 @@ def test_one_job_per_task_with_ids_in_a_row(engine: EngineDriver) -> None:
 def test_the_array_has_one_name_until_its_last_task_has_ended(engine: EngineDriver) -> None:
     first, second = engine.run(a_spec("sweep", array=Array((0, 1))))
     engine.ended(first, code=0)
-    refused = submit(engine.machine, [a_spec("sweep")], ANN)
+    refused = submit(engine.machine, [a_spec("sweep")], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     assert refused.message.startswith(f"name: job {second} ")
     engine.ended(second, code=0)
-    assert not isinstance(submit(engine.machine, [a_spec("sweep")], ANN), Refusal)
+    assert not isinstance(submit(engine.machine, [a_spec("sweep")], Actor(ANN, admin=False)), Refusal)
 
 
 @pytest.mark.req("SC-10")
@@ -79,7 +80,7 @@ def test_a_task_is_edited_but_keeps_the_arrays_name_and_size(engine: EngineDrive
 
 @pytest.mark.req("SC-10")
 def test_a_large_array_costs_one_spec_a_task(engine: EngineDriver) -> None:
-    decided = submit(engine.machine, [a_spec("sweep", array=Array(tuple(range(20_000)), 2))], ANN)
+    decided = submit(engine.machine, [a_spec("sweep", array=Array(tuple(range(20_000)), 2))], Actor(ANN, admin=False))
     assert not isinstance(decided, Refusal)
     bodies = [body for body in decided if isinstance(body, JobSubmitted)]
     assert len(bodies) == 20_000
@@ -88,6 +89,6 @@ def test_a_large_array_costs_one_spec_a_task(engine: EngineDriver) -> None:
 
 def test_more_tasks_than_the_engine_takes_are_refused(engine: EngineDriver) -> None:
     engine.submit(a_spec("one"))
-    refused = submit(engine.machine, [a_spec("sweep", array=Array(tuple(range(100_000))))], ANN)
+    refused = submit(engine.machine, [a_spec("sweep", array=Array(tuple(range(100_000))))], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     assert "at most 100000" in refused.message

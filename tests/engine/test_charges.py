@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.engine.access import Actor
 from cockpit.engine.submit import edit, submit
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, Limits, Qos, QosFlag
@@ -48,7 +49,7 @@ def a_cluster(*enforce: Enforce, **fields: object) -> Cluster:
 
 
 def refusal(engine: EngineDriver, *specs: JobSpec, **options: object) -> Refusal:
-    refused = submit(engine.machine, specs, options.pop("by", ANN), **options)
+    refused = submit(engine.machine, specs, Actor(options.pop("by", ANN), admin=False), **options)
     assert isinstance(refused, Refusal)
     return refused
 
@@ -126,7 +127,7 @@ def test_users_without_an_association_are_refused_where_that_is_enforced() -> No
     engine = an_engine(a_cluster(Enforce.LIMITS))
     assert reason(engine, a_spec(), by=BOB) == ("account", NoAssociation("bob"))
     assert reason(engine, a_spec(account="chem")) == ("account", NoAssociation("ann", "chem"))
-    assert not isinstance(submit(an_engine(a_cluster()).machine, [a_spec()], BOB), Refusal)
+    assert not isinstance(submit(an_engine(a_cluster()).machine, [a_spec()], Actor(BOB, admin=False)), Refusal)
 
 
 @pytest.mark.req("SC-03")
@@ -147,7 +148,9 @@ def test_a_qos_that_may_not_be_used_is_refused_where_that_is_enforced() -> None:
     spec = a_spec(qos="high")
     found = reason(an_engine(a_cluster(Enforce.QOS)), spec)
     assert found == ("qos", QosRefused("high", ("normal", "urgent")))
-    assert not isinstance(submit(an_engine(a_cluster(Enforce.LIMITS)).machine, [spec], ANN), Refusal)
+    assert not isinstance(
+        submit(an_engine(a_cluster(Enforce.LIMITS)).machine, [spec], Actor(ANN, admin=False)), Refusal
+    )
 
 
 @pytest.mark.req("SC-03")
@@ -260,7 +263,7 @@ def test_limits_on_submission_count_queued_and_running_jobs_and_the_request_itse
     engine.submit(a_spec("a"))
     engine.ended(running, code=0)
     engine.submit(a_spec("b"))
-    assert isinstance(submit(engine.machine, [a_spec("c")], ANN), Refusal)
+    assert isinstance(submit(engine.machine, [a_spec("c")], Actor(ANN, admin=False)), Refusal)
     engine.tell(events.ClusterConfigured(Cluster()))
     assert engine.submit(a_spec("c"))
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.admission import named_elsewhere
 from cockpit.engine.submit import edit, submit
 from cockpit.model.events import DependencyFailed, DependencyMet
@@ -130,7 +131,9 @@ def test_aftercorr_pairs_the_tasks_of_two_arrays(engine: EngineDriver) -> None:
     assert [waits(engine, job) for job in second] == [True, False]
     engine.ended(first[0], code=1)
     assert [waits(engine, job) for job in second] == [None, False]
-    missing = submit(engine.machine, [a_spec("third", array=Array((0, 6)), **after(CORR, first[0]))], ANN)
+    missing = submit(
+        engine.machine, [a_spec("third", array=Array((0, 6)), **after(CORR, first[0]))], Actor(ANN, admin=False)
+    )
     assert isinstance(missing, Refusal)
     assert "has no task 6" in missing.message
 
@@ -166,7 +169,7 @@ def test_a_task_that_is_gone_counts_while_others_of_its_array_run(engine: Engine
     engine.pass_time(HOUR)
     spec = a_spec("other", dependencies=(Dependency(OK, tasks[0], 1),))
     assert named_elsewhere(engine.machine, [spec]) == {tasks[1]}
-    engine.act(submit(engine.machine, [spec], ANN, remembered=[gone]))
+    engine.act(submit(engine.machine, [spec], Actor(ANN, admin=False), remembered=[gone]))
     (other,) = engine.machine.queue
     assert waits(engine, other) is None
 
@@ -176,7 +179,7 @@ def test_a_task_that_never_was_is_refused_by_its_name(engine: EngineDriver) -> N
     tasks = engine.run(a_spec("sweep", array=Array((0, 1))))
     (alone,) = engine.submit(a_spec("alone"))
     for condition in (Dependency(OK, tasks[0], 7), Dependency(OK, alone, 0), Dependency(OK, tasks[1], 0)):
-        refused = submit(engine.machine, [a_spec("other", dependencies=(condition,))], ANN)
+        refused = submit(engine.machine, [a_spec("other", dependencies=(condition,))], Actor(ANN, admin=False))
         assert isinstance(refused, Refusal)
         assert refused.message.startswith(f"dependencies: there is no job {condition.target};")
 
@@ -242,10 +245,10 @@ def test_what_is_stopped_itself_is_told_nothing(engine: EngineDriver) -> None:
 def test_unknown_jobs_and_those_of_others_are_refused(engine: EngineDriver) -> None:
     (bobs,) = engine.submit(a_spec("bobs"), by=BOB)
     for job in (JobId(99), bobs):
-        refused = submit(engine.machine, [a_spec("mine", **after(OK, job))], ANN)
+        refused = submit(engine.machine, [a_spec("mine", **after(OK, job))], Actor(ANN, admin=False))
         assert isinstance(refused, Refusal)
         assert refused.message.startswith(f"dependencies: there is no job {job}")
-    assert not isinstance(submit(engine.machine, [a_spec("mine", **after(OK, bobs))], ANN, admin=True), Refusal)
+    assert not isinstance(submit(engine.machine, [a_spec("mine", **after(OK, bobs))], Actor(ANN, admin=True)), Refusal)
 
 
 @pytest.mark.req("SC-10")
@@ -256,8 +259,8 @@ def test_what_accounting_remembers_counts(engine: EngineDriver) -> None:
     engine.pass_time(HOUR)
     spec = a_spec("second", **after(OK, first))
     assert named_elsewhere(engine.machine, [spec]) == {first}
-    assert isinstance(submit(engine.machine, [spec], ANN), Refusal)
-    engine.act(submit(engine.machine, [spec], ANN, remembered=[gone]))
+    assert isinstance(submit(engine.machine, [spec], Actor(ANN, admin=False)), Refusal)
+    engine.act(submit(engine.machine, [spec], Actor(ANN, admin=False), remembered=[gone]))
     (second,) = engine.machine.queue
     assert waits(engine, second) is None
 

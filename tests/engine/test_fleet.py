@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.machine import Machine
 from cockpit.engine.submit import submit
 from cockpit.model import events
@@ -86,7 +87,7 @@ def test_a_job_is_divided_only_where_it_says_so() -> None:
 @pytest.mark.req("FL-05")
 def test_a_job_for_which_no_cluster_is_big_enough_is_refused_unless_it_may_be_divided() -> None:
     driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(2)))
-    refused = submit(driver.machine, [a_spec(nodes=3)], ANN, now=driver.now)
+    refused = submit(driver.machine, [a_spec(nodes=3)], Actor(ANN, admin=False), now=driver.now)
     assert isinstance(refused, Refusal)
     assert refused.reasons[0][0] == "nodes"
     assert driver.submit(a_spec(nodes=3, divide_over_clusters=True))
@@ -95,7 +96,7 @@ def test_a_job_for_which_no_cluster_is_big_enough_is_refused_unless_it_may_be_di
 @pytest.mark.req("FL-05")
 def test_no_job_is_divided_because_of_the_partition_that_it_names() -> None:
     driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(1)))
-    refused = submit(driver.machine, [a_spec(partitions=(OVER_CLUSTERS,))], ANN, now=driver.now)
+    refused = submit(driver.machine, [a_spec(partitions=(OVER_CLUSTERS,))], Actor(ANN, admin=False), now=driver.now)
     assert isinstance(refused, Refusal)
     assert refused.message == "partitions: fleet is of all clusters; say divide_over_clusters: true with it"
 
@@ -314,7 +315,9 @@ def test_what_is_reserved_is_had_to_the_card() -> None:
     there = Allocation(0, NodeName("n1"), 1, 1024, (CardSlice(5, None), CardSlice(6, None)))
     part = FleetPart(JobId(7), 1, (0,), (there,))
     member = driver.members["a"]
-    decided = submit(member.machine, [a_spec(card_milli=2000, node_names=("n1",))], ANN, now=driver.now)
+    decided = submit(
+        member.machine, [a_spec(card_milli=2000, node_names=("n1",))], Actor(ANN, admin=False), now=driver.now
+    )
     assert not isinstance(decided, Refusal)
     member.act([replace(each, part=part) for each in decided])
     member.schedule()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cockpit.engine.access import Actor
 from cockpit.engine.submit import submit
 from cockpit.model import events
 from cockpit.model.fleet import Member
@@ -80,7 +81,7 @@ class Story:
 
     def _submit(self, spec: JobSpec, member: str) -> None:
         where = self.driver.members[member] if member else self.driver
-        decided = submit(where.machine, [spec], ANN, now=where.now)
+        decided = submit(where.machine, [spec], Actor(ANN, admin=False), now=where.now)
         if not isinstance(decided, Refusal):
             where.act(decided)
 

@@ -45,7 +45,7 @@ def test_after_a_failed_prolog_the_job_waits_again_in_its_place_and_the_node_is_
     assert state_of(engine, N1) == (NodeState.DRAINED, "prolog 1 ended with 1 on n1", "engine")
     engine.schedule()
     assert engine.plan.refusals.reason(engine.job(first), "") == NoEligibleNode(("n1",), out_of_service=("n1",))
-    engine.act(service.resume(engine.machine, "n1", ROOT))
+    engine.act(service.resume(engine.machine, "n1", "root"))
     engine.schedule()
     assert engine.job(first).attempt.number == 2
     assert engine.job(first).state is JobState.STARTING
@@ -95,7 +95,7 @@ def test_after_a_failed_epilog_nothing_starts_there_until_the_node_is_given_back
     engine.act(decide.nodes_changed(engine.machine, [a_node("n1", cpus=8), a_node("n2", cpus=4)]))
     assert engine.machine.state.nodes[N1].cpus == 8
     assert state_of(engine, N1) == (NodeState.DRAINED, "epilog 1 ended with 1 on n1", "engine")
-    engine.act(service.resume(engine.machine, "n1", ROOT))
+    engine.act(service.resume(engine.machine, "n1", "root"))
     engine.schedule()
     assert engine.job(job).state is JobState.STARTING
 
@@ -114,19 +114,17 @@ def test_a_row_of_a_node_says_what_keeps_it_now_and_that_people_log_in_there() -
     assert told(HOUR) == [(True, ()), (False, ())]
 
 
-def test_who_may_drain_what(engine: EngineDriver) -> None:
+def test_which_nodes_are_drained_and_given_back(engine: EngineDriver) -> None:
     for refused, kind in (
-        (service.drain(engine.machine, "n1", "fan", PERSON), RefusalKind.DENIED),
-        (service.resume(engine.machine, "n1", PERSON), RefusalKind.DENIED),
-        (service.drain(engine.machine, "n9", "fan", ROOT), RefusalKind.NOT_FOUND),
-        (service.drain(engine.machine, "n1", "", ROOT), RefusalKind.INVALID),
-        (service.resume(engine.machine, "n1", ROOT), RefusalKind.CONFLICT),
+        (service.drain(engine.machine, "n9", "fan", "root"), RefusalKind.NOT_FOUND),
+        (service.drain(engine.machine, "n1", "", "root"), RefusalKind.INVALID),
+        (service.resume(engine.machine, "n1", "root"), RefusalKind.CONFLICT),
     ):
         assert isinstance(refused, Refusal)
         assert refused.kind is kind
     (running,) = engine.run(a_spec("first", node_names=("n1",)))
-    engine.act(service.drain(engine.machine, "n1", "fan", ROOT))
+    engine.act(service.drain(engine.machine, "n1", "fan", "root"))
     assert engine.job(running).state is JobState.RUNNING
-    again = service.drain(engine.machine, "n1", "fan", ROOT)
+    again = service.drain(engine.machine, "n1", "fan", "root")
     assert isinstance(again, Refusal)
-    assert "drained already, by ann: fan" in again.message
+    assert "drained already, by root: fan" in again.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.submit import edit, submit
 from cockpit.model.ids import NodeName
 from cockpit.model.job import JobState
@@ -23,17 +24,17 @@ def engine() -> EngineDriver:
 @pytest.mark.req("JT-01")
 def test_a_name_is_taken_while_its_job_lives(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec("bert"))
-    refused = submit(engine.machine, [a_spec("bert")], ANN)
+    refused = submit(engine.machine, [a_spec("bert")], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     assert refused.message.startswith("name: job 1 ")
-    assert not isinstance(submit(engine.machine, [a_spec("bert")], BOB), Refusal)
+    assert not isinstance(submit(engine.machine, [a_spec("bert")], Actor(BOB, admin=False)), Refusal)
     engine.ended(job, code=0)
-    assert not isinstance(submit(engine.machine, [a_spec("bert")], ANN), Refusal)
+    assert not isinstance(submit(engine.machine, [a_spec("bert")], Actor(ANN, admin=False)), Refusal)
 
 
 @pytest.mark.req("JT-01")
 def test_one_bad_job_refuses_all_and_every_error_is_told(engine: EngineDriver) -> None:
-    refused = submit(engine.machine, [a_spec("a"), a_spec("a"), a_spec("b/c", nodes=0)], ANN)
+    refused = submit(engine.machine, [a_spec("a"), a_spec("a"), a_spec("b/c", nodes=0)], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     lines = refused.message.splitlines()
     assert [line.split(":")[0] for line in lines] == ["jobs[1].name", "jobs[2].name", "jobs[2].nodes"]
@@ -41,7 +42,7 @@ def test_one_bad_job_refuses_all_and_every_error_is_told(engine: EngineDriver) -
 
 @pytest.mark.req("JT-14", "SC-04")
 def test_what_can_never_run_is_refused_with_the_field(engine: EngineDriver) -> None:
-    refused = submit(engine.machine, [a_spec(card_milli=9000)], ANN)
+    refused = submit(engine.machine, [a_spec(card_milli=9000)], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     ((path, reason),) = refused.reasons
     assert path == "specs[0].cards"

@@ -37,32 +37,30 @@ def engine() -> EngineDriver:
 
 
 def applied(engine: EngineDriver, wanted: QuotaTree) -> None:
-    assert engine.act(apply_quota(engine.machine.state, wanted, ADMIN)) is None
+    assert engine.act(apply_quota(engine.machine.state, wanted)) is None
 
 
 @pytest.mark.req("FL-01")
-def test_only_administrators_and_only_one_tree(engine: EngineDriver) -> None:
+def test_there_is_one_tree_at_a_time(engine: EngineDriver) -> None:
     state = engine.machine.state
-    assert apply_quota(state, tree(), SOMEBODY).kind is RefusalKind.DENIED
-    assert remove_quota(state, SOMEBODY).kind is RefusalKind.DENIED
-    assert remove_quota(state, ADMIN).kind is RefusalKind.NOT_FOUND
+    assert remove_quota(state).kind is RefusalKind.NOT_FOUND
     applied(engine, tree(ANNS))
-    second = apply_quota(state, tree(BOBS, name="others"), ADMIN)
+    second = apply_quota(state, tree(BOBS, name="others"))
     assert (second.kind, "Quota tree teams is there" in second.message) == (RefusalKind.CONFLICT, True)
-    assert apply_quota(state, tree(ANNS), ADMIN) == []
+    assert apply_quota(state, tree(ANNS)) == []
     applied(engine, tree(BOBS))
-    engine.act(remove_quota(state, ADMIN))
+    engine.act(remove_quota(state))
     applied(engine, tree(name="others"))
 
 
 @pytest.mark.req("FL-01")
 def test_a_forged_tree_is_checked_like_a_file(engine: EngineDriver) -> None:
-    refused = apply_quota(engine.machine.state, tree(ANNS, replace(ANNS, name="", min={})), ADMIN)
+    refused = apply_quota(engine.machine.state, tree(ANNS, replace(ANNS, name="", min={})))
     assert refused.kind is RefusalKind.INVALID
     first, second = refused.message.splitlines()
     assert first == "spec.root.children[1].name: is empty; give a name"
     assert second == 'spec.root.children[1].namespaces[0]: "ann" belongs to root/a already'
-    odd = apply_quota(engine.machine.state, tree(QuotaNode(name="a", max={"magic": 1})), ADMIN)
+    odd = apply_quota(engine.machine.state, tree(QuotaNode(name="a", max={"magic": 1})))
     assert "bounds something else than cpu" in odd.message
 
 

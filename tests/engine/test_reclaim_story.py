@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.access import Actor
 from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.quotas import apply_quota
 from cockpit.model import events
@@ -13,7 +12,7 @@ from cockpit.model.job import EndCause, JobState
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import MakingRoom, QuotaFull
 from cockpit.sched.explain import reason_of
-from tests.builders import ANN, BOB, a_node, a_spec
+from tests.builders import BOB, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
 WHOLE = {"cpu": 8_000}
@@ -34,7 +33,7 @@ TREE = QuotaTree(
 @pytest.mark.req("SC-07", "FL-02", "SC-08")
 def test_from_lending_to_getting_back() -> None:
     engine = EngineDriver(a_node(cpus=8))
-    engine.act(apply_quota(engine.machine.state, TREE, Actor(ANN, admin=True)))
+    engine.act(apply_quota(engine.machine.state, TREE))
     own, borrowed = engine.run(a_spec("own", cpus=4), a_spec("more", cpus=4))
     assert engine.job(borrowed).state is JobState.RUNNING
     engine.now = type(engine.now)(engine.now + 1000)

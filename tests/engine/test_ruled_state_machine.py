@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
@@ -83,7 +84,7 @@ class RuledEngine(RuleBasedStateMachine):
             terminal=random.random() < 0.3,
         )
         who = USERS[random.choice(sorted(USERS))]
-        self.engine.act(submit(self.machine, [spec], who, admin=True, now=self.engine.now))
+        self.engine.act(submit(self.machine, [spec], Actor(who, admin=True), now=self.engine.now))
 
     def some_conditions(self, random: Random) -> tuple[Dependency, ...]:
         if random.random() < 0.7:

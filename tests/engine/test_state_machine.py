@@ -17,6 +17,7 @@ from cockpit.engine.access import Actor
 from cockpit.engine.apply import apply
 from cockpit.engine.dependencies import Fates, verdict
 from cockpit.engine.machine import Machine
+from cockpit.engine.quotas import apply_quota
 from cockpit.engine.reservations import make_reservation
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submit import edit, submit
@@ -27,9 +28,10 @@ from cockpit.model.asking import SiteFactor, WantedPriority
 from cockpit.model.cluster import Cluster, Preemption, Priority, PriorityFlag, PriorityKind, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.job import Job, JobState
+from cockpit.model.job import Job, JobState, Submitter
+from cockpit.model.quota import JOBS, QuotaNode, QuotaTree
 from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, HoldCards, PriorityWord
-from tests.builders import ANN, HOUR, SECOND, a_card, a_node, a_spec
+from tests.builders import ANN, BOB, HOUR, SECOND, a_card, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
 _ADMIN = Actor(ANN, admin=True)
@@ -61,8 +63,9 @@ class EngineMachine(RuleBasedStateMachine):
         keep=st.booleans(),
         cpus=st.integers(1, 4),
         qos=st.sampled_from(["low", "low", "high"]),
+        by=st.sampled_from([ANN, BOB]),
     )
-    def submit(self, cards: int, nodes: int, hold: bool, keep: bool, cpus: int, qos: str) -> None:
+    def submit(self, cards: int, nodes: int, hold: bool, keep: bool, cpus: int, qos: str, by: Submitter) -> None:
         self.count += 1
         if cards > 2000 and nodes > 1:
             nodes = 1
@@ -78,7 +81,8 @@ class EngineMachine(RuleBasedStateMachine):
                 qos=qos,
                 time_limit_seconds=600,
                 debug_hold=DebugHold(cards=cards_mode),
-            )
+            ),
+            by=by,
         )
 
     @rule(
@@ -112,7 +116,7 @@ class EngineMachine(RuleBasedStateMachine):
             time_limit_seconds=600,
             priority=PriorityWord.URGENT if urgent else PriorityWord.NORMAL,
         )
-        self.engine.act(submit(self.engine.machine, [spec], ANN, now=self.engine.now))
+        self.engine.act(submit(self.engine.machine, [spec], Actor(ANN, admin=False), now=self.engine.now))
 
     @precondition(lambda self: self.jobs(JobState.QUEUED))
     @rule(data=st.data(), wanted=st.sampled_from([*PriorityWord, 500, SiteFactor(-40)]))
@@ -140,7 +144,7 @@ class EngineMachine(RuleBasedStateMachine):
             end_at=Millis(begins + minutes * 60 * SECOND),
             maintenance=True,
         )
-        self.engine.act(make_reservation(self.engine.machine, wanted, _ADMIN, self.engine.now))
+        self.engine.act(make_reservation(self.engine.machine, wanted, self.engine.now))
 
     @rule(
         multifactor=st.booleans(),
@@ -160,6 +164,22 @@ class EngineMachine(RuleBasedStateMachine):
                 )
             )
         )
+
+    @rule(
+        cpus=st.sampled_from([2_000, 5_000, 8_000]),
+        cards=st.sampled_from([500, 2_000, 6_000]),
+        jobs=st.sampled_from([1_000, 3_000]),
+        kept=st.booleans(),
+    )
+    def apply_quota(self, cpus: int, cards: int, jobs: int, kept: bool) -> None:
+        """What runs may already be more; what starts from now on may not make it so."""
+        whole, most = {"cpu": 8_000, "gres/gpu": 6_000}, {"cpu": cpus, "gres/gpu": cards, JOBS: jobs}
+        leaves = tuple(
+            QuotaNode(name=who, min={"cpu": 2_000} if kept else {}, max=most, namespaces=(who,))
+            for who in ("ann", "bob")
+        )
+        tree = QuotaTree("teams", QuotaNode(name="root", min=whole, max=whole, children=leaves))
+        self.engine.act(apply_quota(self.engine.machine.state, tree, _ADMIN))
 
     @rule()
     def schedule(self) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.jobtexts import texts_of, values_of
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.checks import submission_errors
 from cockpit.model.rules import ARRAY_INDEX, MOMENT, MOST_TASKS, NICE
@@ -23,6 +24,7 @@ from cockpit.model.spec import (
     PriorityWord,
     Volume,
 )
+from cockpit.model.text import is_visible
 from tests.hostile import HOSTILE
 
 OTHER_DEFAULTS = Defaults(time_limit_seconds=1, grace_seconds=2, home_folder="/elsewhere")
@@ -112,6 +114,17 @@ def test_every_legal_spec_reads_back_equal_from_yaml_and_from_json(spec: JobSpec
         return
     assert read_back(spec_as_yaml(spec)) == spec
     assert read_back(json.dumps(spec_as_table(spec)), "job.json") == spec
+
+
+@pytest.mark.req("UI-08")
+@settings(max_examples=200, deadline=None)
+@given(SPECS)
+def test_every_legal_spec_can_stand_in_a_form(spec: JobSpec) -> None:
+    if submission_errors(spec):
+        return
+    texts = texts_of(spec_as_table(spec))
+    assert all(is_visible(text) for text in texts.values())
+    assert read_back(json.dumps(values_of(texts)), "job.json") == spec
 
 
 @pytest.mark.req("TR-05")

@@ -19,7 +19,7 @@ def test_an_explanation_says_rule_start_those_awaited_those_ahead_and_what_would
     assert head.startswith("4720 vit-sweep  queued behind 2, starts about ")
     assert ", no later than " in head
     assert why.startswith("  Waits for ")
-    assert after.startswith("  after another user's job ends about ")
+    assert after.startswith("  after job - ends about ")
     assert " and 4711 (ann" in after
     assert "\x1b" not in after
     assert ahead == "  ahead 4718 (carol, 32 cards) and 1 more"

@@ -23,6 +23,7 @@ COMMANDS = {
     "quota": ("quota",),
     "reservations": ("reservations",),
     "events": ("events",),
+    "overview": ("overview",),
     "engine": ("engine",),
     "doctor": ("doctor",),
     "accounts": ("accounts",),

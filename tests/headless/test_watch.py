@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.base import JobsDelta
-from cockpit.model.ids import JobId
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.view import HoldRow
-from tests.doubles.samples import failed_row, five_jobs, job_row, queued_row
+from tests.doubles.account_tree import account_tree
+from tests.doubles.hostile_cluster import queues
+from tests.doubles.samples import HOUR, NOW, failed_row, five_jobs, job_row, queued_row
 from tests.headless.conftest import Desk
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+LISTS = [
+    *("nodes", "cards", "holds", "events", "queues", "quota", "accounts", "accounts qos", "priority", "reservations"),
+    *("overview", "engine status"),
+]
+
+COURSE = Reservation(name="course", nodes=(NodeName("n1"),), start_at=NOW - HOUR, end_at=NOW + HOUR)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    somebody = Desk()
+    somebody.backend.tree = account_tree()
+    somebody.backend.queued = queues()
+    somebody.backend.reserved = [COURSE]
+    return somebody
 
 
 @pytest.mark.req("UI-40")
@@ -33,16 +58,55 @@ def test_watch_writes_a_line_for_each_change_that_passes(desk: Desk) -> None:
 
 
 @pytest.mark.req("UI-40")
-@pytest.mark.parametrize("verb", ["nodes", "holds", "events"])
-def test_lists_that_follow_the_jobs_are_watched_by_row(desk: Desk, verb: str) -> None:
-    """They begin with what there is and tell of nothing twice; a row that has gone is named."""
-    nothing = JobsDelta((), (), 1)
-    desk.backend.deltas = [nothing, nothing]
-    first = [msgspec.json.decode(line) for line in desk(verb, "-o", "jsonl").lines]
-    watched = [msgspec.json.decode(line) for line in desk(verb, "--watch").lines]
+@pytest.mark.parametrize("verb", LISTS)
+def test_lists_are_watched_by_row(desk: Desk, verb: str) -> None:
+    """They begin with what there is and tell of nothing twice."""
+    desk.backend.deltas = [JobsDelta((), (), 0, loaded=False), *[JobsDelta((), (), 1)] * 2]
+    first = [msgspec.json.decode(line) for line in desk(*verb.split(), "-o", "jsonl").lines]
+    assert first, "a list without rows proves nothing"
+    watched = [msgspec.json.decode(line) for line in desk(*verb.split(), "--watch").lines]
     assert [change["row"] for change in watched][: len(first)] == first
     if verb != "events":
         assert len(watched) == len(first), "nothing has changed"
+
+
+@pytest.mark.req("UI-40")
+def test_what_follows_no_job_is_told_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is drained, a reservation that is made: they change no row of the jobs."""
+    asked = []
+
+    async def watch_jobs(*, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        asked.append(anything)
+        yield JobsDelta((), (), 1)
+        desk.backend.reserved = [replace(COURSE, users=("ann",)), replace(COURSE, name="upkeep")]
+        yield JobsDelta((), (), 2)
+        desk.backend.reserved = []
+        yield JobsDelta((), (), 3)
+
+    monkeypatch.setattr(desk.backend, "watch_jobs", watch_jobs)
+    told = [
+        msgspec.json.decode(line) for line in desk("reservations", "--watch", "--columns", "name,users,state").lines
+    ]
+    assert asked == [True]
+    assert [each.get("row", each.get("name")) for each in told] == [
+        {"name": "course", "users": [], "state": "active"},
+        {"name": "course", "users": ["ann"], "state": "active"},
+        {"name": "upkeep", "users": [], "state": "active"},
+        "course",
+        "upkeep",
+    ]
+
+
+def test_weights_are_not_put_in_force_again_and_again(desk: Desk) -> None:
+    done = desk("priority", "--watch", "--weights", "age=1000", "--apply")
+    assert done.code == 64
+    assert desk.backend.asked == []
+
+
+def test_an_engine_that_does_not_run_is_not_waited_for(desk: Desk) -> None:
+    desk.engine.running = False
+    done = desk("engine", "status", "--watch", "--columns", "status")
+    assert (done.code, done.lines) == (69, ["STATUS", "stopped"])
 
 
 @pytest.mark.req("UI-40")

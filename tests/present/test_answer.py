@@ -124,7 +124,7 @@ def test_a_waiting_job_says_when_it_starts_after_whom_and_what_would_start_it_so
     foretold = around(140, keys=keys)._replace(outlook=outlook())
     sentence, *rest = ["".join(span.text for span in each).rstrip() for each in answer(row, waiting_detail(), foretold)]
     assert sentence.endswith("starts about 13:00, no later than 14:00")
-    assert any(each.startswith("  after another user's job ends about 12:00 and 4711 (ann") for each in rest)
+    assert any(each.startswith("  after job - ends about 12:00 and 4711 (ann") for each in rest)
     assert "  w with 2 cards instead of 4: now   with a limit of 2 h instead of 8 h: in 10 min" in rest
 
 

@@ -71,7 +71,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (MakingRoom((JOB,), None), "job 4711 gives way to it, soon"),
     (MakingRoom((JOB, JobId(4712)), None), "job 4711 and job 4712 give way to it, soon"),
     (StandsStill("ann"), "was suspended by ann"),
-    (StandsStill("", (JOB, JobId(0))), "gave way to job 4711 and another job; it goes on when its CPUs are free again"),
+    (StandsStill("", (JOB, JobId(0))), "gave way to job 4711 and job -; it goes on when its CPUs are free again"),
     (BehindHead(JOB), "nothing passes job 4711, which is first and waits"),
     (refuses(RULE.STATE, "down"), "partition short is down and starts nothing"),
     (refuses(RULE.MAX_TIME, "86400", "172800"), "asks for 2 d; partition short allows 1 d"),

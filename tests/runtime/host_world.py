@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.apply import apply
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
@@ -152,7 +153,7 @@ class World:
 
     async def submit(self, *specs: JobSpec, request: str = "") -> list[JobId] | Refusal:
         act = Act(actor="ann", origin="socket", durable=True, request=request)
-        outcome = await self.host.act(lambda machine, _: submit(machine, specs, ANN), act, _ids)
+        outcome = await self.host.act(lambda machine, _: submit(machine, specs, Actor(ANN, admin=False)), act, _ids)
         return msgspec.json.decode(outcome, type=list[JobId]) if isinstance(outcome, bytes) else outcome
 
     async def run(self, spec: JobSpec) -> JobId:

@@ -26,10 +26,14 @@ from cockpit.runtime.listening import listen
 from cockpit.runtime.server import Server
 from cockpit.store.journal import SqliteJournal
 from tests.builders import a_node
+from tests.doubles.credentials import connected_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
+
+    from cockpit.model.cluster import Cluster
+    from cockpit.model.node import Node
 
 ANSWER_SECONDS = 30
 
@@ -72,9 +76,19 @@ class NoContainers:
 
 
 class ServedEngine:
-    """`complaints` is what its log would say."""
+    """`complaints` is what its log would say. With `cluster` it is machine-wide, by these rules."""
 
-    def __init__(self, folder: Path, bounds: Bounds | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bounds: Bounds | None = None,
+        settings: Settings | None = None,
+        *,
+        cluster: Cluster | None = None,
+        node: Node | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._node = node or a_node()
         self._settings = settings or Settings(check_invariants=True)
         self.path = folder / "run" / "engine.sock"
         self._folder = folder
@@ -122,15 +136,23 @@ class ServedEngine:
         self._loop.run_until_complete(self._serve())
         self._loop.close()
 
+    @property
+    def _system(self) -> bool:
+        return self._cluster is not None
+
+    def _beginning(self) -> list[events.EventBody]:
+        rules = [] if self._cluster is None else [events.ClusterConfigured(self._cluster)]
+        return [events.NodesChanged((self._node,)), *rules]
+
     async def _serve(self) -> None:
         folder = self._folder
         journal = await SqliteJournal.open(folder / "journal.db", folder / "archive", clock=SystemClock(), apply=apply)
         host = Host(Machine(ClusterState()), journal, NoContainers, SystemClock(), self._settings)
-        self.engine = Engine(host=host, state_folder=folder, socket=self.path, system=False, cluster="test")
-        await host.act(lambda _machine, _now: [events.NodesChanged((a_node(),))], Act(actor="engine", origin="engine"))
+        self.engine = Engine(host=host, state_folder=folder, socket=self.path, system=self._system, cluster="test")
+        await host.act(lambda _machine, _now: self._beginning(), Act(actor="engine", origin="engine"))
         await host.start()
         server = Server(self.engine, self._bounds)
-        await server.start(listen(self.path, system=False))
+        await server.start(listen(self.path, system=self._system))
         self._ready.set()
         await self.engine.stopping.wait()
         await server.stop()
@@ -140,12 +162,18 @@ class ServedEngine:
             task.cancel()
 
 
+def _connected(path: Path) -> socket.socket:
+    here = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    here.connect(str(path))
+    return here
+
+
 class RawClient:
     """Says any bytes."""
 
-    def __init__(self, path: Path, *, greet: bool = True) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.connect(str(path))
+    def __init__(self, path: Path, *, greet: bool = True, user: str | None = None) -> None:
+        """`user`: who connects, where not whoever runs the tests."""
+        self.socket = _connected(path) if user is None else connected_as(user, path)
         self.socket.settimeout(ANSWER_SECONDS)
         self.hello = msgspec.msgpack.decode(self.body(), type=Hello) if greet else None
 

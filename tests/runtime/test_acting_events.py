@@ -14,8 +14,7 @@ from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import RefusalKind
 from cockpit.runtime.clock import SystemClock
-from cockpit.runtime.connection import SHELL
-from cockpit.runtime.operations import OPERATIONS
+from cockpit.runtime.operations import OPERATIONS, SHELL
 from tests.forged import READING, SPEC, UPKEEP, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 

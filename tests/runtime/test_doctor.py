@@ -137,20 +137,14 @@ def test_namespaces_that_no_setting_forbids_are_tried(around, uid: int) -> None:
 
 @pytest.mark.req("UI-44")
 def test_limits_of_cgroup_v2(around, machine_root) -> None:
-    root = machine_root(
-        {
-            "proc/self/cgroup": "0::/job.scope\n",
-            "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n",
-            "sys/fs/cgroup/job.scope/cgroup.controllers": "memory pids\n",
-            "sys/fs/cgroup/job.scope/cgroup.subtree_control": "",
-        }
-    )
+    top = "sys/fs/cgroup"
+    root = machine_root({f"{top}/cgroup.controllers": "memory pids\n", f"{top}/cgroup.subtree_control": ""})
     (partly,) = limits.limits(around(root=root))
-    assert partly.found == "cgroup v2 without cpu: those limits are soft"
-    (root / "sys/fs/cgroup/job.scope/cgroup.controllers").write_text("cpu memory pids\n")
+    assert partly.found == "cgroup v2 without cpu: limits are soft (rlimits)"
+    (root / top / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
     (full,) = limits.limits(around(root=root))
     assert full.level is Level.OK
-    (root / "sys/fs/cgroup/job.scope/cgroup.subtree_control").unlink()
+    (root / top / "cgroup.subtree_control").unlink()
     (soft,) = limits.limits(around(root=root))
     assert "may not be written: limits are soft" in soft.found
 
@@ -158,7 +152,7 @@ def test_limits_of_cgroup_v2(around, machine_root) -> None:
 def test_limits_of_cgroup_v1_and_of_none(around, machine_root) -> None:
     root = machine_root({f"sys/fs/cgroup/{name}/tasks": "" for name in ("cpu", "memory")})
     (partly,) = limits.limits(around(root=root))
-    assert partly.found == "cgroup v1, pids may not be written: those limits are soft (rlimits)"
+    assert partly.found == "cgroup v1, pids may not be written: limits are soft (rlimits)"
     (root / "sys/fs/cgroup/pids").mkdir()
     assert limits.limits(around(root=root))[0].level is Level.OK
     assert limits.limits(around(root=root / "nowhere"))[0].found.startswith("no cgroups, cpu, memory, pids")

@@ -122,6 +122,17 @@ async def test_the_first_page_is_as_small_as_a_screen_and_counts_all(host: Plann
     assert [row.id for page in rest for row in rows_of(page)] == list(range(6, 41))
 
 
+async def test_who_wants_to_know_of_anything_is_told_of_what_changes_no_row(host: PlanningHost) -> None:
+    feed = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    curious, other = feed.subscribe(ADMIN, anything=True), feed.subscribe(ADMIN)
+    await host.happens(events.ReservationEnded("course"))
+    async with asyncio.timeout(10), aclosing(feed.changes(curious)) as changes:  # type: ignore[type-var] # a generator
+        told = await anext(changes)
+    assert (len(rows_of(told.new)), told.changed, told.removed) == (0, (), ())
+    assert feed.told
+    assert other.seen is None
+
+
 async def test_encoded_pages_are_kept_until_a_row_changes_for_brief_askers_and_others(host: PlanningHost) -> None:
     await host.happens(submitted(2, cpus=1))
     feed = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host

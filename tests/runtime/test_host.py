@@ -274,7 +274,7 @@ async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, mon
     await world.begin()
     running = await world.run(a_spec())
     await world.idle()
-    monkeypatch.setattr(host_module, "violations", lambda _machine: ["card 0 is given twice"])
+    monkeypatch.setattr(host_module, "violations", lambda _machine, _body: ["card 0 is given twice"])
     (job,) = await world.submit(a_spec("second"), request="r1")
     assert world.state(job) == "queued", "what the journal has was accepted"
     refused = await world.submit(a_spec("third"))

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cockpit.protocol.frames import MAX_FRAME
-from cockpit.runtime.connection import SHELL, Bounds
-from cockpit.runtime.operations import OPERATIONS
+from cockpit.runtime.connection import Bounds
+from cockpit.runtime.operations import OPERATIONS, SHELL
 from tests.forged import SPEC, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from cockpit.backends.demo.backend import DemoCluster, open_demo
 from cockpit.backends.demo.crowd import actor_of
@@ -74,6 +77,18 @@ async def a_lab(
     await demo.elapse(6)
     async with at_the_cockpit(session_of(demo), size, **outside) as cockpit:
         yield Lab(demo, cockpit)
+
+
+@asynccontextmanager
+async def a_members_lab(*alices: JobSpec) -> AsyncIterator[Cockpit]:
+    """What Bob sees of Alice's, who is in the project `vision` as she is."""
+    demo = await open_demo(FIXTURE, going=False)
+    await demo.backend.submit(alices)
+    await demo.elapse(6)
+    member = replace(actor_of(read_fixture(FIXTURE), "bob"), projects=frozenset({"vision"}))
+    session = dataclasses.replace(session_of(demo), backend=InProcessBackend(demo.backend._engine, member))
+    async with at_the_cockpit(session, (120, 40)) as cockpit:
+        yield cockpit
 
 
 @asynccontextmanager

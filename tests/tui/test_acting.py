@@ -11,14 +11,11 @@ from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import PriorityWord
+from cockpit.model.spec import Access, PriorityWord
 from cockpit.present.units import duration
-from tests.tui.editor import an_editor
-from tests.tui.lab import a_lab, job, seat_of, the_lab
+from tests.tui.lab import a_lab, a_members_lab, job, seat_of, the_lab
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.tui.lab import Lab
 
 
@@ -113,6 +110,17 @@ async def test_what_only_administrators_may_do_is_dimmed_for_others_and_says_why
         assert not drain.enabled
 
 
+@pytest.mark.req("JT-60", "JT-02")
+async def test_of_a_members_job_what_one_may_not_do_is_dimmed_and_says_why() -> None:
+    shared = [job(f"net-{each}", project="vision", access=each) for each in (Access.RO, Access.RW, Access.NONE)]
+    async with a_members_lab(*shared) as cockpit:
+        await cockpit.sees("net-ro", "net-rw").misses("net-none").press("x")
+        await cockpit.sees("Job 1 is alice's, and its project", "(access: ro)")
+        enabled = {key.action: key.enabled for key in cockpit.app.keys_of_view()}
+        assert (enabled["cancel"], enabled["logs"], enabled["clone"]) == (False, True, True)
+        await cockpit.press("j").stands_on("net-rw").press("x").sees("Stop job 2 net-rw?")
+
+
 @pytest.mark.req("UI-28")
 async def test_read_only_dims_what_acts_and_says_why() -> None:
     async with the_lab(read_only="This cockpit was opened with --read-only.") as lab:
@@ -127,71 +135,12 @@ async def test_read_only_dims_what_acts_and_says_why() -> None:
         await cockpit.press("Enter").sees("Spec").press("Esc").stands_on("train")
 
 
-async def test_a_new_job_is_written_in_the_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    editor = an_editor(monkeypatch, tmp_path, "sed -i 's/^name: .*/name: written-here/' $1")
-    async with the_lab() as lab:
-        await lab.cockpit.press("n").sees("written-here", "submitted 8")
-    assert "command:" in editor.seen[0]
-
-
-async def test_errors_stand_at_the_top_when_it_opens_again_and_nothing_is_lost(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    editor = an_editor(
-        monkeypatch,
-        tmp_path,
-        "sed -i 's/^nodes: .*/nodes: none/; s/^name: .*/name: kept/; $a # a thought of mine' $1",
-        "sed -i 's/^nodes: .*/nodes: 100000/' $1",
-        "sed -i 's/^nodes: .*/nodes: 1/' $1",
-    )
-    async with the_lab() as lab:
-        await lab.cockpit.press("n").sees("kept", "submitted 8")
-    _, second, third = editor.seen
-    assert second.startswith("#! ")
-    assert "nodes" in second.splitlines()[0]
-    assert third.startswith("#! ")
-    assert "none" not in "".join(line for line in third.splitlines() if line.startswith("#! "))
-    for text in (second, third):
-        assert "name: kept\n" in text
-        assert "# a thought of mine" in text
-
-
-async def test_leaving_the_editor_without_a_change_or_with_an_error_does_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    an_editor(monkeypatch, tmp_path, "true", "sed -i s/my-job/never/ $1; exit 1")
-    async with the_lab() as lab:
-        await lab.cockpit.press("n").sees("nothing was done").press("n").misses("never")
-        assert len(await lab.backend.jobs(ended=True)) == 7
-
-
-async def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", "/nowhere/editor")
-    async with the_lab() as lab:
-        await lab.cockpit.press("n").sees("/nowhere/editor", "EDITOR")
-
-
-async def test_a_clone_has_a_free_name_and_the_rest_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    editor = an_editor(monkeypatch, tmp_path, "echo '# mine now' >>$1", "echo '# again' >>$1")
-    async with the_lab() as lab:
-        await lab.cockpit.press("G", "k").stands_on("eval").press("N").sees("eval-2").stands_on("eval")
-        await lab.cockpit.press("N").sees("eval-3")
-    assert "cards: 2" in editor.seen[0]
-
-
-async def test_an_edited_job_keeps_its_id_and_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    an_editor(monkeypatch, tmp_path, "sed -i 's/^name: .*/name: renamed/' $1")
-    async with the_lab() as lab:
-        await lab.cockpit.press("G", "k").stands_on("eval").press("e").sees("renamed").stands_on("6  renamed")
-
-
 async def test_where_no_terminal_is_to_be_handed_over_the_cockpit_says_so() -> None:
     async with the_lab() as lab:
         del lab.cockpit.app.check_terminal
         await lab.cockpit.press("s").sees("no terminal")
         lab.cockpit.app.clear_notifications()
-        await lab.cockpit.misses("no terminal").press("n").sees("no terminal")
+        await lab.cockpit.misses("no terminal").press("n").sees("New job").press("Ctrl-e").sees("no terminal")
 
 
 @pytest.mark.req("JT-34")

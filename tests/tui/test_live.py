@@ -19,7 +19,6 @@ from cockpit.runtime.clock import SystemClock
 from cockpit.tui.opening import Session
 from tests.backends.conftest import OwnEngine, end, own_engine
 from tests.tui.driver import Cockpit, at_the_cockpit
-from tests.tui.editor import an_editor
 
 pytestmark = [pytest.mark.real]
 
@@ -66,16 +65,15 @@ def script(engine: OwnEngine, name: str, text: str, **fields: object) -> JobSpec
 
 
 @pytest.mark.req("UI-01", "UI-03")
-async def test_a_job_is_written_runs_prints_and_ends_before_ones_eyes(
-    engine: OwnEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_job_is_written_runs_prints_and_ends_before_ones_eyes(engine: OwnEngine) -> None:
     (engine.folder / "algo").mkdir()
     go_on = engine.folder / "algo/go-on"
     command = "echo first line; until test -e /workspace/algorithm/go-on; do sleep 0.05; done; echo last line"
     (engine.folder / "algo/t.sh").write_text(command)
-    an_editor(monkeypatch, tmp_path, "sed -i 's,^command: .*,command: bash /workspace/algorithm/t.sh,' $1")
     async with cockpit_on(engine) as cockpit:
-        await cockpit.sees("No jobs yet", "CPU").press("n").sees("my-job", "● running").press("l").sees("first line")
+        await cockpit.sees("No jobs yet", "CPU").press("n").sees("Give a name", "rank 0").press("Down")
+        await cockpit.type("bash /workspace/algorithm/t.sh").sees("Starts now").press("Ctrl-s")
+        await cockpit.sees("my-job", "● running").press("l").sees("first line")
         go_on.touch()
         await cockpit.sees("last line", "✓ succeeded").press("Esc").sees("1 my-job")
 

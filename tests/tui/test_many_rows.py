@@ -51,7 +51,7 @@ class Cluster(MemoryBackend):
         self._answers = answers
         self.rows = [queued_row(number, name=f"train-{number}") for number in range(1, MANY + 1)]
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         yield JobsDelta(tuple(self.rows[:FIRST_PAGE]), (), 0, loaded=False)
         await self.rest.wait()
         yield JobsDelta(tuple(self.rows[FIRST_PAGE:]), (), 0)

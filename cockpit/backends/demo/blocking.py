@@ -127,8 +127,8 @@ class BlockingDemo:
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         return self._run(self._backend.events(job=job, after=after, limit=limit))
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
-        deltas = self._backend.watch_jobs()
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        deltas = self._backend.watch_jobs(anything=anything)
         while True:
             yield self._run(_next(deltas))
 

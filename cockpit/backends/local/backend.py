@@ -59,13 +59,13 @@ class LocalBackend(Verbs):
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
         return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows
 
         rows = LiveRows()
         while True:  # until the engine is gone; told to start over, it does
             rows.begin()
-            for encoded in self._open().stream("subscribe", pages.SubscribeArgs(brief=True)):
+            for encoded in self._open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
                 for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
                     yield delta
 

@@ -125,6 +125,7 @@ def _engine(
         system=system,
         cluster=os.uname().nodename,
         cluster_file=places.cluster_file,
+        admin_group=settings.admin_group,
     )
 
 

@@ -99,12 +99,12 @@ class LiveBackend(Verbs):
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return await self._own("predict", messages.PredictArgs(tuple(specs)), list[Outlook])
 
-    async def watch_jobs(self) -> AsyncIterator[JobsDelta]:
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()
         patience = self._keeper.patience
         for attempt in count():
             with suppress(CockpitError):
-                async with aclosing(self._updates()) as updates:
+                async with aclosing(self._updates(anything=anything)) as updates:
                     rows.begin()
                     async for update in updates:
                         for delta in rows.take(update):
@@ -149,9 +149,9 @@ class LiveBackend(Verbs):
         async with self._keeper.own_wire() as wire:
             return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
-    async def _updates(self) -> AsyncGenerator[Update, None]:
+    async def _updates(self, *, anything: bool) -> AsyncGenerator[Update, None]:
         async with self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS, brief=True)):
+            async for encoded in wire.stream("subscribe", SubscribeArgs(FIRST_ROWS, brief=True, anything=anything)):
                 yield _decode_update(encoded)
 
     def _enter(self, request: asking.ShellRequest) -> ShellSession:

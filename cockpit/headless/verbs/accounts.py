@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.model import accountchange as change
 from cockpit.present.safe import safe
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
+
+if TYPE_CHECKING:
+    from cockpit.model.accounts import Qos
+    from cockpit.model.view import AccountRow
 
 _OPTIONS = {
     "parent": ("Parent", "A", "the account above it"),
@@ -25,13 +30,19 @@ _SETTINGS_HELP = "limits by sacctmgr's names, such as MaxJobs=4 GrpTRES=cpu=16,m
 
 
 async def run_list(call: Call) -> int:
-    write_rows(ACCOUNTS, (await call.backend.accounts()).rows, call.args, call.context(), call.streams)
-    return ExitCode.OK
+    return await list_rows(call, ACCOUNTS, lambda: _rows(call))
+
+
+async def _rows(call: Call) -> Sequence[AccountRow]:
+    return (await call.backend.accounts()).rows
 
 
 async def run_qos(call: Call) -> int:
-    write_rows(QOS, (await call.backend.accounts()).qos, call.args, call.context(), call.streams)
-    return ExitCode.OK
+    return await list_rows(call, QOS, lambda: _qos_rows(call))
+
+
+async def _qos_rows(call: Call) -> Sequence[Qos]:
+    return (await call.backend.accounts()).qos
 
 
 def _named(what: str, options: tuple[str, ...] = (), *, settings: bool = True) -> Callable[[ArgumentParser], None]:
@@ -110,8 +121,8 @@ def _verb(
     return Verb(with_change, run, (f"cockpit accounts {example}",), mixed=True)
 
 
-LIST = Verb(add_output_options, run_list, ("cockpit accounts", "cockpit accounts --filter user:alice -o json"))
-QOS_LIST = Verb(add_output_options, run_qos, ("cockpit accounts qos",))
+LIST = Verb(add_list_options, run_list, ("cockpit accounts", "cockpit accounts --filter user:alice -o json"))
+QOS_LIST = Verb(add_list_options, run_qos, ("cockpit accounts qos",))
 ADD = _verb(
     _named("account", _ACCOUNT_OPTIONS),
     lambda args: change.AddAccount(args.name, _association(args)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import Form, add_output_options, chosen_rows, write_rows
+from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
 from cockpit.headless.services import Call
 from cockpit.present.findings_page import findings_lines
 from cockpit.present.tables.findings import FINDINGS
@@ -15,7 +15,7 @@ MISSING = "missing"
 
 async def run(call: Call) -> int:
     findings = call.services.findings()
-    if call.args.output == Form.TABLE and not call.args.columns:
+    if is_page(call.args):
         shown = chosen_rows(FINDINGS, findings, call.args, call.context())
         room = call.streams.columns if call.streams.stdout.isatty() else None
         for line in findings_lines(shown, room):

@@ -6,7 +6,8 @@ from argparse import ArgumentParser
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import Form, add_output_options, write_rows
+from cockpit.headless.lists import add_page_options, list_rows
+from cockpit.headless.output import is_page, write_rows
 from cockpit.headless.services import Call
 from cockpit.model.view import EngineStatus
 from cockpit.present.record_page import record_lines
@@ -14,13 +15,15 @@ from cockpit.present.tables.engine import ENGINE
 
 
 def status_arguments(parser: ArgumentParser) -> None:
-    add_output_options(parser, select=False)
+    add_page_options(parser)
 
 
 async def run_status(call: Call) -> int:
     """Exit code `UNREACHABLE` when it does not run: for scripts that only ask."""
     status = call.services.engine().status()
-    if call.args.output == Form.TABLE and not call.args.columns:
+    if call.args.watch and status.running:
+        return await list_rows(call, ENGINE, lambda: _status(call))
+    if is_page(call.args):
         for line in record_lines(ENGINE.columns, status, call.context()):
             call.streams.line(line)
     else:
@@ -28,6 +31,10 @@ async def run_status(call: Call) -> int:
     if not status.running:
         call.streams.hint("Any command that needs it starts it: cockpit jobs")
     return ExitCode.OK if status.running else ExitCode.UNREACHABLE
+
+
+async def _status(call: Call) -> list[EngineStatus]:
+    return [call.services.engine().status()]
 
 
 def start_arguments(parser: ArgumentParser) -> None:
@@ -67,7 +74,11 @@ def _nothing(_: ArgumentParser) -> None:
     """No options of its own."""
 
 
-STATUS = Verb(status_arguments, run_status, ("cockpit engine status", "cockpit engine status -o json"))
+STATUS = Verb(
+    status_arguments,
+    run_status,
+    ("cockpit engine status", "cockpit engine status -o json", "cockpit engine status --watch"),
+)
 START = Verb(start_arguments, run_start, ("cockpit engine start", "cockpit engine start --system"))
 STOP = Verb(stop_arguments, run_stop, ("cockpit engine stop", "cockpit engine stop --jobs --yes"))
 RESTART = Verb(_nothing, run_restart, ("cockpit engine restart",))

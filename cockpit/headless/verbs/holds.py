@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 from cockpit.headless.arguments import Verb, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.ids import JobRef
@@ -15,19 +15,8 @@ from cockpit.present.references import job_text
 from cockpit.present.tables.holds import HOLDS as TABLE
 
 
-def list_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
-    add_output_options(parser)
-
-
 async def run_list(call: Call) -> int:
-    if call.args.watch:
-        from cockpit.headless.watch import watch_rows
-
-        await watch_rows(call, TABLE, call.backend.holds, lambda row: {"id": row.job})
-    else:
-        write_rows(TABLE, await call.backend.holds(), call.args, call.context(), call.streams)
-    return ExitCode.OK
+    return await list_rows(call, TABLE, call.backend.holds)
 
 
 def extend_arguments(parser: ArgumentParser) -> None:
@@ -60,7 +49,7 @@ async def run_end(call: Call) -> int:
 
 
 HOLDS = Verb(
-    list_arguments, run_list, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json", "cockpit holds --watch")
+    add_list_options, run_list, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json", "cockpit holds --watch")
 )
 EXTEND = Verb(extend_arguments, run_extend, ("cockpit holds extend 4715 --by 2h",))
 END = Verb(end_arguments, run_end, ("cockpit holds end 4715",))

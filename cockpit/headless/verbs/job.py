@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 from cockpit.headless.arguments import Verb, reference
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import Form, add_output_options, write_rows
+from cockpit.headless.output import add_output_options, is_page, write_rows
 from cockpit.headless.services import Call
 
 
@@ -17,7 +17,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
-    if call.args.output == Form.TABLE and not call.args.columns:
+    if is_page(call.args):
         from cockpit.present.job_page import job_page
 
         for line in job_page(detail, call.context()):

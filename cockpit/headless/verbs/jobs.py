@@ -7,7 +7,8 @@ from argparse import ArgumentParser
 
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.lists import add_list_options
+from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
 from cockpit.present.folding import fold
 from cockpit.present.saved import SAVED
@@ -17,8 +18,7 @@ from cockpit.present.tables.jobs import JOBS as TABLE
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also jobs that have ended")
     parser.add_argument("--fold", action="store_true", help="one row for the tasks of an array, such as 123_[0-9%%2]")
-    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
-    add_output_options(parser)
+    add_list_options(parser)
 
 
 async def run(call: Call) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from cockpit.headless.arguments import UsageError, Verb, count, mebibytes
-from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.node import NodeState
@@ -22,19 +21,12 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--memory", type=mebibytes, metavar="M", help="… so much memory, such as 64G")
     parser.add_argument("--cards", metavar="K", help="… so many cards, or a part of one such as 0.5")
     parser.add_argument("--card-model", action="append", metavar="X", help="… cards of this model (again: or of that)")
-    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
-    add_output_options(parser)
+    add_list_options(parser)
 
 
 async def run(call: Call) -> int:
     chosen = chosen_spec(call.args)
-    if call.args.watch:
-        from cockpit.headless.watch import watch_rows
-
-        await watch_rows(call, TABLE, lambda: _rows(call), lambda row: {"name": row.node.name}, chosen=chosen)
-    else:
-        write_rows(TABLE, await _rows(call), call.args, call.context(chosen=chosen), call.streams)
-    return ExitCode.OK
+    return await list_rows(call, TABLE, lambda: _rows(call), chosen=chosen)
 
 
 async def _rows(call: Call) -> list[NodeRow]:

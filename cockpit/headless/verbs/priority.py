@@ -10,7 +10,8 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.weighttext import NAMES, RESOURCE, read_weights
 from cockpit.headless.arguments import UsageError, Verb, reference
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import Form, add_output_options, write_rows
+from cockpit.headless.lists import add_list_options, list_rows
+from cockpit.headless.output import Form, write_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 from cockpit.model.cluster import PriorityKind
@@ -32,16 +33,21 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--apply", action="store_true", help="put these weights in force (administrators)")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    add_output_options(parser)
+    add_list_options(parser)
 
 
 async def run(call: Call) -> int:
+    from cockpit.present.tables.priority import PRIORITY as TABLE
     from cockpit.present.tables.priority import SPRIO, table_of
 
     args = call.args
     if args.apply and args.weights is None:
         raise UsageError("--apply wants the weights too, such as --weights age=1000,fairshare=2000")
+    if args.apply and args.watch:
+        raise UsageError("--watch only looks; --apply changes the weights, without it")
     user = await asker(call)
+    if args.watch:
+        return await list_rows(call, TABLE, lambda: _chosen(call), user=user)
     priorities = await call.backend.priorities(args.weights)
     rows, missing = chosen(priorities.rows, args.jobs)
     in_order = priorities.kind is PriorityKind.BASIC
@@ -66,6 +72,10 @@ async def _apply(call: Call) -> ExitCode:
         return ExitCode.DECLINED
     call.streams.say(weights_set(await call.backend.set_weights(call.args.weights)))
     return ExitCode.OK
+
+
+async def _chosen(call: Call) -> list[PriorityRow]:
+    return chosen((await call.backend.priorities(call.args.weights)).rows, call.args.jobs)[0]
 
 
 def chosen(rows: Sequence[PriorityRow], wanted: Sequence[JobRef]) -> tuple[list[PriorityRow], list[int]]:
@@ -97,6 +107,7 @@ PRIORITY = Verb(
         "cockpit priority",
         "cockpit priority 4711 -o json | jq '.rows[].factors'",
         "cockpit priority --filter 'user:me' -o wide",
+        "cockpit priority --watch --columns position,id,priority",
         "cockpit priority --weights age=1000,fairshare=5000,tres/gres/gpu=200",
         "cockpit priority --weights fairshare=5000 --apply",
     ),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.model.quota import places
-from cockpit.model.view import QueueKind
+from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present.safe import safe
 from cockpit.present.tables.queues import QUEUES as TABLE
 from cockpit.present.tables.queues import QUOTA as TREE
@@ -17,14 +18,19 @@ from cockpit.present.units import counted
 
 
 async def run_queues(call: Call) -> int:
-    write_rows(TABLE, (await call.backend.queues()).rows, call.args, call.context(), call.streams)
-    return ExitCode.OK
+    return await list_rows(call, TABLE, lambda: _rows(call))
 
 
 async def run_quota(call: Call) -> int:
-    rows = [row for row in (await call.backend.queues()).rows if row.kind is QueueKind.QUOTA]
-    write_rows(TREE, rows, call.args, call.context(), call.streams)
-    return ExitCode.OK
+    return await list_rows(call, TREE, lambda: _tree(call))
+
+
+async def _rows(call: Call) -> Sequence[QueueRow]:
+    return (await call.backend.queues()).rows
+
+
+async def _tree(call: Call) -> Sequence[QueueRow]:
+    return [row for row in await _rows(call) if row.kind is QueueKind.QUOTA]
 
 
 def apply_arguments(parser: ArgumentParser) -> None:
@@ -53,7 +59,11 @@ def no_arguments(_: ArgumentParser) -> None:
     """It takes none."""
 
 
-QUEUES = Verb(add_output_options, run_queues, ("cockpit queues", "cockpit queues --filter 'depth>10' -o json"))
-QUOTA = Verb(add_output_options, run_quota, ("cockpit quota", "cockpit quota --filter 'cards_borrowed>0'"))
+QUEUES = Verb(
+    add_list_options,
+    run_queues,
+    ("cockpit queues", "cockpit queues --filter 'depth>10' -o json", "cockpit queues --watch"),
+)
+QUOTA = Verb(add_list_options, run_quota, ("cockpit quota", "cockpit quota --filter 'cards_borrowed>0'"))
 APPLY = Verb(apply_arguments, run_apply, ("cockpit quota apply quota.yaml",))
 REMOVE = Verb(no_arguments, run_remove, ("cockpit quota remove",))

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from cockpit.headless.arguments import UsageError, Verb, seconds
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.cluster import Reservation
@@ -20,8 +20,7 @@ NOW = "now"
 
 
 async def run_list(call: Call) -> int:
-    write_rows(TABLE, await call.backend.reservations(), call.args, call.context(), call.streams)
-    return ExitCode.OK
+    return await list_rows(call, TABLE, call.backend.reservations)
 
 
 def create_arguments(parser: ArgumentParser) -> None:
@@ -100,7 +99,7 @@ def _resolved(when: Millis | str, now: Millis) -> Millis:
 
 
 RESERVATIONS = Verb(
-    add_output_options, run_list, ("cockpit reservations", "cockpit reservations --filter 'state:active' -o json")
+    add_list_options, run_list, ("cockpit reservations", "cockpit reservations --filter 'state:active' -o json")
 )
 CREATE = Verb(
     create_arguments,

@@ -37,7 +37,7 @@ async def run(call: Call) -> int:
 async def _watch(call: Call, job: JobId) -> None:
     from cockpit.headless.watch import Watched
 
-    watched: Watched[Measured] = Watched(call, TABLE, lambda row: {"job": row.job, "rank": row.place.rank})
+    watched: Watched[Measured] = Watched(call, TABLE)
     ended = False
     while not ended:
         ended = await call.backend.wait(job, timeout_seconds=LOOK_SECONDS) is not None

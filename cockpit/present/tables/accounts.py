@@ -64,6 +64,7 @@ def qos_settings(row: Qos, _: Context) -> tuple[str, ...]:
 
 ACCOUNTS: Final = Table(
     name="accounts",
+    identity=("account", "user", "partition"),
     help="Accounts and their users as a tree, with shares, limits and what they use",
     empty="No accounts. One is added by: cockpit accounts add vision --shares 60",
     columns=(
@@ -161,6 +162,7 @@ ACCOUNTS: Final = Table(
 
 QOS: Final = Table(
     name="accounts-qos",
+    identity=("name",),
     help="QOS with their priorities and limits",
     empty="No QOS.",
     columns=(

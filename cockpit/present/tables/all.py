@@ -15,6 +15,7 @@ from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
+from cockpit.present.tables.overview import OVERVIEW
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
@@ -22,7 +23,7 @@ from cockpit.present.tables.usage import USAGE
 
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
-    *(QUEUES, QUOTA, RESERVATIONS, EVENTS, ENGINE, FINDINGS, ACCOUNTS, QOS),
+    *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

@@ -30,6 +30,7 @@ def in_use_words(row: CardRow, _: Context) -> str:
 
 CARDS: Final = Table(
     name="cards",
+    identity=("node", "card", "slice"),
     help="The cluster's cards, their slices, and who holds them",
     empty="No cards in service. Of this machine: cockpit doctor. Declared ones: cards in cluster.toml",
     columns=(

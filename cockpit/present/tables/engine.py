@@ -18,6 +18,7 @@ def scope(row: EngineStatus, _: Context) -> str:
 
 ENGINE: Final = Table(
     name="engine",
+    identity=("pid",),
     help="The embedded engine",
     empty="",
     columns=(

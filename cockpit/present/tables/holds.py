@@ -25,6 +25,7 @@ def kept_cards(row: HoldRow, _: Context) -> int | float:
 
 HOLDS: Final = Table(
     name="holds",
+    identity=("id",),
     help="Failed containers that are kept for a look inside",
     empty="No kept containers: nothing that asked for a terminal has failed lately.",
     columns=(

@@ -8,6 +8,7 @@ from typing import Final
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
+from cockpit.model.spec import Access
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.folding import FoldedRow, id_text, task_count
@@ -104,6 +105,7 @@ REASON_SCHEMA: Final = {
 
 JOBS: Final = Table(
     name="jobs",
+    identity=("id",),
     help="Every live and held job",
     empty="No jobs. Submit one: cockpit submit job.yaml",
     columns=(
@@ -327,6 +329,15 @@ JOBS: Final = Table(
             wide=True,
         ),
         Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
+        Column(
+            "access",
+            "ACCESS",
+            Kind.TEXT,
+            "What other members of its project may do: all (rw), look and copy (ro), nothing (none)",
+            field="access",
+            wide=True,
+            schema={"enum": list(map(str, Access))},
+        ),
         Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
         Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),

@@ -84,6 +84,7 @@ def _slice_order(use: SliceUse) -> tuple[int, int]:
 
 NODES: Final = Table(
     name="nodes",
+    identity=("name",),
     help="The cluster's nodes and what is used of them",
     empty="No nodes in service. All of them: cockpit nodes --all",
     columns=(

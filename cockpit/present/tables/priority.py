@@ -120,6 +120,7 @@ _FACTOR_SCHEMA: Final = {
 
 PRIORITY: Final = Table(
     name="priority",
+    identity=("id", "partition"),
     help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
     empty="Nothing is queued.",
     columns=(

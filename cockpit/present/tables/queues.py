@@ -164,6 +164,7 @@ _PROJECTS: Final = Column(
 
 QUEUES: Final = Table(
     name="queues",
+    identity=("kind", "path"),
     help="Queues: one for each node of the quota tree, and the partitions",
     empty="No queues.",
     columns=(
@@ -182,6 +183,7 @@ QUEUES: Final = Table(
 
 QUOTA: Final = Table(
     name="quota",
+    identity=("path",),
     help="The quota tree: what each node holds, is guaranteed, may hold at most, and borrows",
     empty="No quota tree: nobody is bound by one. An administrator applies it with: cockpit quota apply FILE",
     columns=(

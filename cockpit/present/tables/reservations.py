@@ -14,6 +14,7 @@ def state(row: Reservation, context: Context) -> str:
 
 RESERVATIONS: Final = Table(
     name="reservations",
+    identity=("name",),
     help="Nodes that are kept for somebody or for maintenance",
     empty="No reservations: every node serves everybody.",
     columns=(

@@ -36,6 +36,7 @@ def course(row: Measured, _: Context) -> list[dict[str, Any]]:
 
 USAGE: Final = Table(
     name="usage",
+    identity=("job", "rank"),
     help="What a job's replicas really use",
     empty="Nobody has measured this job: it has not run yet, or nothing here counts. `cockpit job ID` says more.",
     columns=(

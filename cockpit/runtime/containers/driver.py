@@ -15,14 +15,13 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import HoldCards
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, removal, spawning
+from cockpit.runtime.containers import entering, freezing, removal, spawning, telling
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
-from cockpit.runtime.containers.shim.attempt import Attempt, boot_id
+from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.watching import Bell, Watched
 from cockpit.runtime.tasks import Tasks
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
-    from cockpit.runtime.containers.shim.attempt import Record
 
 _LEAVE_SECONDS = 5
 _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
@@ -118,7 +116,7 @@ class ContainerExecutor:
             await self._tidy_up(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
-            await asyncio.to_thread(_keep, attempt, effect.cards)
+            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards)
 
     async def remove(self, effect: RemoveContainer) -> None:
         await self._remove(effect.replica)
@@ -156,7 +154,7 @@ class ContainerExecutor:
         try:
             async with self._lock(replica):
                 await self._ensure_holder(replica, attempt)
-            facts = await asyncio.to_thread(_facts, attempt)
+            facts = await asyncio.to_thread(telling.entry_facts, attempt)
             return await entering.enter(attempt, command, terminal, label=label, facts=facts, python=self._python)
         except (entering.EnterError, spawning.SpawnError, OSError) as error:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, f"{replica}: {error}")) from error
@@ -257,7 +255,7 @@ class ContainerExecutor:
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True
-            status, lost = _status(watched.attempt, record), record is None
+            status, lost = telling.exit_status(watched.attempt, record), record is None
             used = self._sampler.leave(replica)
             facts = noted(watched.attempt) if self._scripts is not None else None
             if facts is not None or lost:
@@ -274,41 +272,3 @@ class ContainerExecutor:
 
     def _lock(self, replica: ReplicaId) -> asyncio.Lock:
         return self._locks.setdefault(replica, asyncio.Lock())
-
-
-def _keep(attempt: Attempt, cards: HoldCards) -> None:
-    """A holder that was killed left no word of the end, and its container is to be entered all the same."""
-    attempt.write("kept.json", {"cards": cards.value})
-    if attempt.read("exit.json") is None:
-        attempt.forget("running")
-        attempt.write_exit({"lost": _how_lost(attempt)})
-
-
-def _status(attempt: Attempt, record: Record | None) -> ExitStatus:
-    if record is None:
-        return ExitStatus(lost=_how_lost(attempt))
-    return ExitStatus(
-        code=record.get("code"),
-        signal=record.get("signal"),
-        oom=record.get("oom", False),
-        lost=record.get("lost", ""),
-    )
-
-
-def _how_lost(attempt: Attempt) -> str:
-    identity = attempt.read("shim.json")
-    if identity is not None and identity["boot_id"] != boot_id():
-        return "the machine was restarted while it ran"
-    return "its container was killed from outside: the holder process is gone, and everything in it with it"
-
-
-def _facts(attempt: Attempt) -> entering.EntryFacts:
-    identity = attempt.read("shim.json") or {}
-    kept = attempt.read("exit.json") is not None
-    keeps_cards = (attempt.read("kept.json") or {}).get("cards") == HoldCards.KEEP
-    return entering.EntryFacts(
-        kept=kept,
-        remounted=identity.get("remounted", False),
-        plain=identity.get("plain", False),
-        cards_freed=kept and not keeps_cards and bool(attempt.plan()["kept_env"] or attempt.plan()["devices"]),
-    )

@@ -51,10 +51,6 @@ def thaw(attempt: Attempt) -> None:
     attempt.forget(RECORD)
 
 
-def is_frozen(attempt: Attempt) -> bool:
-    return attempt.read(RECORD) is not None
-
-
 def remove_group(group: str) -> None:
     """The group that freezing has made, once nobody is in it."""
     with suppress(OSError):

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from cockpit.present.safe import safe
+from cockpit.tui.widgets.typed import Typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class Completion(Suggester):
         return next(iter(self._more(value)), None)
 
 
-class Entry(Input):
+class Entry(Typed):
     """Hidden until it is asked for."""
 
     class Left(Message):
@@ -45,8 +45,7 @@ class Entry(Input):
             self.kind = kind
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's word
-        super().__init__(id=id, compact=True)
-        self.cursor_blink = False  # nothing blinks, and nothing is written while nothing changes
+        super().__init__(id=id)
         self.kind = FILTER
         self.display = False
 
@@ -68,10 +67,6 @@ class Entry(Input):
         self.display = True
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
-
-    def validate_value(self, value: str) -> str:
-        """What a terminal would obey, from a paste or a node's name, is not shown, so it is not there."""
-        return value if safe(value) == value else "".join(char for char in value if safe(char) == char)
 
     def put_away(self) -> None:
         """Hide it; what was typed stays where it was put."""

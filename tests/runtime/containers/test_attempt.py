@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from cockpit.runtime.containers.shim.attempt import Attempt, identity_of, open_process
+from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.shim.identity import identity_of, open_process
 
 
 @pytest.fixture

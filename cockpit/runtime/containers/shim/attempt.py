@@ -11,7 +11,7 @@
     upper work root stage   the file system, see `view`
     workspace tmp           of plain processes, see `plain`
 
-A process is named by pid, start time and boot: a pid alone may be somebody else's by now.
+The holder is named as in `identity`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import json
 import os
 
 from cockpit.runtime.containers.shim import linux
+from cockpit.runtime.containers.shim.identity import open_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,40 +181,6 @@ class Attempt:
         finally:
             os.close(fifo)
         return True
-
-
-def identity_of(pid: int) -> Record:
-    """What tells this process from every other there was or will be."""
-    return {"pid": pid, "start_time": _start_time(pid), "boot_id": boot_id()}
-
-
-def open_process(identity: Record) -> int | None:
-    """A pidfd of exactly that process; None where it is gone."""
-    if identity["boot_id"] != boot_id():
-        return None
-    try:
-        pidfd = os.pidfd_open(identity["pid"])
-    except OSError:
-        return None
-    try:
-        same = _start_time(identity["pid"]) == identity["start_time"]
-    except OSError:
-        same = False
-    if same and not linux.has_ended(pidfd):
-        return pidfd
-    os.close(pidfd)
-    return None
-
-
-def boot_id() -> str:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-        return stream.read().strip()
-
-
-def _start_time(pid: int) -> int:
-    """Field 22 of /proc/PID/stat, in clock ticks since boot; the command name may hold spaces and brackets."""
-    with open(f"/proc/{pid}/stat", "rb") as stream:
-        return int(stream.read().rpartition(b")")[2].split()[19])
 
 
 def _write_all(fd: int, content: bytes, *, durable: bool) -> None:

@@ -21,8 +21,9 @@ import sys
 import time
 
 from cockpit.runtime.containers.shim import inmates, leaving, limits, linux, program, view
-from cockpit.runtime.containers.shim.attempt import Attempt, identity_of
+from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.holder import Holder
+from cockpit.runtime.containers.shim.identity import identity_of
 from cockpit.runtime.containers.shim.sources import SourceError
 
 TYPE_CHECKING = False
@@ -72,29 +73,32 @@ def _redirect_complaints(attempt: Attempt) -> None:
 
 
 def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> int:
-    """Fork the holder; it does nothing lasting before it can be found. Raises OSError where it may not be."""
+    """Fork the holder; it starts nothing before it can be found. Raises OSError where it may not be."""
     waits, lets_go = os.pipe()
     told, tell = os.pipe()
+    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        os.close(lets_go)
-        os.close(told)
-        if os.read(waits, 1) and _settles(tell, plain=plain) and os.read(waits, 1):
+        for fd in (lets_go, told, proc):
+            os.close(fd)
+        if _settles(tell, plain=plain) and os.read(waits, 1):
             os.close(waits)
             _hold(attempt, plan, again=again, plain=plain)
         os._exit(0)
     os.close(tell)
-    identity = identity_of(pid)  # as this /proc counts, before the holder's own is mounted over it
-    os.write(lets_go, b".")
-    _await_settled(told)
     attempt.forget("started.json")
-    attempt.write("shim.json", {**identity, "remounted": again, "plain": plain})
+    attempt.write("shim.json", {**identity_of(pid, proc), "remounted": again, "plain": plain})
+    try:
+        _await_settled(told)
+    except OSError:
+        attempt.forget("shim.json")
+        raise
     os.write(lets_go, b".")
     return LAUNCHED
 
 
 def _settles(tell: int, *, plain: bool) -> bool:
-    """In the child: what may be refused even now, and the word of it."""
+    """In the child, while its identity is written down: what may be refused even now, and the word of it."""
     number = _READY
     try:
         linux.become_subreaper() if plain else leaving.mount_own_proc()

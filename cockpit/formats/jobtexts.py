@@ -1,0 +1,95 @@
+"""A job's fields as short texts, as a form shows them, and the values of a job file that such texts mean.
+
+Words and paths stand as they are (in quotes where that could not be seen), lists of words with commas between them,
+everything else as YAML in one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from cockpit.formats.fields import JOB, NODE_SPEC
+from cockpit.formats.tables import Field
+from cockpit.model.text import is_visible
+
+SPEC: Final = "specs[0]."
+FIELDS: Final[Mapping[str, Field]] = {
+    **{field.name: field for field in JOB.fields if not field.alias},
+    **{SPEC + field.name: field for field in NODE_SPEC.fields if not field.alias},
+}
+"""By path."""
+_SHORT: Final = frozenset({"algorithm"})
+"""Tables for which their path alone may stand."""
+
+
+def texts_of(values: Mapping[str, object]) -> dict[str, str]:
+    """Of a job file's mapping; its only spec field by field, several in one."""
+    texts: dict[str, str] = {}
+    for name, value in values.items():
+        if name == "specs" and isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+            texts |= {SPEC + each: _text(item) for each, item in value[0].items()}
+        else:
+            texts[name] = _text(value)
+    return texts
+
+
+def values_of(texts: Mapping[str, str]) -> dict[str, object]:
+    """A job file's mapping; what is blank is left out."""
+    written = {path: _value(FIELDS[path], text.strip()) for path, text in texts.items() if text.strip()}
+    spec = {path.removeprefix(SPEC): value for path, value in written.items() if path.startswith(SPEC)}
+    values = {path: value for path, value in written.items() if not path.startswith(SPEC)}
+    return {**values, "specs": [spec]} if spec and "specs" not in values else values
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value if _is_plain(value) else _json(value)
+    if isinstance(value, list) and value and all(isinstance(each, str) and _is_word(each) for each in value):
+        return ", ".join(value)
+    if isinstance(value, dict) and value.keys() == {"path"} and _is_plain(str(value["path"])):
+        return str(value["path"])
+    return _json(value)
+
+
+def _json(value: object) -> str:
+    """What cannot be seen stands as its escape."""
+    return json.dumps(value, ensure_ascii=not is_visible(str(value)))
+
+
+def _is_plain(text: str) -> bool:
+    """It stands for itself in a line to type in."""
+    return is_visible(text) and text == text.strip() != "" and text[0] not in '"{['
+
+
+def _is_word(text: str) -> bool:
+    return _is_plain(text) and "," not in text
+
+
+def _value(field: Field, text: str) -> object:
+    schema = field.kind.schema()
+    if schema.get("type") == "string" or "enum" in schema or (field.name in _SHORT and text[:1] != "{"):
+        return _unquoted(text)
+    words = schema.get("type") == "array" and schema["items"].get("type") == "string"
+    if words and text[:1] != "[":
+        return [word for each in text.split(",") if (word := each.strip())]
+    return _yaml_value(text)
+
+
+def _unquoted(text: str) -> str:
+    """A text in JSON's quotes is what they hold; any other, such as a command that begins with one, itself."""
+    try:
+        found = json.loads(text) if text[:1] == '"' else text
+    except ValueError:
+        return text
+    return found if isinstance(found, str) else text
+
+
+def _yaml_value(text: str) -> object:
+    """As in a file; text that is none stays text, so that the field's own rule speaks."""
+    from cockpit.formats.yamltext import yaml_documents
+
+    documents = yaml_documents(f"value: {text}")
+    found = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
+    return found.get("value", text) if isinstance(found, dict) and found.keys() == {"value"} else text

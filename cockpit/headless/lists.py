@@ -1,0 +1,44 @@
+"""What every list can do: be written once, or followed."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.present.columns import Table
+
+Row = TypeVar("Row")
+
+
+def add_list_options(parser: ArgumentParser) -> None:
+    """`--watch`, and how the rows are chosen and written."""
+    _add_watch(parser)
+    add_output_options(parser)
+
+
+def add_page_options(parser: ArgumentParser) -> None:
+    """The same for a single thing, which people read as a page."""
+    _add_watch(parser)
+    add_output_options(parser, select=False)
+
+
+def _add_watch(parser: ArgumentParser) -> None:
+    parser.add_argument("--watch", action="store_true", help="one line of JSON for each change, until interrupted")
+
+
+async def list_rows(
+    call: Call, table: Table, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
+) -> ExitCode:
+    """The rows that `fetch` gives now, or with `--watch` now and whenever something has happened. `context`: what
+    their words depend on besides the moment."""
+    if call.args.watch:
+        from cockpit.headless.watch import watch_rows
+
+        await watch_rows(call, table, fetch, **context)
+    else:
+        write_rows(table, await fetch(), call.args, call.context(**context), call.streams)
+    return ExitCode.OK

@@ -1,0 +1,91 @@
+"""What stands beside a form: when the job would start, where it fits now, and what will really be run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from cockpit.errors import SpecErrors
+from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.node import Allocation, NodeState
+from cockpit.present.outlook import prediction
+from cockpit.present.reasons import reason_sentence
+from cockpit.present.room import fits
+from cockpit.present.safe import safe, safe_lines
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, worded, wrapped
+from cockpit.present.units import counted
+
+if TYPE_CHECKING:
+    from cockpit.model.forecast import Outlook
+    from cockpit.model.job import Submitter
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import NodeRow
+    from cockpit.present.columns import Context
+
+MOST_RANKS: Final = 4
+MOST_NODES: Final = 6
+
+
+def start_line(outlook: Outlook | None, context: Context) -> Line:
+    """`Starts now`, or behind how many and about when. None: not known yet."""
+    if outlook is None:
+        return line(Span("asking when it would start …", MUTED))
+    said = prediction(outlook, context)
+    return line(Span(f"{said[0].upper()}{said[1:]}.", STRONG))
+
+
+def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterator[Line]:
+    """The rule that would stop it; none where it starts."""
+    if outlook is not None and outlook.explanation is not None and not outlook.forecast.now:
+        reason = reason_sentence(outlook.explanation.reason, context.now, context.zone)
+        yield from worded(f"{reason[0].upper()}{reason[1:]}.", columns)
+        yield line()
+
+
+def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, float], columns: int) -> Iterator[Line]:
+    """Which nodes have room for one node's part right now, and how many cards of each model are waited for."""
+    up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
+    idle = [row for row in up if any(fits(row, each) for each in spec.specs)]
+    tight = len(up) - len(idle)
+    yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {tight} tight", MUTED))
+    names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
+    if names:
+        yield line(Span(names + (" …" if len(idle) > MOST_NODES else ""), "idle"))
+    models = dict.fromkeys(card.model for row in nodes for card in row.node.cards)
+    if models:
+        words = "   ".join(f"{safe(model)} {demand.get(model, 0):g}" for model in models)
+        yield from wrapped(line(Span("cards waited for  ", MUTED), words), columns)
+
+
+def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
+    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later."""
+    places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
+    if not places:
+        return
+    asked = spec.specs[0]
+    placement = tuple(
+        Allocation(rank, places[rank % len(places)].name, asked.cpus, asked.memory_mib, ())
+        for rank in range(min(spec.nodes, MOST_RANKS))
+    )
+    for part in placement:
+        node = places[part.rank % len(places)]
+        try:
+            plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
+        except SpecErrors as wrong:
+            yield line(Span(safe(str(wrong)), "warning"))
+            return
+        yield from _rank(part.rank, plan, columns)
+    if spec.nodes > MOST_RANKS:
+        yield line(Span(f"and so on, up to rank {spec.nodes - 1}", MUTED))
+
+
+def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
+    yield line(Span(f"rank {rank}  ", STRONG), Span(f"{safe(plan.hostname)} in {safe(plan.workdir)}", MUTED))
+    yield from wrapped(line(Span(safe(shlex.join(plan.argv)), ACCENT)), columns)
+
+
+def text_lines(text: str) -> Iterator[Line]:
+    """A file's."""
+    return (line(each) for each in safe_lines(text).splitlines())

@@ -1,0 +1,49 @@
+"""The figures of `cockpit overview`, as one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cockpit.model.job import JobState
+from cockpit.model.view import Overview
+from cockpit.present import units
+from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+
+
+def _in_state(state: JobState) -> Callable[[Overview, Context], int]:
+    return lambda row, _: row.jobs_by_state.get(state, 0)
+
+
+OVERVIEW: Final = Table(
+    name="overview",
+    identity=("cluster",),
+    help="The cluster at a glance",
+    empty="",
+    columns=(
+        Column("cluster", "CLUSTER", Kind.TEXT, "Its name", field="cluster"),
+        Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", derive=_in_state(JobState.RUNNING)),
+        Column("queued", "QUEUED", Kind.INTEGER, "Jobs that wait", derive=_in_state(JobState.QUEUED)),
+        Column("kept", "KEPT", Kind.INTEGER, "Containers that are kept", field="held"),
+        Column("nodes", "NODES", Kind.INTEGER, "How many nodes", field="nodes"),
+        Column(
+            "cpus", "CPUS", Kind.FRACTION, "In use, of all", derive=lambda row, _: Fraction(row.used_cpus, row.cpus)
+        ),
+        Column(
+            "memory_mib",
+            "MEMORY",
+            Kind.MEMORY_FRACTION,
+            "In use, of all, in MiB",
+            derive=lambda row, _: Fraction(row.used_memory_mib, row.memory_mib),
+            aliases=("memory",),
+        ),
+        Column(
+            "cards",
+            "CARDS",
+            Kind.FRACTION,
+            "In use, of all",
+            derive=lambda row, _: Fraction(units.cards(row.used_card_milli), units.cards(row.card_milli)),
+        ),
+        Column("trouble", "TROUBLE", Kind.WORDS, "What is wrong with the engine just now", field="trouble"),
+    ),
+)

@@ -1,0 +1,53 @@
+"""What an attempt's folder says, in the engine's words. Reads files; called from a thread where that may take long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.model.job import ExitStatus
+from cockpit.model.spec import HoldCards
+from cockpit.runtime.containers.entering import EntryFacts
+from cockpit.runtime.containers.shim.identity import boot_id
+
+if TYPE_CHECKING:
+    from cockpit.runtime.containers.shim.attempt import Attempt, Record
+
+
+def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
+    """How it ended, by its exit record; None: there is none, and its holder is gone."""
+    if record is None:
+        return ExitStatus(lost=_how_lost(attempt))
+    return ExitStatus(
+        code=record.get("code"),
+        signal=record.get("signal"),
+        oom=record.get("oom", False),
+        lost=record.get("lost", ""),
+    )
+
+
+def entry_facts(attempt: Attempt) -> EntryFacts:
+    """What is to be known about it by who enters."""
+    identity = attempt.read("shim.json") or {}
+    kept = attempt.read("exit.json") is not None
+    keeps_cards = (attempt.read("kept.json") or {}).get("cards") == HoldCards.KEEP
+    return EntryFacts(
+        kept=kept,
+        remounted=identity.get("remounted", False),
+        plain=identity.get("plain", False),
+        cards_freed=kept and not keeps_cards and bool(attempt.plan()["kept_env"] or attempt.plan()["devices"]),
+    )
+
+
+def mark_kept(attempt: Attempt, cards: HoldCards) -> None:
+    """A holder that was killed left no word of the end, and its container is to be entered all the same."""
+    attempt.write("kept.json", {"cards": cards.value})
+    if attempt.read("exit.json") is None:
+        attempt.forget("running")
+        attempt.write_exit({"lost": _how_lost(attempt)})
+
+
+def _how_lost(attempt: Attempt) -> str:
+    identity = attempt.read("shim.json")
+    if identity is not None and identity["boot_id"] != boot_id():
+        return "the machine was restarted while it ran"
+    return "its container was killed from outside: the holder process is gone, and everything in it with it"

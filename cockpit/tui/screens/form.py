@@ -1,0 +1,306 @@
+"""A job as a form: what is wrong says so while one types; beside it, when it would start and what would run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label
+
+from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.present.form_aside import room_lines, run_lines, start_line, text_lines, why_lines
+from cockpit.present.job_form import JobForm, Judged, about, title
+from cockpit.present.node_cells import card_demand
+from cockpit.present.refusals import refusal_text
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.units import counted
+from cockpit.tui.face import Face
+from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.widgets.lines import Lines, LineView
+from cockpit.tui.widgets.typed import Typed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from textual.app import ComposeResult
+    from textual.events import DescendantFocus
+    from textual.timer import Timer
+
+    from cockpit.model.forecast import Outlook
+    from cockpit.model.job import Submitter
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import NodeRow
+
+ASK_AFTER_SECONDS = 0.3
+"""Since the last key."""
+WIDE = 100
+RUNS, YAML = "What each rank runs", "As a file"
+KEYS = line(
+    *(
+        Span(text, role)
+        for key, what in (
+            ("^e", "in $EDITOR"),
+            ("^o", "another field"),
+            ("^t", "commands or file"),
+            ("Esc", "leave"),
+        )
+        for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
+    )
+)
+
+
+class FieldRow(Vertical):
+    """A field's name, its text, and below it what is wrong."""
+
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__()
+        self.path = path
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Label(title(self.path), classes="title", markup=False)
+            yield Typed(self._text)
+        yield Label("", classes="wrong", markup=False)
+
+    @property
+    def typed(self) -> Typed:
+        return self.query_one(Typed)
+
+    def blame(self, said: str) -> None:
+        """Empty: nothing is wrong."""
+        label = self.query_one(".wrong", Label)
+        label.update(safe(said))
+        label.display = bool(said)
+
+
+class FormScreen(ModalScreen[None]):
+    """Ends when the job is accepted, or the person leaves."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "submit", show=False, priority=True),
+        Binding("ctrl+e", "edit", show=False, priority=True),
+        Binding("ctrl+o", "add", show=False, priority=True),
+        Binding("ctrl+t", "preview", show=False, priority=True),
+        Binding("escape", "leave", show=False),
+        Binding("down,enter", "app.focus_next", show=False),
+        Binding("up", "app.focus_previous", show=False),
+        Binding("pagedown", "scroll_aside(1)", show=False),
+        Binding("pageup", "scroll_aside(-1)", show=False),
+    ]
+
+    app: Face
+
+    def __init__(
+        self,
+        heading: str,
+        values: Mapping[str, object],
+        accept: Callable[[JobSpec], Awaitable[str]],
+        edit: Callable[[Mapping[str, object]], Mapping[str, object] | None],
+        submitter: Submitter,
+    ) -> None:
+        """`accept` gives the job to the cluster and says what was done; `edit` has the values edited elsewhere, None:
+        they were left as they were."""
+        super().__init__()
+        self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
+        self._form = JobForm(values)
+        self._began_with = dict(self._form.texts)
+        self._judged: Judged = Judged(None, {}, ())
+        self._outlook: Outlook | None = None
+        self._there: Sequence[NodeRow] = ()
+        self._shows = RUNS
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        theme = self.app.role_theme
+        yield Label(self._heading, id="heading", markup=False)
+        with Horizontal(id="parts"):
+            yield VerticalScroll(*self._rows(), id="fields", can_focus=False)
+            yield LineView(theme, id="aside")
+        yield Lines(theme, ground="background", id="about")
+        yield Lines(theme, id="verdict")
+        yield Lines(theme, id="form-keys")
+
+    def _rows(self) -> list[FieldRow]:
+        return [FieldRow(path, text) for path, text in self._form.texts.items()]
+
+    def on_mount(self) -> None:
+        self.query_one("#aside", LineView).can_focus = False
+        self.query(Typed).first().focus()
+        self.run_worker(self._ask_nodes(), group="nodes")
+        self._judge()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width < WIDE, "narrow")
+        self.call_after_refresh(self._draw)
+
+    # What is typed
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        row = event.input.query_ancestor(FieldRow)
+        if self._form.texts.get(row.path) != event.value:
+            self._form.texts[row.path] = event.value
+            self._judge()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        row = next((each for each in event.widget.ancestors if isinstance(each, FieldRow)), None)
+        for each in self.query(FieldRow):
+            each.set_class(each is row, "current")
+        if row is not None:
+            self.query_one("#about", Lines).show([line(Span(f" {safe(about(row.path))}", MUTED))])
+
+    def _judge(self) -> None:
+        self._show(self._form.judged(self.app.read_jobs, str(Path.cwd())))
+        if self._timer is not None:
+            self._timer.stop()
+        if self._judged.spec is not None:
+            self._timer = self.set_timer(ASK_AFTER_SECONDS, self._foretell)
+
+    def _show(self, judged: Judged) -> None:
+        self._judged, self._outlook = judged, None
+        for row in self.query(FieldRow):
+            row.blame(judged.errors.get(row.path, ""))
+        self._draw()
+
+    # What the cluster says
+
+    async def _ask_nodes(self) -> None:
+        try:
+            self._there = await self.app.backend.nodes()
+        except CockpitError as error:
+            self.app.notify(str(error), severity="warning")
+        self._draw()
+
+    def _foretell(self) -> None:
+        spec = self._judged.spec
+        if spec is not None:
+            self.run_worker(self._ask_start(spec), group="start", exclusive=True)
+
+    async def _ask_start(self, spec: JobSpec) -> None:
+        try:
+            (outlook,) = await self.app.backend.predict([spec])
+        except RequestRefused as no:
+            if spec is self._judged.spec:
+                self._refuse(no)
+        except CockpitError as error:
+            self.app.notify(str(error), severity="warning")
+        else:
+            if spec is self._judged.spec:
+                self._outlook = outlook
+                self._draw()
+
+    def _refuse(self, no: RequestRefused) -> None:
+        self._show(self._form.blamed(refusal_text(no.refusal, self.app.now()).splitlines()))
+
+    # What is done
+
+    async def action_submit(self) -> None:
+        spec = self._judged.spec
+        if spec is None:
+            self._go_to_wrong()
+            return
+        try:
+            said = await self._accept(spec)
+        except RequestRefused as no:
+            self._refuse(no)
+            self._go_to_wrong()
+        except CockpitError as error:
+            self.app.notify(str(error), severity="error")
+        else:
+            self.app.notify(said)
+            self.dismiss()
+
+    def _go_to_wrong(self) -> None:
+        wrong = next((row for row in self.query(FieldRow) if row.path in self._judged.errors), None)
+        if wrong is not None:
+            wrong.typed.focus()
+
+    async def action_edit(self) -> None:
+        try:
+            values = self._edit(self._form.values())
+        except SpecErrors as wrong:
+            self.app.notify(str(wrong), severity="warning")
+            return
+        except CockpitError as error:
+            self.app.notify(str(error), severity="error")
+            return
+        if values is not None:
+            self._form = JobForm(values)
+            await self._lay_out_anew(0)
+
+    def action_add(self) -> None:
+        self.run_worker(self._add(), group="add")
+
+    async def _add(self) -> None:
+        choices = [Choice(path, title(path), about(path)) for path in self._form.absent]
+        picked = await self.app.push_screen_wait(
+            Pick("Another field", choices, self.app.role_theme, verb="puts it into the form")
+        )
+        if picked is not None:
+            self._form.add(picked.id)
+            await self._lay_out_anew(-1)
+
+    async def _lay_out_anew(self, focused: int) -> None:
+        fields = self.query_one("#fields", VerticalScroll)
+        await fields.remove_children()
+        await fields.mount(*self._rows())
+        list(self.query(Typed))[focused].focus()
+        self._judge()
+
+    def action_preview(self) -> None:
+        self._shows = YAML if self._shows == RUNS else RUNS
+        self._draw()
+
+    def action_scroll_aside(self, pages: int) -> None:
+        self.query_one("#aside", LineView).action_pages(pages)
+
+    def action_leave(self) -> None:
+        if self._form.texts == self._began_with:
+            self.dismiss()
+        else:
+            self.run_worker(self._leave(), group="leave")
+
+    async def _leave(self) -> None:
+        if await self.app.push_screen_wait(Confirm("Leave the form?", "What was typed is lost.")):
+            self.dismiss()
+
+    # Drawing
+
+    def _draw(self) -> None:
+        if not self.is_mounted:
+            return
+        self.query_one("#verdict", Lines).show([self._verdict()])
+        self.query_one("#form-keys", Lines).show([KEYS])
+        self.query_one("#aside", LineView).show(list(self._aside(max(20, self.query_one("#aside").size.width - 1))))
+
+    def _verdict(self) -> Line:
+        judged = self._judged
+        if judged.spec is not None:
+            return (Span(" ^s ", ACCENT), Span("submit   ", MUTED), *start_line(self._outlook, self.app.context()))
+        wrong = len(judged.errors) + len(judged.others)
+        return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
+
+    def _aside(self, columns: int) -> Iterator[Line]:
+        for said in self._judged.others:
+            yield line(Span(safe(said), "warning"))
+        spec = self._judged.spec
+        if spec is None:
+            yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
+            return
+        yield from why_lines(self._outlook, self.app.context(), columns)
+        yield from room_lines(spec, self._there, card_demand(self.app.job_rows.list.rows()), columns)
+        yield line()
+        yield line(Span(self._shows, STRONG))
+        if self._shows == RUNS:
+            yield from run_lines(spec, self._submitter, self._there, columns)
+        else:
+            from cockpit.formats.specfile import spec_as_yaml
+
+            yield from text_lines(spec_as_yaml(spec))

@@ -1,0 +1,126 @@
+"""What of a job is open to whom, and what its owner may open."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.engine.access import RIGHTS, Actor, Right, access_to, may_see, refuse
+from cockpit.engine.sharing import projects_of
+from cockpit.engine.shown import HIDDEN_JOB, shown_reason, shown_to
+from cockpit.engine.submit import edit, submit
+from cockpit.model import events
+from cockpit.model.cluster import Cluster, Project
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.reasons import DependencyNever, MakingRoom, WaitsForJob, WouldDelay
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import Access, DependencyKind
+from tests.builders import ANN, BOB, a_node, a_spec
+from tests.engine.driver import EngineDriver
+
+RULES = Cluster(
+    projects=(Project(name="vision", users=("ann",), groups=("lab",)), Project(name="nlp", users=("bob",))),
+)
+ANNA, BOBBY = Actor(ANN, False, frozenset({"vision"})), Actor(BOB, False, frozenset({"vision"}))
+STRANGER, ADMIN = Actor(BOB, admin=False), Actor(BOB, admin=True)
+
+
+def an_engine(rules: Cluster = RULES) -> EngineDriver:
+    engine = EngineDriver(a_node())
+    engine.tell(events.ClusterConfigured(rules))
+    return engine
+
+
+def shared(engine: EngineDriver, access: Access, name: str = "net") -> JobId:
+    job = JobId(engine.machine.state.last_job_id + 1)
+    assert engine.act(submit(engine.machine, [a_spec(name, project="vision", access=access)], ANNA)) is None
+    return job
+
+
+@pytest.mark.req("JT-60")
+def test_membership_is_by_name_or_by_group() -> None:
+    assert projects_of(RULES, "ann", ()) == {"vision"}
+    assert projects_of(RULES, "bob", {"lab", "users"}) == {"vision", "nlp"}
+    assert projects_of(RULES, "eve", {"users"}) == frozenset()
+
+
+@pytest.mark.req("JT-02", "JT-60")
+@pytest.mark.parametrize("access", Access)
+def test_access_is_the_owners_word_to_members_alone(access: Access) -> None:
+    engine = an_engine()
+    job = engine.job(shared(engine, access))
+    assert access_to(ANNA, job) is access_to(ADMIN, job) is Access.RW
+    assert access_to(BOBBY, job) is access
+    assert access_to(STRANGER, job) is access_to(replace(BOBBY, shared=False), job) is Access.NONE
+
+
+@pytest.mark.req("JT-60")
+def test_what_is_in_no_table_is_for_administrators() -> None:
+    assert refuse(ADMIN, "invented") is None
+    refused = refuse(BOBBY, "invented")
+    assert refused is not None
+    assert refused.kind is RefusalKind.DENIED
+    assert {RIGHTS[each] for each in ("shell", "cancel")} == {Right.ACT}
+
+
+@pytest.mark.req("JT-02")
+def test_where_sharing_is_off_only_none_is_accepted() -> None:
+    machine = an_engine(replace(RULES, sharing=False)).machine
+    for actor in (ANNA, ADMIN):
+        refused = submit(machine, [a_spec(access=Access.RO)], actor)
+        assert isinstance(refused, Refusal)
+        assert refused.message == "access: sharing is switched off on this cluster; write none, or leave it out"
+    assert not isinstance(submit(machine, [a_spec()], ANNA), Refusal)
+
+
+@pytest.mark.req("JT-02", "JT-60")
+@pytest.mark.parametrize(
+    ("project", "actor", "fits"),
+    [
+        ("vision", ANNA, True),
+        ("nlp", ANNA, False),
+        ("vision", STRANGER, False),
+        ("elsewhere", ANNA, False),
+        ("ann", ANNA, True),
+        ("ann", STRANGER, False),
+        ("nlp", ADMIN, True),
+    ],
+)
+def test_a_cluster_with_projects_takes_jobs_of_their_members(project: str, actor: Actor, fits: bool) -> None:
+    decided = submit(an_engine().machine, [a_spec(project=project)], actor)
+    assert isinstance(decided, list) is fits
+    assert not isinstance(submit(an_engine(Cluster()).machine, [a_spec(project=project)], actor), Refusal)
+
+
+def test_a_project_that_has_a_users_name_is_not_that_users() -> None:
+    rules = Cluster(projects=(Project(name="bob", users=("ann",)),))
+    refused = submit(an_engine(rules).machine, [a_spec()], STRANGER)
+    assert isinstance(refused, Refusal)
+    assert refused.message.startswith("project: you are not in bob")
+
+
+@pytest.mark.req("JT-02", "JT-60")
+@pytest.mark.parametrize(("field", "value"), [("access", Access.NONE), ("output", "/elsewhere")])
+def test_a_member_edits_what_does_not_open_more(field: str, value: object) -> None:
+    engine = an_engine()
+    job = engine.job(shared(engine, Access.RW))
+    changed = replace(job.spec, **{field: value})
+    refused = edit(engine.machine, job, changed, actor=BOBBY)
+    assert isinstance(refused, Refusal)
+    assert refused.message.startswith(f"{field}: only ann")
+    for actor in (ANNA, ADMIN):
+        assert not isinstance(edit(engine.machine, job, changed, actor=actor), Refusal)
+    assert not isinstance(edit(engine.machine, job, replace(job.spec, command="false"), actor=BOBBY), Refusal)
+
+
+@pytest.mark.req("JT-60")
+def test_reasons_name_only_what_may_be_seen() -> None:
+    engine = an_engine()
+    hidden, known = shared(engine, Access.NONE), shared(engine, Access.RO, "known")
+    shown = shown_to(BOBBY, engine.machine.state.jobs)
+    assert shown_reason(shown, WouldDelay(hidden, Millis(5))) == WouldDelay(HIDDEN_JOB, Millis(5))
+    assert shown_reason(shown, MakingRoom((known, hidden), None)) == MakingRoom((known, HIDDEN_JOB), None)
+    for reason in (WaitsForJob(DependencyKind.AFTER_OK, hidden), DependencyNever(DependencyKind.AFTER_OK, hidden)):
+        assert shown_reason(shown, reason, own=False) == replace(reason, job=HIDDEN_JOB)
+        assert shown_reason(shown, reason) is reason, "it names what its owner has named"
+    assert may_see(BOBBY, engine.job(known))

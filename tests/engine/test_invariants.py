@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine.access import Actor
+from cockpit.engine.invariants import violations
+from cockpit.engine.quotas import apply_quota
+from cockpit.model import events
+from cockpit.model.node import Allocation
+from cockpit.model.quota import JOBS, QuotaNode, QuotaTree
+from tests.builders import ANN, a_node, a_spec
+from tests.engine.driver import EngineDriver
+
+ROOT = {"cpu": 8_000}
+
+
+def an_engine(**most: int) -> EngineDriver:
+    engine = EngineDriver(a_node(cpus=8))
+    leaf = QuotaNode(name="a", max=most, namespaces=("ann",))
+    tree = QuotaTree("teams", QuotaNode(name="root", min=ROOT, max=ROOT, children=(leaf,)))
+    engine.act(apply_quota(engine.machine.state, tree, Actor(ANN, admin=True)))
+    return engine
+
+
+@pytest.mark.req("TR-02", "SC-07")
+@pytest.mark.parametrize(
+    ("most", "told"), [({"cpu": 4_000}, "5000 thousandths of cpu"), ({JOBS: 1_000}, "2000 thousandths of jobs")]
+)
+def test_a_placement_beyond_a_quotas_max_breaks_a_promise(most: dict[str, int], told: str) -> None:
+    engine = an_engine(**most)
+    first, second = engine.submit(a_spec("first", cpus=3), a_spec("second", cpus=2))
+    node = next(iter(engine.machine.state.nodes))
+    engine.tell(events.JobPlaced(first, 1, 0, (Allocation(0, node, 3, 256),)))
+    body = events.JobPlaced(second, 1, 0, (Allocation(0, node, 2, 256),))
+    engine.machine.handle(events.EventRecord(seq=99, at=engine.now, actor="test", origin="test", body=body))
+    (broken,) = violations(engine.machine, body)
+    assert broken.startswith(f"job 2: quota root/a has {told}")
+
+
+def test_a_max_that_was_lowered_below_what_runs_is_nobodys_defect() -> None:
+    engine = an_engine(cpu=8_000)
+    engine.run(a_spec("first", cpus=6))
+    leaf = QuotaNode(name="a", max={"cpu": 1_000}, namespaces=("ann",))
+    tree = QuotaTree("teams", QuotaNode(name="root", min=ROOT, max=ROOT, children=(leaf,)))
+    engine.act(apply_quota(engine.machine.state, tree, Actor(ANN, admin=True)))
+    assert violations(engine.machine) == []

@@ -1,0 +1,13 @@
+"""What tells a row from others is among its table's columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.present.columns import Table
+from cockpit.present.tables.all import TABLES
+
+
+@pytest.mark.parametrize("table", [each for each in TABLES.values() if each.identity], ids=lambda each: each.name)
+def test_a_row_is_told_from_others_by_columns_of_its_own(table: Table):
+    assert set(table.identity) <= {column.id for column in table.columns}

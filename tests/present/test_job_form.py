@@ -1,0 +1,54 @@
+"""The words of a form: which error belongs to which field, and how its sentences fold."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.present.job_form import JobForm
+from cockpit.present.spans import plain, worded
+
+FIRST = {"name": "a", "command": "true", "output": "./out", "specs": [{"cpus": 2}]}
+
+
+def read(source: str, text: str, folder: str) -> list:
+    return read_jobs(source, text, folder, defaults=Defaults())
+
+
+@pytest.mark.req("UI-08")
+def test_every_error_stands_at_its_field_and_what_has_none_is_told_apart():
+    form = JobForm({**FIRST, "specs": [{"cpus": 0, "card_models": ["A100"]}], "time_limit": "soon"})
+    judged = form.judged(read, "/home/ann")
+    assert judged.spec is None
+    assert set(judged.errors) == {"specs[0].cpus", "time_limit"}
+    told = form.blamed(["specs[0].cards: asks for 9", "nodes[*]: too many", "the queue is closed", "env.A: is empty"])
+    assert told.errors == {"specs[0].cards": "asks for 9", "nodes": "too many"}
+    assert told.others == ("the queue is closed", "env.A: is empty")
+
+
+@pytest.mark.req("UI-08")
+def test_a_form_says_what_its_texts_mean():
+    form = JobForm(FIRST)
+    form.texts |= {"specs[0].cards": "0.5", "partitions": "short, long"}
+    form.add("env")
+    form.texts["env"] = "{A: 1}"
+    spec = form.judged(read, "/home/ann").spec
+    assert spec is not None
+    assert (spec.output, spec.specs[0].card_milli, spec.partitions) == ("/home/ann/out", 500, ("short", "long"))
+    assert spec.env == {"A": "1"}
+
+
+@pytest.mark.req("UI-08")
+def test_alternatives_stay_together_in_one_line():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2}]})
+    assert not [path for path in (*form.texts, *form.absent) if path.startswith("specs[0]")]
+    assert "specs" in form.texts
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [each.cpus for each in spec.specs] == [1, 2]
+
+
+def test_words_stay_whole_where_they_fit():
+    assert [plain(each) for each in worded("no node has room", 11)] == ["no node has", "room"]
+    assert [plain(each) for each in worded("训练 训练 x", 5)] == ["训练", "训练", "x"]
+    assert [plain(each) for each in worded("a abcdefgh", 4)] == ["a", "abcd", "efgh"]

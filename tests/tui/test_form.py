@@ -1,0 +1,124 @@
+"""A job as a form: written, judged while one types, foretold, edited elsewhere, submitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.model.ids import JobId
+from cockpit.model.reasons import Held
+from cockpit.tui.screens.form import FormScreen
+from tests.tui.editor import an_editor
+from tests.tui.lab import the_lab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+READY = "Give a name"
+"""What the form says of its first field, once that has the keys."""
+
+
+@pytest.mark.req("UI-08", "JT-32")
+async def test_a_new_job_is_foretold_and_submitted() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees("New job", READY, "rank 0", "my-job-0 in /workspace/algorithm")
+        await cockpit.type("mine").press("Down").type("sleep 60").sees("mine-0 in", "sleep 60", "Starts now.")
+        await cockpit.press("Ctrl-s").sees("submitted 8").misses("New job")
+        job = (await lab.backend.job(JobId(8))).job
+        assert (job.spec.name, job.spec.command) == ("mine", "sleep 60")
+
+
+@pytest.mark.req("UI-08")
+async def test_what_is_wrong_stands_below_its_field_and_nothing_is_submitted() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees(READY).type("a/b").sees("name          a/b", "1 field is wrong")
+        await cockpit.press(*["Down"] * 4).type("none").sees("write a whole number", "2 fields are wrong")
+        await cockpit.press("Ctrl-s").sees("New job")
+        focused = cockpit.app.focused
+        assert focused is not None
+        assert focused.value == "a/b"  # type: ignore[attr-defined]  # the first wrong field
+        await cockpit.type("fine").sees("1 field is wrong").misses("name          a/b")
+        assert len(await lab.backend.jobs(ended=True)) == 7
+
+
+@pytest.mark.req("UI-08", "JT-32")
+async def test_what_the_cluster_says_stands_at_its_field_too() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees(READY).type("train").sees("name", "already", "1 field is wrong")
+        await cockpit.type("other").sees("Starts now.").press(*["Down"] * 4).type("900")
+        await cockpit.sees("nodes         900", "only", "1 field is wrong")
+
+
+@pytest.mark.req("UI-08", "JT-46")
+async def test_beside_it_stands_where_there_is_room_and_what_others_wait_for() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100")
+        await lab.cockpit.press("Ctrl-t").sees("name: my-job")
+        await lab.cockpit.press("Ctrl-t").sees("rank 0")
+
+
+@pytest.mark.req("UI-08")
+async def test_leaving_asks_only_where_something_was_typed() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees("New job").press("Esc").misses("New job").stands_on("train")
+        await cockpit.press("n").sees(READY).type("x").press("Esc").sees("Leave the form?").press("n")
+        await cockpit.sees("New job").press("Esc", "y").misses("New job")
+        assert len(await lab.backend.jobs(ended=True)) == 7
+
+
+@pytest.mark.req("UI-08")
+async def test_any_other_field_can_be_added() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees("New job").press("Ctrl-o").sees("Another field", "grace period")
+        absent = cockpit.app.screen_stack[-2]
+        assert isinstance(absent, FormScreen)
+        await cockpit.press("G", "Enter").misses("Another field")
+        await cockpit.press("Ctrl-o").sees("Another field").press("Esc").sees("New job")
+
+
+@pytest.mark.req("UI-08", "JT-33")
+async def test_a_clone_has_a_free_name_and_the_rest_as_it_was() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("G", "k").stands_on("eval").press("N").sees("A copy of eval", "eval-2", "cards         2")
+        await cockpit.press("Ctrl-s").sees("submitted 8").press("N").sees("eval-3").press("Esc").misses("A copy of")
+        job = (await lab.backend.job(JobId(8))).job
+        assert (job.spec.name, job.spec.specs[0].card_milli) == ("eval-2", 2000)
+
+
+@pytest.mark.req("UI-08", "JT-42")
+async def test_an_edited_job_keeps_its_id_and_its_place() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("G", "k").stands_on("eval").press("e").sees("Job 6 eval", READY).type("renamed")
+        await cockpit.sees("renamed-0").press("Ctrl-s").sees("edited 6").stands_on("6  renamed")
+        assert not isinstance((await lab.backend.job(JobId(6))).row.reason, Held)
+
+
+@pytest.mark.req("UI-08")
+async def test_the_editor_gives_back_to_the_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    change = "sed -i 's/^name: .*/name: written-here/; s/^}$//; $a env: {A: 1}' $1"
+    editor = an_editor(monkeypatch, tmp_path, "echo '}' >>$1", change, "true")
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees("New job").press("Ctrl-e").sees("written-here", "env           {", "Starts now.")
+        await cockpit.press("Ctrl-e").sees("written-here").press("Ctrl-s").sees("submitted 8")
+        assert (await lab.backend.job(JobId(8))).job.spec.env == {"A": "1"}
+    first, second, _ = editor.seen
+    assert first.startswith("# Save and leave")
+    assert second.startswith("#! "), "what cannot be read comes back with the reason"
+    assert second.endswith("}\n")
+
+
+async def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "/nowhere/editor")
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("New job").press("Ctrl-e").sees("/nowhere/editor", "EDITOR")
