@@ -88,9 +88,10 @@ class Future:
         self._conditional = {job.id for job in snapshot.queue if job.waits_for}
         self._look()
 
-    def start_of(self, job: JobId, before: Millis | None = None) -> Begun | None:
-        """When and where it starts; None: not as things stand, too far ahead, or not before that moment."""
-        while job not in self.begun and self._looks < MOST_LOOKS and self._go_on():
+    def start_of(self, job: JobId, before: Millis | None = None, looks: int = MOST_LOOKS) -> Begun | None:
+        """When and where it starts; None: not as things stand, not before that moment, or further ahead than so many
+        looks see."""
+        while job not in self.begun and self._looks < looks and self._go_on():
             if before is not None and self._now >= before:
                 return None
         return self.begun.get(job)
