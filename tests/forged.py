@@ -29,6 +29,8 @@ READING = (
     "priorities",
     "rules",
     "accounts",
+    "accounting",
+    "spending",
     "queues",
     "reservations",
     "explain",
@@ -45,6 +47,8 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         return {"job": job}
     return {
         "status": {},
+        "accounting": {"since": 1_000, "user": "ann"},
+        "spending": {"edges": [0, 1_000, 4_000_000_000_000]},
         "overview": {},
         "jobs": {"ended": True},
         "subscribe": {"first": 10},

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from cockpit.model.accountchange import AccountChange
+    from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
@@ -106,6 +107,16 @@ class Backend(Protocol):
 
     async def accounts(self) -> AccountsShown:
         """Accounts, users and QOS, parents before what is below them."""
+        ...
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        """Jobs that ended within the time, its beginning included; the newest first."""
+        ...
+
+    async def spending(self, edges: Sequence[Millis]) -> Spending:
+        """What was held in each stretch of time between two edges, running jobs included."""
         ...
 
     async def change_accounts(self, change: AccountChange) -> None:

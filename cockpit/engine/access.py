@@ -63,6 +63,8 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "reservations": Right.ASK,
         "rules": Right.ASK,
         "accounts": Right.ASK,
+        "accounting": Right.ASK,
+        "spending": Right.ASK,
         "queues": Right.ASK,
         "predict": Right.ASK,
         "submit": Right.ASK,

@@ -100,6 +100,8 @@ class Admission:
 
     def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
         yield from self._name_errors(spec, project)
+        if spec.elastic is not None and self._machine.state.cluster.members:
+            yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
         if not self._actor.admin:
             yield from self._privileges(spec)
             yield from membership_errors(self._machine.state.cluster, self._actor, self._owner, project)

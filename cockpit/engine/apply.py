@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine import apply_attempt, apply_cluster, apply_queue
+from cockpit.engine import apply_attempt, apply_cluster, apply_queue, apply_workers
 from cockpit.engine.increments import keep_highest
 
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
     from cockpit.model import events
 
-_RULES = apply_queue.RULES | apply_attempt.RULES | apply_cluster.RULES
+_RULES = apply_queue.RULES | apply_attempt.RULES | apply_workers.RULES | apply_cluster.RULES
 
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:

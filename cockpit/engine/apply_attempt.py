@@ -176,6 +176,7 @@ def _queue_again(
         job.id,
         attempt=attempt,
         ending=None,
+        leaving=(),
         suspension=None,
         exit=None,
         end_cause=None,
@@ -189,9 +190,12 @@ def _queue_again(
 
 @RULES.of(events.GraceEnded)
 def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
-    ending = state.jobs[body.job].ending
-    assert ending is not None
-    change(state, record, body.job, ending=replace(ending, killed=True))
+    job = state.jobs[body.job]
+    if job.ending is not None:
+        change(state, record, body.job, ending=replace(job.ending, killed=True))
+        return
+    leaving = [replace(each, killed=True) if each.kill_at <= record.at else each for each in job.leaving]
+    change(state, record, body.job, leaving=tuple(leaving))
 
 
 @RULES.of(events.JobEnded)
@@ -207,6 +211,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         body.job,
         attempt=_gone_on(job, record.at),
         ending=None,
+        leaving=(),
         suspension=None,
         clears=(),
         exit=body.exit,

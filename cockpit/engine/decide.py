@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine import evictions
+from cockpit.engine import evictions, workers
 from cockpit.engine.bindings import given_up
 from cockpit.engine.service import still_drained
-from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due
+from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
@@ -130,10 +130,19 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
     replica = attempt.replicas[rank]
     if job.suspension is not None:
         return _conflict(f"Job {job.id} is suspended; nothing in its containers runs until it goes on.")
-    if not job.ended and (replica.started_at is None or replica.ended_at is not None):
-        word = "not started yet" if replica.started_at is None else "ended, and its job is still running"
-        return _conflict(f"Replica {rank} of job {job.id} has {word}; try again later.")
+    if word := _absent(job, replica):
+        return _conflict(f"Replica {rank} of job {job.id} has {word}.")
     return [events.ShellOpened(job.id, rank, command)]
+
+
+def _absent(job: Job, replica: Replica) -> str:
+    """Why there is nothing of it to enter; empty: there is."""
+    if replica.left_at is not None:
+        return "left, and its job went on without it"
+    if job.ended or (replica.started_at is not None and replica.ended_at is None):
+        return ""
+    word = "not started yet" if replica.started_at is None else "ended, and its job is still running"
+    return f"{word}; try again later"
 
 
 def placed(machine: Machine, plan: Plan) -> list[EventBody]:
@@ -150,7 +159,7 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
         decided.append(
             events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing, members)
         )
-    return decided
+    return [*decided, *workers.grown(machine, plan)]
 
 
 def replica_started(machine: Machine, replica: ReplicaId, limits: str) -> list[EventBody]:
@@ -178,14 +187,16 @@ def replica_ended(
     if not status.lost and job.attempt.replicas[replica.rank].started_at is None:
         decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
-    others = [each for each in job.attempt.replicas if each.rank != replica.rank]
+    left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
+    decided += left
+    others = [each for each in job.attempt.staying if each.rank != replica.rank]
     if all(each.exit is not None for each in others):
         earlier = sorted(others, key=lambda each: (each.ended_at or now, each.rank))
         exits = [(each.rank, each.exit) for each in earlier if each.exit is not None]
-        exits.append((replica.rank, status))
+        exits += [] if left else [(replica.rank, status)]  # a worker that was recalled ends as it likes
         requeued = job.ending is not None and job.ending.requeue
         decided.append(_job_requeued(job, exits) if requeued else _job_ended(job, exits, now, hold_seconds))
-    elif not status.ok and job.ending is None:
+    elif not status.ok and job.ending is None and not left:
         decided.append(events.EndingBegan(job.id, EndCause.EXIT, now))
     return decided
 
@@ -233,8 +244,13 @@ def _due(job: Job, now: Millis) -> EventBody:
         return events.JobArchived(job.id)
     if job.ending is not None:
         return events.GraceEnded(job.id)
-    if given_up_at(job) is not None:
-        return given_up(job)
+    return given_up(job) if given_up_at(job) is not None else _over(job, now)
+
+
+def _over(job: Job, now: Millis) -> EventBody:
+    """Of a running job: the grace of workers that it gives up, or its own time."""
+    if (kill_at := recalled_until(job)) is not None and kill_at <= now:
+        return events.GraceEnded(job.id)
     return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.grace_seconds * 1000))
 
 

@@ -43,6 +43,12 @@ class ThawReplica(msgspec.Struct, frozen=True):
     replica: ReplicaId
 
 
+class TellWorkers(msgspec.Struct, frozen=True):
+    """Let a worker of an elastic job know who its fellows are now, and who of them has to end."""
+
+    replica: ReplicaId
+
+
 class KeepContainer(msgspec.Struct, frozen=True):
     """The command has ended and the container is kept: entered shells see cards only with `keep`."""
 
@@ -62,4 +68,13 @@ class RecordEnded(msgspec.Struct, frozen=True):
     job: JobId
 
 
-Effect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer | RecordEnded
+Effect = (
+    StartReplica
+    | SignalReplica
+    | FreezeReplica
+    | ThawReplica
+    | TellWorkers
+    | KeepContainer
+    | RemoveContainer
+    | RecordEnded
+)

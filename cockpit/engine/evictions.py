@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.engine import workers
 from cockpit.model import events
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import Millis
@@ -28,7 +29,10 @@ def decided(machine: Machine, plan: Plan) -> list[EventBody]:
         job, taker = machine.state.jobs.get(each.job), machine.queue.get(each.for_job)
         if job is None or job.state not in OCCUPYING or job.ending is not None or taker is None or taker.held_by:
             continue
-        bodies.append(_evicted(each, plan.now))
+        if each.mode is EvictionMode.SHRINK:
+            bodies += workers.recalled(job, each, plan.now)
+        else:
+            bodies.append(_evicted(each, plan.now))
         done.append(each)
     return [*bodies, *_made_room(done)]
 

@@ -44,7 +44,11 @@ def _job_violations(job: Job) -> list[str]:
         "is queued with a running replica": job.state is JobState.QUEUED and _runs(job),
         "is ready but still said to wait for another job": job.never is not None and not job.waits_for,
         "has a gang that is neither whole nor absent": job.attempt is not None
-        and len(job.attempt.placement) != job.spec.nodes,
+        and not job.spec.least_nodes <= len(job.attempt.placement) <= job.spec.most_nodes,
+        "has given up more workers than it can": job.attempt is not None
+        and len(job.attempt.placement) - len(job.leaving) < job.spec.least_nodes,
+        "gives up workers that it does not have": job.attempt is not None
+        and not {each.rank for each in job.leaving} <= {part.rank for part in job.attempt.placement},
     }
     return [f"job {job.id} {sentence}" for sentence, broken in rules.items() if broken]
 

@@ -109,6 +109,8 @@ class Machine:
         """Queued jobs for which others are made to go, or for which a fleet has room kept."""
         self._suspended: dict[JobId, None] = {}
         """In the order in which they began to stand still."""
+        self._elastic: dict[JobId, None] = {}
+        """Elastic jobs that hold something."""
         self._changes: list[tuple[JobId, Placement | None]] = []
         self._changes_from = state.seq
         self._touched: dict[JobId, None] = {}
@@ -198,6 +200,7 @@ class Machine:
             touched=tuple(self._touched),
             promised=sorted(self._promised),
             suspended=tuple(self._suspended),
+            elastic=sorted(self._elastic),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -241,6 +244,14 @@ class Machine:
                 group.pop(job.id, None)
         if before is not None or job.attempt is not None:
             self._index_occupation(job, before)
+            if job.spec.elastic is not None:
+                self._index_elastic(job)
+
+    def _index_elastic(self, job: Job) -> None:
+        if job.state in OCCUPYING:
+            self._elastic[job.id] = None
+        else:
+            self._elastic.pop(job.id, None)
 
     def _line_up(self, job: Job) -> None:
         """In its place, also when it comes back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from cockpit.engine.effects import (
         FreezeReplica,
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
         RemoveContainer,
         SignalReplica,
         StartReplica,
+        TellWorkers,
         ThawReplica,
     )
     from cockpit.engine.state import ClusterState
+    from cockpit.model.accounting import Spent
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
@@ -53,8 +55,14 @@ class Journal(Protocol):
 
     async def ended_job(self, job: JobId) -> Job | None: ...
 
-    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
-        """Newest first."""
+    async def ended_jobs(
+        self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
+    ) -> list[Job]:
+        """Newest first; those that ended within the time, its beginning included."""
+        ...
+
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+        """What jobs that are over have held in each stretch between two edges; without these jobs."""
         ...
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
@@ -63,6 +71,15 @@ class Journal(Protocol):
 
     async def archive(self, before: Millis) -> int:
         """Move events from before `before` out of the journal, as far as snapshots allow; how many were moved."""
+        ...
+
+    async def check_room(self) -> None:
+        """Raises `StoreError` where there is no room for further jobs. What concerns those that are there may still be
+        written."""
+        ...
+
+    async def keep_spare(self) -> None:
+        """Have room for that, whatever else fills the disk."""
         ...
 
     async def probe(self) -> None:
@@ -94,6 +111,8 @@ class Executor(Protocol):
     async def freeze(self, effect: FreezeReplica) -> None: ...
 
     async def thaw(self, effect: ThawReplica) -> None: ...
+
+    async def tell(self, effect: TellWorkers) -> None: ...
 
     async def keep(self, effect: KeepContainer) -> None: ...
 

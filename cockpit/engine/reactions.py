@@ -13,6 +13,7 @@ from cockpit.engine.effects import (
     RemoveContainer,
     SignalReplica,
     StartReplica,
+    TellWorkers,
     ThawReplica,
 )
 from cockpit.model import events
@@ -70,6 +71,53 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
         yield SignalReplica(replica, force)
 
 
+def recalls_of(job: Job) -> Iterator[SignalReplica]:
+    """Ask or force those workers to end that a job which goes on gives up."""
+    assert job.attempt is not None
+    there = {each.rank for each in job.attempt.staying if each.ended_at is None}
+    for each in job.leaving:
+        if each.rank in there:
+            force = Force.KILL if each.killed else Force.TERM
+            yield SignalReplica(ReplicaId(job.id, job.attempt.number, each.rank), force)
+
+
+def _starts_of_new(job: Job) -> Iterator[Effect]:
+    """A job grows only once all that it has run."""
+    assert job.attempt is not None
+    started = {each.rank for each in job.attempt.replicas if each.started_at is not None}
+    yield from (start for start in starts_of(job) if start.replica.rank not in started)
+    yield from (each for each in told_of_workers(job) if each.replica.rank in started)
+
+
+def _just_recalled(job: Job) -> Iterator[Effect]:
+    yield from told_of_workers(job)
+    last = {each.rank for each in job.leaving if each.at == max(other.at for other in job.leaving)}
+    yield from (signal for signal in recalls_of(job) if signal.replica.rank in last)
+
+
+def _just_left(job: Job) -> Iterator[Effect]:
+    attempt = job.attempt
+    assert attempt is not None
+    gone = (each for each in attempt.replicas if each.left_at is not None and each.left_at == attempt.resized_at)
+    yield from (RemoveContainer(ReplicaId(job.id, attempt.number, each.rank)) for each in gone)
+    yield from told_of_workers(job)
+
+
+def _kills(job: Job) -> Iterator[SignalReplica]:
+    return signals_of(job) if job.ending is not None else recalls_of(job)
+
+
+def told_of_workers(job: Job) -> Iterator[TellWorkers]:
+    """An elastic job's workers, those on their way out included; of any other job nobody."""
+    return map(TellWorkers, live_replicas(job) if job.spec.elastic is not None else ())
+
+
+def _ends(job: Job) -> Iterator[Effect]:
+    """Who is told first may save what it has before it is asked to end."""
+    yield from told_of_workers(job)
+    yield from signals_of(job)
+
+
 def _freezes(job: Job) -> Iterator[FreezeReplica]:
     return map(FreezeReplica, live_replicas(job))
 
@@ -83,8 +131,11 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.MemberPlaced: starts_of,
     events.BindingGivenUp: containers_after_end,
     events.PrologFailed: containers_after_end,
-    events.EndingBegan: signals_of,
-    events.GraceEnded: signals_of,
+    events.EndingBegan: _ends,
+    events.WorkersAdded: _starts_of_new,
+    events.WorkersRecalled: _just_recalled,
+    events.WorkersLeft: _just_left,
+    events.GraceEnded: _kills,
     events.JobSuspended: _freezes,
     events.JobResumed: _thaws,
     events.JobRequeued: containers_after_end,

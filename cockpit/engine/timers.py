@@ -49,7 +49,14 @@ def next_due(job: Job) -> Millis | None:
         return Millis(job.ended_at + KEEP_ENDED_MS)
     if job.ending is not None:
         return None if job.ending.killed else job.ending.kill_at
+    if job.leaving and (kill_at := recalled_until(job)) is not None:
+        return min(kill_at, latest_end(job) or kill_at)
     return given_up_at(job) or latest_end(job)
+
+
+def recalled_until(job: Job) -> Millis | None:
+    """When the first worker that was recalled from a job that goes on is killed; None: each was, or there is none."""
+    return min((each.kill_at for each in job.leaving if not each.killed), default=None)
 
 
 def given_up_at(job: Job) -> Millis | None:

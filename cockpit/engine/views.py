@@ -13,7 +13,7 @@ from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.reasons import StandsStill
-from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.spec import WHOLE_CARD, Access
 from cockpit.model.view import HoldRow, NodeRow, Overview, SliceUse
 from cockpit.sched.partitions import for_login
 from cockpit.sched.reserved_nodes import kept_now
@@ -33,7 +33,8 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
     """One line of the job list. `reason`, `priority` and `starts_by` count while it is queued."""
     attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
-    nodes = job.spec.nodes
+    elastic = job.spec.elastic
+    nodes = job.spec.nodes if elastic is None or attempt is None else len(attempt.placement)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
     return JobRow(
         id=job.id,
@@ -72,7 +73,8 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         array=job.array,
         starts_by=starts_by if job.state is JobState.QUEUED else None,
         clusters=tuple(dict.fromkeys(attempt.members)) if attempt is not None else (),
-        access=job.spec.access,
+        access=job.spec.access if job.spec.access is not Access.NONE else None,
+        workers=(elastic.min_workers, elastic.workers, elastic.max_workers) if elastic is not None else None,
     )
 
 

@@ -29,6 +29,7 @@ from cockpit.model.spec import (
     Access,
     Algorithm,
     DebugHold,
+    Elastic,
     Failover,
     HoldCards,
     HomeAccess,
@@ -121,6 +122,38 @@ FAILOVER = Table(
             attribute="toleration_seconds",
             kind=Whole(TOLERATION_SECONDS),
             about="How long a cluster may have no room for it; by default 30.",
+        ),
+    ],
+)
+
+ELASTIC = Table(
+    Elastic,
+    [
+        Field(
+            name="workers",
+            attribute="workers",
+            kind=Whole(NODES),
+            required=True,
+            about="Give how many workers it starts with if they are free, each on a node of its own.",
+        ),
+        Field(
+            name="min_workers",
+            attribute="min_workers",
+            kind=Whole(NODES),
+            about="With fewer it neither starts nor goes on; by default 1.",
+        ),
+        Field(
+            name="max_workers",
+            attribute="max_workers",
+            kind=Whole(NODES),
+            derive=lambda given: given["workers"],
+            about="It grows to no more, when nobody else can use what is free; by default workers.",
+        ),
+        Field(
+            name="allow_scaling",
+            attribute="allow_scaling",
+            kind=Flag(),
+            about="It may grow while it runs; it shrinks whenever it has to.",
         ),
     ],
 )
@@ -307,6 +340,12 @@ JOB = Table(
             attribute="failover",
             kind=FAILOVER,
             about="On a fleet: when a placement that its cluster has no room for is given up and made anew.",
+        ),
+        Field(
+            name="elastic",
+            attribute="elastic",
+            kind=ELASTIC,
+            about="It runs with as many workers as there is room for, between bounds; excludes nodes.",
         ),
     ],
 )

@@ -45,6 +45,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "suspension": "{scheduling: true}",
     "divide_over_clusters": "true",
     "failover": "{toleration_seconds: 60}",
+    "elastic": "{workers: 1, min_workers: 1, max_workers: 4}",
 }
 """A value of each field, as YAML in one line."""
 _USUAL: Final = ("name", "algorithm", "output", "command", "nodes", "specs", "time_limit", "terminal")
@@ -65,7 +66,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     REGULAR: Kind("one command on one node"),
     "cards": Kind(
         "one command on several nodes with cards",
-        instead={"nodes": "2", "specs": "[{cpus: 8, memory: 64G, cards: 8, card_models: [A100]}]", "time_limit": "12h"},
+        instead={
+            "nodes": "2",
+            "elastic": "{workers: 2, max_workers: 8}",
+            "specs": "[{cpus: 8, memory: 64G, cards: 8, card_models: [A100]}]",
+            "time_limit": "12h",
+        },
     ),
     "slice": Kind("one command on a part of a card", instead={"specs": "[{cpus: 2, memory: 8G, cards: 0.25}]"}),
     "array": Kind(

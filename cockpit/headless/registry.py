@@ -56,6 +56,12 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "accounts remove-qos": ("accounts", "REMOVE_QOS", "Remove a QOS"),
     "accounts add-coordinator": ("accounts", "ADD_COORDINATOR", "Let users administer what is below an account"),
     "accounts remove-coordinator": ("accounts", "REMOVE_COORDINATOR", "The opposite of add-coordinator"),
+    "accounting": ("accounting", "ACCOUNTING", "List jobs that have ended, what they held and used; sums of them"),
+    "accounting hours": (
+        "accounting",
+        "HOURS_VERB",
+        "Card-hours and CPU-hours over days, by account, user, project or QOS",
+    ),
     "cluster": ("cluster", "SHOW", "The same as cluster show"),
     "cluster show": ("cluster", "SHOW", "Show the rules that are in force"),
     "cluster init": ("cluster", "INIT", "Write a first cluster.toml, or one from a slurmSpec"),

@@ -6,6 +6,7 @@ import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.command import expand
+from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
@@ -55,6 +56,7 @@ def launch_plan(
         **spec.env,
         **_job_environment(spec, allocation, placement, replica),
         **(_array_environment(array) if array is not None else {}),
+        **(_elastic_environment(spec) if spec.elastic is not None else {}),
         **card_environment(node, allocation.slices),
     }
     return LaunchPlan(
@@ -95,6 +97,15 @@ def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement
         "COCKPIT_SLOTS": str(slots(allocation.slices)),
         "COCKPIT_WORKSPACE": WORKSPACE,
         "COCKPIT_OUTPUTS": OUTPUTS,
+    }
+
+
+def _elastic_environment(spec: JobSpec) -> dict[str, str]:
+    """Between which sizes the job may change, and where it is told of its size now."""
+    return {
+        "COCKPIT_MIN_WORKERS": str(spec.least_nodes),
+        "COCKPIT_MAX_WORKERS": str(spec.most_nodes),
+        "COCKPIT_WORKERS_FILE": WORKERS_FILE,
     }
 
 

@@ -249,6 +249,37 @@ class EndingBegan(msgspec.Struct, frozen=True, tag="ending_began"):
     """It waits again afterwards."""
 
 
+class WorkersAdded(msgspec.Struct, frozen=True, tag="workers_added"):
+    """A running elastic job grows: from here these hold resources too."""
+
+    job: JobId
+    attempt: int
+    placement: Placement
+    """Of the new workers; their ranks go on from those that the attempt has had."""
+    billing: float
+    """Of all that the job holds from now on, as its partition weighs it."""
+
+
+class WorkersRecalled(msgspec.Struct, frozen=True, tag="workers_recalled"):
+    """A running elastic job shrinks: these of its workers are asked to end, and killed at `kill_at`."""
+
+    job: JobId
+    ranks: tuple[int, ...]
+    kill_at: Millis
+    for_job: JobId
+    """Whose room they make."""
+    grounds: Grounds
+
+
+class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
+    """Workers of an elastic job are gone, and what they held is free."""
+
+    job: JobId
+    ranks: tuple[int, ...]
+    billing: float
+    """Of what the job still holds."""
+
+
 class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
     """Running jobs give way for the sake of a queued one."""
 
@@ -280,7 +311,7 @@ class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
-    """The grace period is over: what still runs is killed."""
+    """The grace period is over: what still runs is killed; of a job that goes on, its workers that were recalled."""
 
     job: JobId
 
@@ -380,6 +411,9 @@ EventBody = (
     | ReplicaStarted
     | ReplicaEnded
     | EndingBegan
+    | WorkersAdded
+    | WorkersRecalled
+    | WorkersLeft
     | RoomMade
     | JobSuspended
     | JobResumed

@@ -11,6 +11,8 @@ class EvictionMode(StrEnum):
     CANCEL = "cancel"
     REQUEUE = "requeue"
     SUSPEND = "suspend"
+    SHRINK = "shrink"
+    """It goes on with fewer workers. No mode of Slurm's: an elastic job does so before anybody is evicted."""
 
 
 class Grounds(StrEnum):

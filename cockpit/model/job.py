@@ -9,7 +9,7 @@ import msgspec
 from cockpit.model.eviction import Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
-from cockpit.model.node import Placement
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import Dependency, JobSpec
 from cockpit.model.usage import Used
 
@@ -87,6 +87,10 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     exit: ExitStatus | None = None
     limits: str = ""
     """How its limits are enforced, as the runtime said: `cgroup v1`, `cgroup v2`, `soft: …`."""
+    left_at: Millis | None = None
+    """When it was no worker of its elastic job any more; its container is gone."""
+    had: Allocation | None = None
+    """Once it has left: what it held."""
     used: Used | None = None
     """Once it has ended: what it used, if anybody measured."""
 
@@ -119,8 +123,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     spec_index: int
     """Which of the spec's alternatives was placed."""
     placement: Placement
+    """Without the workers that have left. An elastic job's ranks may have gaps: none is ever given twice."""
     placed_at: Millis
     replicas: tuple[Replica, ...]
+    """By rank, those that have left included."""
     partition: str = ""
     billing: float = 0.0
     """Of its resources, as the partition weighs them."""
@@ -136,14 +142,29 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """On a fleet, by rank: the cluster that the replica is bound to."""
     awaits: tuple[str, ...] = ()
     """Clusters of these that have not found room for their part yet. No replica starts before all have."""
+    resized_at: Millis | None = None
+    """When workers last came or left; None: it holds what it was given at first."""
 
     @property
     def counts_from(self) -> Millis:
-        """Since when it runs without a pause, if it does."""
-        return self.placed_at if self.resumed_at is None else self.resumed_at
+        """Since when it runs without a pause on what it holds now, if it does."""
+        since = self.placed_at if self.resumed_at is None else self.resumed_at
+        return since if self.resized_at is None else max(since, self.resized_at)
+
+    @property
+    def staying(self) -> tuple[Replica, ...]:
+        """Its replicas without the workers that have left."""
+        return tuple([each for each in self.replicas if each.left_at is None])
+
+    @property
+    def places(self) -> dict[int, Allocation]:
+        """What each replica holds, by rank; what those held that have left."""
+        left = {each.rank: each.had for each in self.replicas if each.had is not None}
+        return left | {part.rank: part for part in self.placement}
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
-        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.replicas)
+        """Of those that have not left."""
+        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.staying)
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +181,20 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """By what right that one takes it."""
     requeue: bool = False
     """It waits again afterwards."""
+
+
+class Leaving(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker of an elastic job that was told to end, and has not yet."""
+
+    rank: int
+    at: Millis
+    kill_at: Millis
+    """When its grace is over; equal to `at` when there is none."""
+    for_job: JobId
+    """Whose room it makes."""
+    grounds: Grounds
+    """By what right that one takes it."""
+    killed: bool = False
 
 
 class Suspension(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,6 +271,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     clears: tuple[JobId, ...] = ()
     """While it is queued: those who were made to go for its sake. The room that they leave is its own."""
 
+    leaving: tuple[Leaving, ...] = ()
+    """Workers that are on their way out while the job goes on."""
     part: FleetPart | None = None
     """What of which job of a fleet it is; None: it was submitted here."""
     in_vain: dict[str, Millis] = {}

@@ -82,7 +82,7 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    return [f"{path}: {error}" for path, error in _conflicts(spec)]
+    return [f"{path}: {error}" for path, error in (*_conflicts(spec), *_elastic_conflicts(spec))]
 
 
 def _checks(spec: JobSpec) -> _Checks:
@@ -100,6 +100,7 @@ def _checks(spec: JobSpec) -> _Checks:
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
             yield path, label_error(label)
+    yield from _elastic_checks(spec)
     yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
     yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
@@ -160,6 +161,12 @@ def _volume_checks(spec: JobSpec) -> _Checks:
         yield f"volumes[{index}].path", path_error(volume.path)
 
 
+def _elastic_checks(spec: JobSpec) -> _Checks:
+    if spec.elastic is not None:
+        for name in ("workers", "min_workers", "max_workers"):
+            yield f"elastic.{name}", NODES.error(getattr(spec.elastic, name))
+
+
 def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
     yield at, _count_error(len(labels), most)
     for index, label in enumerate(labels[:most]):
@@ -196,6 +203,21 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for path, names in (("volumes", volumes), ("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    elastic = spec.elastic
+    if elastic is None:
+        return
+    least, wanted, most = elastic.min_workers, elastic.workers, elastic.max_workers
+    if least > wanted:
+        yield "elastic.min_workers", f"{least} is more than the {wanted} workers that it starts with; give at most that"
+    if most < wanted:
+        yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
+    if spec.nodes != wanted:
+        yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
+    if spec.divide_over_clusters:
+        yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

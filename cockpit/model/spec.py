@@ -146,6 +146,19 @@ class Failover(msgspec.Struct, frozen=True, kw_only=True):
     """So long it may stay without room there before it is given up."""
 
 
+class Elastic(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that runs with more or fewer workers, one on each of its nodes, as there is room for them."""
+
+    workers: int
+    """So many it takes when it starts, if they are free; the job's `nodes`."""
+    min_workers: int = 1
+    """With fewer it does not run."""
+    max_workers: int
+    """It grows no further."""
+    allow_scaling: bool = True
+    """It may grow while it runs."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
@@ -195,3 +208,14 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     divide_over_clusters: bool = False
     """On a fleet its nodes may lie in several clusters (`replicaSchedulingType: Divided`)."""
     failover: Failover = Failover()
+    elastic: Elastic | None = None
+    """None: it runs on exactly `nodes` nodes."""
+
+    @property
+    def least_nodes(self) -> int:
+        """So many start together or not at all."""
+        return self.nodes if self.elastic is None else self.elastic.min_workers
+
+    @property
+    def most_nodes(self) -> int:
+        return self.nodes if self.elastic is None else self.elastic.max_workers

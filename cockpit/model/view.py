@@ -10,6 +10,7 @@ from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.fleet import BindingMode
+from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, Job, JobState
 from cockpit.model.jobrow import JobRow
@@ -181,6 +182,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     """What it waited for as far as this engine has seen it, the oldest first."""
     use: tuple[ReplicaUse, ...] = ()
     """Of the replicas of the last attempt that are, or were, measured."""
+    growth: NoGrowth | None = None
+    """Of an elastic job that runs: why it has no more workers; None: nobody knows yet."""
 
 
 class Overview(msgspec.Struct, frozen=True):

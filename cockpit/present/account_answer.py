@@ -10,6 +10,7 @@ from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.account_cells import percent, qos_limits
 from cockpit.present.account_tree import AccountTree
+from cockpit.present.accounting import card_hours
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.units import counted, grouped
@@ -25,22 +26,30 @@ def place_answer(
         yield from qos_answer(place, tree.rows(), keys, columns)
     elif place is not None:
         above = [row for key in tree.above(place.association.key) if (row := tree.row(key)) is not None]
-        yield from account_answer(place, above, keys, columns)
+        yield from account_answer(place, above, keys, columns, _held(place, tree))
 
 
 def account_answer(
-    row: AccountRow, above: Sequence[AccountRow], keys: Mapping[str, str], columns: int
+    row: AccountRow, above: Sequence[AccountRow], keys: Mapping[str, str], columns: int, held: str = ""
 ) -> Iterator[Line]:
-    """Harmless lines. `above`: the accounts above it, root first; `keys`: of actions by id."""
+    """Harmless lines. `above`: the accounts above it, root first; `keys`: of actions by id; `held`: lately."""
     each = row.association
     left = line(Span(safe(each.user or each.account), ACCENT), Span(f"  {_shares(row, above)}", STRONG))
     does = "its jobs" if each.user else "fold"
     yield spread(left, line(Span(keys.get("unfold", "Enter"), ACCENT), Span(f" {does}", MUTED)), columns)
     yield _labelled("usage", _usage(row, above))
+    if held:
+        yield _labelled("held", held)
     yield _labelled("limits", " ".join(limit_words(each.limits)) or "none of its own")
     yield _labelled("qos", _qos(row, above))
     yield _labelled("jobs", f"{row.running} running, {row.queued} waiting")
     yield from _more(row)
+
+
+def _held(row: AccountRow, tree: AccountTree) -> str:
+    """In the last days, used or not; empty where nobody has counted."""
+    hours = grouped(card_hours(tree.held(row.association.key)))
+    return f"{hours} card-hours in the last {tree.days} days" if tree.days else ""
 
 
 def _labelled(label: str, words: str) -> Line:

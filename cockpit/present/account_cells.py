@@ -10,11 +10,13 @@ from cockpit.formats.sacctmgr import limit_words, qos_words, shares_text
 from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.account_tree import AccountTree
+from cockpit.present.accounting import card_hours
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING
 from cockpit.present.layout import fitting
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.units import grouped
 
 BAR_COLUMNS = 8
 INDENT = "  "
@@ -82,6 +84,11 @@ def is_over(row: AccountRow) -> bool:
     return row.effective_usage > row.norm_shares and row.depth > 0
 
 
+def _card_hours(row: AccountRow, tree: AccountTree) -> Line:
+    held = tree.held(row.association.key)
+    return line(grouped(card_hours(held)) if held else Span(NOTHING, MUTED))
+
+
 def _level(row: AccountRow, _: AccountTree) -> Line:
     if row.level_fs is None:
         return line(Span(NOTHING, MUTED))
@@ -117,6 +124,7 @@ COLUMNS = (
     AccountColumn("shares", "SHARES", 6, _shares, right=True),
     AccountColumn("norm_shares", "NORM", 5, _norm, right=True, need=100),
     AccountColumn("norm_usage", "USAGE", 6 + BAR_COLUMNS, _usage),
+    AccountColumn("card_hours", "CARD-HOURS", 10, _card_hours, right=True, need=130),
     AccountColumn("level_fs", "LEVELFS", 7, _level, right=True),
     AccountColumn("fair_share", "FAIR", 5, _fair_share, right=True),
     AccountColumn("running", "RUN", 4, _running, right=True, need=90),

@@ -11,6 +11,7 @@ from cockpit.present.tables.accounts import ACCOUNTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cockpit.model.accounting import Spending
     from cockpit.model.accounts import AssocKey
     from cockpit.model.view import AccountRow
     from cockpit.present.columns import Context
@@ -32,6 +33,9 @@ class AccountTree:
         self._folded: set[AssocKey] = set()
         self._filter_text = ""
         self._filter = compile_filter("", ACCOUNTS)
+        self._held: dict[AssocKey, int] = {}
+        self.days = 0
+        """Over which `held` counts; 0: nobody has counted yet."""
         self._order: list[AssocKey] = []
         self._places: dict[AssocKey, int] = {}
 
@@ -45,6 +49,22 @@ class AccountTree:
         before = self._order
         self._arrange()
         return changed, self._order != before
+
+    def spend(self, spending: Spending) -> None:
+        """What was held lately, for `held`."""
+        self.days = len(spending.stretches)
+        self._held = {}
+        own = {(row.association.account, row.association.user): key for key, row in reversed(self._rows.items())}
+        for each in (each for stretch in spending.stretches for each in stretch):
+            account, user = own.get((each.account, "")), own.get((each.account, each.user)) if each.user else None
+            above = self._above.get(account, ()) if account is not None else ()
+            for key in (*above, account, user):
+                if key is not None:
+                    self._held[key] = self._held.get(key, 0) + each.card_milli_ms
+
+    def held(self, key: AssocKey) -> int:
+        """Thousandths of a card × milliseconds, with what is below it."""
+        return self._held.get(key, 0)
 
     def filter_by(self, text: str) -> None:
         """Show what matches. Raises `FilterError`, and then nothing has changed."""

@@ -18,6 +18,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_words
+from cockpit.present.worker_events import WorkersEvent, workers_sentence
 
 
 def event_kind(body: events.EventBody) -> str:
@@ -97,6 +98,9 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.TimeLimitSet()
             | events.EndingBegan()
             | events.GraceEnded()
+            | events.WorkersAdded()
+            | events.WorkersRecalled()
+            | events.WorkersLeft()
         ):
             return _while_running(body, at, zone)
         case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
@@ -136,19 +140,25 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
         case events.PrologFailed():
             return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
-        case events.ReplicaStarted():
-            limits = f" (limits: {safe(body.limits)})" if body.limits else ""
-            return f"replica {body.rank} started" + _attempt(body.attempt) + limits
-        case events.ReplicaEnded():
-            return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+        case events.ReplicaStarted() | events.ReplicaEnded():
+            return _of_replica(body)
         case events.TimeLimitSet():
             return f"may run for {units.duration(body.seconds)} from its start"
         case events.EndingBegan():
             return _is_asked_to_end(body, at, zone)
         case events.GraceEnded():
             return "had its time to end and is killed"
+        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft():
+            return workers_sentence(body, at, zone)
         case _:
             assert_never(body)
+
+
+def _of_replica(body: events.ReplicaStarted | events.ReplicaEnded) -> str:
+    if isinstance(body, events.ReplicaEnded):
+        return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+    limits = f" (limits: {safe(body.limits)})" if body.limits else ""
+    return f"replica {body.rank} started" + _attempt(body.attempt) + limits
 
 
 def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
@@ -214,6 +224,7 @@ _WhileRunning = (
     | events.TimeLimitSet
     | events.EndingBegan
     | events.GraceEnded
+    | WorkersEvent
 )
 _AfterRunning = (
     events.JobEnded

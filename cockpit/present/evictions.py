@@ -23,6 +23,7 @@ _DEEDS = {
     EvictionMode.CANCEL: ("ends", "end"),
     EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
     EvictionMode.SUSPEND: ("stands still", "stand still"),
+    EvictionMode.SHRINK: ("gives up workers", "give up workers"),
 }
 """Of one, and of several."""
 

@@ -75,7 +75,9 @@ def _priority(row: JobRow, _: Context) -> Line:
 
 
 def _nodes(row: JobRow, _: Context) -> Line:
-    return line(Span(str(row.nodes), MUTED))
+    """`3/8`: an elastic job has 3 and may have 8."""
+    most = f"/{row.workers[2]}" if row.workers is not None else ""
+    return line(Span(f"{row.nodes}{most}", MUTED))
 
 
 def _cards(row: JobRow, _: Context) -> Line:

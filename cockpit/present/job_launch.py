@@ -17,9 +17,10 @@ from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad, widest
+from cockpit.present.workers import workers_fact
 
 if TYPE_CHECKING:
-    from cockpit.model.job import Attempt, Job, Replica
+    from cockpit.model.job import Attempt, Job, Leaving, Replica
     from cockpit.model.node import Allocation
     from cockpit.model.view import JobDetail
     from cockpit.present.answer import Around
@@ -37,7 +38,10 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     if attempt is None:
         yield line(Span(INDENT + NOT_PLACED, MUTED))
     else:
-        yield from _placed(attempt, around.context)
+        if detail.job.spec.elastic is not None:
+            yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
+            yield line()
+        yield from _placed(attempt, detail.job.leaving, around.context)
     yield line()
     yield from _files(detail.job)
     if attempt is None:
@@ -47,17 +51,20 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield from _ranks(detail.job, attempt, around)
 
 
-def _placed(attempt: Attempt, context: Context) -> Iterator[Line]:
-    places = {each.rank: each for each in attempt.placement}
-    rows = [_replica(each, places.get(each.rank), context) for each in attempt.replicas]
+def _placed(attempt: Attempt, leaving: tuple[Leaving, ...], context: Context) -> Iterator[Line]:
+    places = attempt.places
+    recalled = {each.rank for each in leaving}
+    rows = [_replica(each, places.get(each.rank), context, each.rank in recalled) for each in attempt.replicas]
     if attempt.number > 1:
         yield line(Span(f"{INDENT}Attempt {attempt.number}", STRONG))
     yield from small_table(("RANK", "NODE", "CARDS", "STARTED", "LIMITS", "STATE"), rows)
 
 
-def _replica(replica: Replica, place: Allocation | None, context: Context) -> tuple[str, ...]:
+def _replica(replica: Replica, place: Allocation | None, context: Context, recalled: bool) -> tuple[str, ...]:
     started = clock(replica.started_at, context.now, context.zone) if replica.started_at is not None else "–"
-    ended = exit_sentence(replica.exit) if replica.exit is not None else "runs" if replica.started_at else "not started"
+    runs = "is asked to end" if recalled else "runs" if replica.started_at else "not started"
+    ended = exit_sentence(replica.exit) if replica.exit is not None else runs
+    ended = f"left ({ended})" if replica.left_at is not None else ended
     node = safe(place.node) if place is not None else "–"
     return str(replica.rank), node, _slots(place), started, safe(replica.limits) or "–", ended
 

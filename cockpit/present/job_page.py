@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cockpit.model.job import Replica
+from cockpit.model.job import Job, Replica
 from cockpit.model.node import Allocation
 from cockpit.model.spec import WHOLE_CARD, Access, NodeSpec
 from cockpit.model.view import JobDetail
@@ -21,6 +21,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
+from cockpit.present.workers import replica_count, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
@@ -74,7 +75,9 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     """What was asked for and what became of it."""
     spec, row = detail.job.spec, detail.row
     yield _fact("command", safe(spec.command))
-    yield _fact("asks for", asked_for(spec.nodes, spec.specs))
+    yield _fact("asks for", asked_for(detail.job))
+    if spec.elastic is not None:
+        yield _fact("workers", workers_fact(detail))
     if row.placed_on:
         yield _fact("runs on" if row.ended_at is None else "ran on", listed(row.placed_on))
     yield _fact("times", _times(detail, context))
@@ -83,7 +86,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))
     for volume in spec.volumes:
         yield _fact("volume", f"{safe(volume.name)} = {safe(volume.path)}")
-    yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[row.access])
+    yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
@@ -91,7 +94,7 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
     attempt = detail.job.attempt
     if attempt is None:
         return
-    places = {allocation.rank: allocation for allocation in attempt.placement}
+    places = attempt.places
     yield "Replicas" if attempt.number == 1 else f"Replicas of attempt {attempt.number}"
     for replica in attempt.replicas:
         yield f"  {replica.rank}  {_replica(replica, places.get(replica.rank), context)}"
@@ -123,10 +126,10 @@ def events(detail: JobDetail, context: Context) -> Iterator[str]:
         yield f"  {at}  {safe(record.actor)}  {event_sentence(record, context.zone)}"
 
 
-def asked_for(nodes: int, specs: tuple[NodeSpec, ...]) -> str:
+def asked_for(job: Job) -> str:
     """`2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
-    each = " with " if nodes == 1 else ", each with "
-    return units.counted(nodes, "node") + each + ", or ".join(map(_node_spec, specs))
+    each = " with " if job.spec.nodes == 1 else ", each with "
+    return replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
 
 
 def _node_spec(spec: NodeSpec) -> str:
@@ -161,6 +164,8 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
         parts.append(f"started {clock(replica.started_at, context.now, context.zone)}")
     if replica.exit is not None:
         parts.append(exit_sentence(replica.exit))
+    if replica.left_at is not None:
+        parts.append(f"left {clock(replica.left_at, context.now, context.zone)}")
     if replica.limits:
         parts.append(f"limits: {safe(replica.limits)}")
     return " · ".join(parts) or "not started"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.model import events
@@ -20,6 +20,7 @@ from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
+    from cockpit.model.job import Attempt
     from cockpit.model.node import Allocation, Placement
     from cockpit.model.view import JobDetail
     from cockpit.present.answer import Around
@@ -41,12 +42,18 @@ class Given(NamedTuple):
     placement: Placement
     since: Millis
     until: Millis
+    parts: tuple[tuple[Allocation, int], ...]
+    """What each of its replicas held, and for how many milliseconds."""
+
+    def hours(self, amount: Callable[[Allocation], float]) -> str:
+        """So much of something, times hours."""
+        return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
 def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     """Harmless lines."""
-    spec, row = detail.job.spec, detail.row
-    yield _fact("asked for", asked_for(spec.nodes, spec.specs))
+    row = detail.row
+    yield _fact("asked for", asked_for(detail.job))
     attempts = list(given(detail, around.context.now))
     if not attempts:
         yield line()
@@ -70,12 +77,23 @@ def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
     for record in detail.events:
         body = record.body
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
-            yield Given(body.attempt, body.placement, record.at, _ended(detail, body.attempt, record.at))
+            until = _ended(detail, body.attempt, record.at)
+            parts = tuple((part, until - record.at) for part in body.placement)
+            yield Given(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
     over = detail.row.state not in OCCUPYING
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
-    yield Given(attempt.number, attempt.placement, min(starts, default=attempt.placed_at), until)
+    since = min(starts, default=attempt.placed_at)
+    yield Given(attempt.number, attempt.placement, since, until, tuple(_parts(attempt, since, until)))
+
+
+def _parts(attempt: Attempt, since: Millis, until: Millis) -> Iterator[tuple[Allocation, int]]:
+    """An elastic job's workers come and go; all others begin and end together."""
+    places = attempt.places
+    for each in attempt.replicas:
+        came = since if attempt.resized_at is None else each.started_at or until
+        yield places[each.rank], (each.left_at or until) - came
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
@@ -103,8 +121,8 @@ def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
             str(each.number),
             clock(each.since, context.now, context.zone),
             units.duration((each.until - each.since) // 1000),
-            f"{sum(part.cpus for part in each.placement) * (each.until - each.since) / HOUR_MS:.2f}",
-            f"{sum(part.card_milli for part in each.placement) / WHOLE_CARD * (each.until - each.since) / HOUR_MS:.2f}",
+            each.hours(lambda part: part.cpus),
+            each.hours(lambda part: part.card_milli / WHOLE_CARD),
         )
         for each in attempts
     ]

@@ -77,7 +77,7 @@ def measured(detail: JobDetail, now: Millis) -> list[Measured]:
     attempt = detail.job.attempt
     if attempt is None:
         return []
-    places = {each.rank: each for each in attempt.placement}
+    places = attempt.places
     replicas = {each.rank: each for each in attempt.replicas}
     found = []
     for use in detail.use:

@@ -74,6 +74,11 @@ def grouped(number: float) -> str:
     return f"{number:,.0f}".replace(",", " ")
 
 
+def tenths(number: float) -> str:
+    """A figure with one digit behind the point: `1 234.5`."""
+    return f"{number:,.1f}".replace(",", " ")
+
+
 def counted(amount: int, one: str, many: str = "") -> str:
     """`1 card`, `4 cards`; `many` where the plural is not just an s."""
     return f"{amount} {one if amount == 1 else many or one + 's'}"

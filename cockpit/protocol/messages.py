@@ -16,10 +16,25 @@ from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import JobSpec
 
 LONGEST_WAIT_SECONDS = 1e9
+MOST_EDGES = 400
+"""A year of days."""
 
 
 class NoArgs(msgspec.Struct, frozen=True):
     """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `queues`, `remove_quota`."""
+
+
+class AccountingArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Jobs that ended within the time, its beginning included; without either bound, all."""
+
+    since: int | None = None
+    until: int | None = None
+    user: str | None = None
+
+
+class SpendingArgs(msgspec.Struct, frozen=True):
+    edges: Annotated[tuple[int, ...], msgspec.Meta(min_length=2, max_length=MOST_EDGES)]
+    """Where stretches of time begin, and where the last one ends."""
 
 
 class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,6 +11,8 @@ MOVES_CONTAINERS = (
     events.JobRequeued,
     events.BindingGivenUp,
     events.HoldEnded,
+    events.WorkersAdded,
+    events.WorkersLeft,
 )
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 RECONSIDERED_AFTER = (
@@ -24,6 +26,7 @@ RECONSIDERED_AFTER = (
     events.TimeLimitSet,
     events.JobEnded,
     events.JobRequeued,
+    events.WorkersLeft,
     events.BindingGivenUp,
     events.OthersHeld,
     events.JobSuspended,

@@ -11,6 +11,7 @@ from cockpit.engine.effects import (
     RemoveContainer,
     SignalReplica,
     StartReplica,
+    TellWorkers,
     ThawReplica,
 )
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.tasks import Tasks
 
-ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
+ReplicaEffect = (
+    StartReplica | SignalReplica | FreezeReplica | ThawReplica | TellWorkers | KeepContainer | RemoveContainer
+)
 
-_QUICK = (SignalReplica, FreezeReplica, ThawReplica)
+_QUICK = (SignalReplica, FreezeReplica, ThawReplica, TellWorkers)
 """Never behind the starts of others, which may be preparing their nodes for minutes."""
 AT_ONCE = 16
 """Effects carried out at the same time: more would only make every start slower."""
@@ -62,6 +65,8 @@ class EffectRunner:
                 await self._executor.freeze(effect)
             case ThawReplica():
                 await self._executor.thaw(effect)
+            case TellWorkers():
+                await self._executor.tell(effect)
             case KeepContainer():
                 await self._executor.keep(effect)
             case RemoveContainer():

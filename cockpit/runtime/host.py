@@ -19,6 +19,7 @@ from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
 from cockpit.engine.invariants import violations
 from cockpit.engine.ports import Executor
+from cockpit.engine.workers import may_begin_to_grow
 from cockpit.errors import StoreError
 from cockpit.model import events
 from cockpit.model.events import EventBody, EventRecord
@@ -251,7 +252,7 @@ class Host:
             if self.settings.check_invariants and (broken := violations(self.machine, record.body)):
                 raise InvariantBroken("; ".join(broken))
             self.run_effects(effects)
-            if isinstance(record.body, RECONSIDERED_AFTER):
+            if isinstance(record.body, RECONSIDERED_AFTER) or may_begin_to_grow(self.machine, record.body):
                 self._schedule.set()
 
     async def _tell(self) -> None:

@@ -43,6 +43,7 @@ class Ledger:
         self._unrecorded: dict[JobId, None] = {}
         self._snapshot_seq = machine.state.seq
         self._archive_at = clock.now()
+        self._spare_is_due = True
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -86,14 +87,19 @@ class Ledger:
         self._unrecorded[job] = None
 
     async def keep(self) -> None:
-        """What is due: accounting, a snapshot, the archive; and whether a journal in trouble works again."""
+        """What is due: accounting, a snapshot, the archive, spare room; and whether the journal takes more again."""
         async with self.turn():
             await self._record_ended()
-            if self._trouble:
+            no_room = await self._no_room()
+            if self._trouble and not no_room:
                 await self._journal.probe()
-                self._trouble = ""
+            self._trouble = no_room
             if self._machine.state.seq - self._snapshot_seq >= SNAPSHOT_EVERY:
                 await self._save_snapshot()
+                self._spare_is_due = True
+            if self._spare_is_due:
+                await self._journal.keep_spare()
+                self._spare_is_due = False
         if self._clock.now() >= self._archive_at:
             await self._archive()
 
@@ -101,6 +107,14 @@ class Ledger:
         """Within the last turn: nothing is left for the next start to do again."""
         await self._record_ended()
         await self._save_snapshot()
+
+    async def _no_room(self) -> str:
+        """What who submits is told; no refusal for the others, who wait for their turn."""
+        try:
+            await self._journal.check_room()
+        except StoreError as error:
+            return str(error)
+        return ""
 
     async def _record_ended(self) -> None:
         jobs = [self._machine.state.jobs[job] for job in self._unrecorded if job in self._machine.state.jobs]

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.apply import apply
+from cockpit.engine.spending import divided, spans
 from cockpit.engine.state import ClusterState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
+    from cockpit.model.accounting import Span, Spent
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
@@ -28,8 +30,15 @@ class MemoryJournal:
     """Implements `engine.ports.Journal`. The oldest events, ended jobs and answers are forgotten."""
 
     def __init__(
-        self, *, events_kept: int = EVENTS_KEPT, ended_kept: int = ENDED_KEPT, answers_kept: int = ANSWERS_KEPT
+        self,
+        *,
+        events_kept: int = EVENTS_KEPT,
+        ended_kept: int = ENDED_KEPT,
+        answers_kept: int = ANSWERS_KEPT,
+        past: Sequence[Span] = (),
     ) -> None:
+        """`past`: what was held before this journal began."""
+        self._past = past
         self._events: deque[EventRecord] = deque()
         self._events_kept = events_kept
         self._ended: dict[JobId, Job] = {}
@@ -61,6 +70,12 @@ class MemoryJournal:
         del before
         return 0
 
+    async def check_room(self) -> None:
+        """There is no disk."""
+
+    async def keep_spare(self) -> None:
+        """Nothing fills it."""
+
     async def probe(self) -> None:
         """Memory takes what it is given."""
 
@@ -80,9 +95,19 @@ class MemoryJournal:
     async def ended_job(self, job: JobId) -> Job | None:
         return self._ended.get(job)
 
-    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
-        newest = (job for job in reversed(self._ended.values()) if user is None or job.submitter.name == user)
-        return list(islice(newest, limit))
+    async def ended_jobs(
+        self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
+    ) -> list[Job]:
+        def wanted(job: Job) -> bool:
+            at = job.state_since if job.ended_at is None else job.ended_at
+            in_time = (since is None or at >= since) and (until is None or at < until)
+            return in_time and (user is None or job.submitter.name == user)
+
+        return list(islice(filter(wanted, reversed(self._ended.values())), limit))
+
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+        held = (span for job in self._ended.values() if job.id not in besides for span in spans(job, job.state_since))
+        return divided((*self._past, *held), edges)
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
         if after >= 0:

@@ -8,9 +8,8 @@ import msgspec
 
 from cockpit.model import asking
 from cockpit.protocol import messages, pages
-from cockpit.runtime import acting, predicting, reading
+from cockpit.runtime import accounting, acting, predicting, reading
 from cockpit.runtime.priorities import priorities
-from cockpit.runtime.shells import open_shell
 from cockpit.runtime.weighing import set_weights
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ OPERATIONS: dict[str, Operation] = {
     "end_hold": (messages.JobArgs, acting.end_hold),
     "rules": (messages.NoArgs, reading.rules),
     "accounts": (messages.NoArgs, reading.accounts),
+    "accounting": (messages.AccountingArgs, accounting.list_ended),
+    "spending": (messages.SpendingArgs, accounting.spending_of),
     "change_accounts": (messages.ChangeAccountsArgs, acting.change_accounts),
     "queues": (messages.NoArgs, reading.queues),
     "apply_quota": (messages.ApplyQuotaArgs, acting.apply_quota),
@@ -62,17 +63,5 @@ OPERATIONS: dict[str, Operation] = {
 """`shell` is the connection's own: its answer carries file descriptors."""
 
 SHELL = "shell"
-_NAMES: dict[Callable[..., Any], str] = {
-    **{function: name for name, (_, function) in OPERATIONS.items()},
-    reading.events_seen: "events",
-    open_shell: SHELL,
-}
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """What an operation is called over the socket."""
-    return _NAMES[function]
-
-
 WAITING = frozenset({SHELL, "stop", "subscribe", "wait", "logs", "explain", "predict"})
 """Operations that may take long and answer little: they are answered beside everything else of their connection."""

@@ -39,11 +39,13 @@ from cockpit.runtime.asked import Asked, asked_job, moved
 from cockpit.runtime.logs import log_path, log_tail, read_log
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
+from cockpit.sched.growth import why_not
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
     from cockpit.model.events import EventRecord
+    from cockpit.model.growth import NoGrowth
     from cockpit.model.jobrow import JobRow
     from cockpit.runtime.engine import Engine
 
@@ -151,7 +153,15 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         priority=priority,
         waited=tuple(_waited(engine, asked.actor, found)),
         use=tuple([use async for use in _use(engine, found)]),
+        growth=_no_growth(engine, found),
     )
+
+
+def _no_growth(engine: Engine, found: Job) -> NoGrowth | None:
+    if found.spec.elastic is None or found.attempt is None or found.state not in OCCUPYING:
+        return None
+    plan = engine.host.plan
+    return why_not(found, found.attempt) or (plan.round.no_growth.get(found.id) if plan is not None else None)
 
 
 def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:
@@ -240,11 +250,13 @@ async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> aski
     if found.attempt is None:
         return asking.LogChunk(b"", 0, ended=found.ended)
     replica = ReplicaId(found.id, request.attempt or found.attempt.number, request.rank)
-    if not 0 <= request.rank < found.spec.nodes or not 1 <= replica.attempt <= found.attempt.number:
+    attempts = {each.number: len(each.replicas) for each in (*found.earlier, found.attempt)}
+    replicas = attempts.get(replica.attempt, len(found.attempt.replicas))
+    if not 0 <= request.rank < replicas or not 1 <= replica.attempt <= found.attempt.number:
         raise RequestRefused(
             Refusal(
                 RefusalKind.NOT_FOUND,
-                f"Job {found.id} has replicas 0 to {found.spec.nodes - 1} and attempts 1 to {found.attempt.number}.",
+                f"Job {found.id} has replicas 0 to {replicas - 1} and attempts 1 to {found.attempt.number}.",
             )
         )
 

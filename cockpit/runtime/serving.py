@@ -18,12 +18,13 @@ from cockpit.runtime.server import Server
 
 if TYPE_CHECKING:
     import socket as sockets
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from cockpit.engine.effects import StartReplica
+    from cockpit.engine.effects import Effect, StartReplica
     from cockpit.engine.machine import Machine
     from cockpit.formats.clusterfile import ClusterSetup
     from cockpit.model.events import EventBody
+    from cockpit.model.job import Job
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.host import Host
 
@@ -67,6 +68,15 @@ def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequenc
     ]
 
 
+def _told_again(job: Job) -> Iterator[Effect]:
+    """What those may not have heard that run."""
+    yield from reactions.told_of_workers(job)
+    if job.ending is not None:
+        yield from reactions.signals_of(job)
+    elif job.leaving:
+        yield from reactions.recalls_of(job)
+
+
 async def recover(host: Host) -> None:
     """Meet the world as it is after an engine's absence: adopt what runs, repeat the effects that may be missing."""
     jobs = list(host.machine.state.jobs.values())
@@ -84,7 +94,7 @@ async def recover(host: Host) -> None:
             host.run_effects(tuple(map(FreezeReplica, reactions.live_replicas(job))))
         elif job.attempt is not None and job.attempt.resumed_at is not None and job.state in OCCUPYING:
             host.run_effects(tuple(map(ThawReplica, reactions.live_replicas(job))))
-        if job.ending is not None:
-            host.run_effects(tuple(reactions.signals_of(job)))
+        if job.state in OCCUPYING:
+            host.run_effects(tuple(_told_again(job)))
         if job.ended:
             host.run_effects((RecordEnded(job.id),))

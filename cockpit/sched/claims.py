@@ -21,6 +21,8 @@ class Offer(msgspec.Struct, frozen=True):
     mode: EvictionMode
     grounds: Grounds
     grace_seconds: int = 0
+    rank: int | None = None
+    """Where it is one worker of an elastic job that ends, and the job goes on: which."""
 
 
 class Claims(Protocol):

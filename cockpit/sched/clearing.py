@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -13,14 +13,15 @@ from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import MakingRoom
 from cockpit.sched.claims import Claims, Offer
-from cockpit.sched.concessions import Concession, Offered, fewest
-from cockpit.sched.counters import Counters
+from cockpit.sched.concessions import Offered, fewest, given_way
+from cockpit.sched.counters import Counters, of_workers
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.index import Index
 from cockpit.sched.limits import Counter
 from cockpit.sched.placement import Found, find
 from cockpit.sched.request import Ask
 from cockpit.sched.shape import Shape
+from cockpit.sched.shrinking import chosen, evictions, smaller, staying
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -54,6 +55,8 @@ class Clearing:
     def __init__(self, snapshot: Snapshot, claims: Sequence[Claims]) -> None:
         self.evictions: list[Eviction] = []
         self.promised: dict[JobId, MakingRoom] = {}
+        self.recalled: dict[JobId, tuple[int, ...]] = {}
+        """Workers that this pass has elastic jobs give up, by rank."""
         self.vain: dict[tuple[Shape, str], int] = {}
         """By shape and claim: how many might give way, and it would not be enough."""
         self._snapshot = snapshot
@@ -71,26 +74,39 @@ class Clearing:
         if self._takers >= MOST_TAKERS:
             self._unserved = True
             return None
-        offers, offered = self._on_offer(ask, shape, index)
-        chosen = fewest(index, shape, offered, self._gives_way)
-        if chosen is None:
+        taken = self._taken(ask, shape, index)
+        if taken is None:
+            offers, _ = self._on_offer(ask, shape, index)
             self.vain[ask.request.shape, ask.request.claim] = sum(
                 each.concession.job not in self._gives_way for each in offers
             )
             return None
-        taken = [each for each in offers if each.concession in chosen]
-        after = conceded(index, chosen)
+        after = given_way(index, [each.concession for each in taken])
         still = any(each.mode is EvictionMode.SUSPEND for each in taken)
         found = place(
             after, _for_longer(ask.job, max((each.grace_seconds for each in taken), default=0)), shape, still=still
         )
-        return Cleared(tuple(eviction(each, ask.job.id) for each in taken), after, found) if found else None
+        return Cleared(tuple(evictions(taken, ask.job.id)), after, found) if found else None
+
+    def _taken(self, ask: Ask, shape: Shape, index: Index) -> list[Offer] | None:
+        """Whose offers are taken; None: all of them together are not enough."""
+        if self._snapshot.elastic:
+            offers = self._offers(ask, shape, index)
+            if workers := smaller(offers, self._snapshot.jobs, index, self.recalled):
+                return chosen(index, shape, workers, lambda other: self._unshrunk(self._offers(ask, shape, other)))
+        offers, offered = self._on_offer(ask, shape, index)
+        enough = fewest(index, shape, offered, self._gives_way | self.recalled.keys())
+        return None if enough is None else [each for each in offers if each.concession in enough]
 
     def carried_out(self, cleared: Cleared) -> None:
         """It is going to happen."""
         self._takers += 1
         self.evictions += cleared.evictions
-        self._gives_way.update(each.job for each in cleared.evictions)
+        for each in cleared.evictions:
+            if each.mode is EvictionMode.SHRINK:
+                self.recalled[each.job] = (*self.recalled.get(each.job, ()), *each.ranks)
+            else:
+                self._gives_way.add(each.job)
 
     def promise(self, job: JobId, others: Iterable[JobId]) -> None:
         """The job starts once these are gone."""
@@ -100,8 +116,12 @@ class Clearing:
         self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
 
     def gives_way(self, job: JobId) -> bool:
-        """By what this pass decided."""
-        return job in self._gives_way
+        """By what this pass decided; with some of its workers, or altogether."""
+        return job in self._gives_way or job in self.recalled
+
+    def stays(self, job: JobId) -> bool:
+        """Whether it goes on, be it with fewer workers."""
+        return job not in self._gives_way and self._snapshot.jobs[job].ending is None
 
     def coming_free(self, counters: Counters) -> dict[Counter, int]:
         """What those count for who are on their way out, or are to go."""
@@ -109,12 +129,30 @@ class Clearing:
         for job in (*self.leaving(), *self._going()):
             for counter, amount in counters.tallies[job].parts if job in counters.tallies else ():
                 free[counter] = free.get(counter, 0) + amount
+        for counter, amount in self._workers_free(counters):
+            free[counter] = free.get(counter, 0) + amount
         return free
 
+    def _workers_free(self, counters: Counters) -> Iterator[tuple[Counter, int]]:
+        """What those workers count for that leave a job which goes on."""
+        for job, left in self._smaller():
+            held = self._snapshot.occupied[job]
+            out = tuple([part for part in held if part not in left])
+            if job in counters.tallies:
+                yield from of_workers(counters.tallies[job], out, held, self._snapshot.nodes)
+
     def gone_for(self, job: JobId) -> list[JobId]:
-        """Who is still on the way out for the job's sake."""
+        """Who is still on the way out for the job's sake, or some of whose workers are."""
         endings = {other: self._snapshot.jobs[other].ending for other in self.leaving()}
-        return [other for other, ending in endings.items() if ending is not None and ending.for_job == job]
+        smaller = (self._snapshot.jobs[other] for other in self._snapshot.elastic)
+        return [
+            *(other for other, ending in endings.items() if ending is not None and ending.for_job == job),
+            *(
+                other.id
+                for other in smaller
+                if other.id not in endings and any(w.for_job == job for w in other.leaving)
+            ),
+        ]
 
     def promised_room(self, shape: Shape, index: Index) -> Found | None:
         """Room as it will be once everybody who is ending is gone."""
@@ -135,23 +173,42 @@ class Clearing:
         key = (ask.request.claim, shape.partition)
         if key in self._known and all(claims.alike for claims in self._claims):
             return self._known[key]
+        offers = self._unshrunk(self._offers(ask, shape, index))
+        self._known[key] = offers, Offered(index, [each.concession for each in offers])
+        return self._known[key]
+
+    def _offers(self, ask: Ask, shape: Shape, index: Index) -> list[Offer]:
         found: dict[JobId, Offer] = {}
         for claims in self._claims:
             for offer in claims.offers(ask.job, shape.partition, index):
                 if offer.concession.job not in self._gives_way:
                     found.setdefault(offer.concession.job, offer)
-        offers = list(found.values())
-        self._known[key] = offers, Offered(index, [each.concession for each in offers])
-        return self._known[key]
+        return list(found.values())
+
+    def _unshrunk(self, offers: Iterable[Offer]) -> list[Offer]:
+        """Without those who have given workers in this pass: what is left of them is not asked for at once."""
+        return [each for each in offers if each.concession.job not in self.recalled]
 
     def without_leaving(self, index: Index) -> Index:
         """As it will be once those are gone who are on their way out, or are to go."""
-        leaving = [job for job in (*self.leaving(), *self._going()) if job in index.placed]
-        if not leaving:
+        changes: list[tuple[JobId, Placement | None]] = [
+            (job, None) for job in (*self.leaving(), *self._going()) if job in index.placed
+        ]
+        changes += self._smaller()
+        if not changes:
             return index
         after = index.fork()
-        after.apply([(job, None) for job in leaving], {})
+        after.apply(changes, index.ends)
         return after
+
+    def _smaller(self) -> list[tuple[JobId, Placement]]:
+        """Elastic jobs that go on with fewer workers, and what they go on with."""
+        jobs = (self._snapshot.jobs[job] for job in self._snapshot.elastic)
+        return [
+            (job.id, staying(self._snapshot.occupied[job.id], job, self.recalled))
+            for job in jobs
+            if (job.leaving or job.id in self.recalled) and self.stays(job.id)
+        ]
 
     def _going(self) -> list[JobId]:
         """Who ends by what this pass decided; one that stands still keeps what it has."""
@@ -167,37 +224,13 @@ class Clearing:
         grace = [each.grace_seconds for each in self.evictions if each.job == job]
         if grace:
             return Millis(self._snapshot.now + 1000 * grace[0])
-        ending = self._snapshot.jobs[job].ending
-        return ending.kill_at if ending is not None else None
-
-
-def conceded(index: Index, concessions: Iterable[Concession]) -> Index:
-    """The index once these have given way. What is left of a job goes on, nobody knows how long."""
-    left: dict[JobId, Placement] = {}
-    for each in concessions:
-        changed = {index.floor.nodes[order].name: part for order, part in each.left}
-        held = left.get(each.job, index.placed[each.job])
-        parts = [changed.get(part.node, part) for part in held]
-        left[each.job] = tuple([part for part in parts if part is not None])
-    after = index.fork()
-    after.apply([(job, placement or None) for job, placement in left.items()], _ends_of_smaller(index, left))
-    return after
-
-
-def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobId, Millis]:
-    """A suspended job's end is not known; one that goes on with less keeps its own."""
-    return {
-        job: index.ends[job]
-        for job, placement in left.items()
-        if job in index.ends and any(part.cpus for part in placement)
-    }
+        found = self._snapshot.jobs[job]
+        if found.ending is not None:
+            return found.ending.kill_at
+        return max((each.kill_at for each in found.leaving), default=None)
 
 
 def _for_longer(job: Job, seconds: int) -> Job:
     if seconds <= 0:
         return job
     return replace(job, spec=replace(job.spec, time_limit_seconds=job.spec.time_limit_seconds + seconds))
-
-
-def eviction(offer: Offer, for_job: JobId) -> Eviction:
-    return Eviction(offer.concession.job, for_job, offer.mode, offer.grounds, offer.grace_seconds)

@@ -9,8 +9,8 @@ from math import comb
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.ids import JobId
-from cockpit.model.node import Allocation
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
 from cockpit.sched.placement import eligible, fitting
@@ -84,6 +84,28 @@ def conceded(room: Room, concessions: Iterable[Concession]) -> Room:
                 room = room.left_by(each.job)
                 room = room if part is None else room.having(each.job, part)
     return room
+
+
+def given_way(index: Index, concessions: Iterable[Concession]) -> Index:
+    """The index once these have given way. What is left of a job goes on, nobody knows how long."""
+    left: dict[JobId, Placement] = {}
+    for each in concessions:
+        changed = {index.floor.nodes[order].name: part for order, part in each.left}
+        held = left.get(each.job, index.placed[each.job])
+        parts = [changed.get(part.node, part) for part in held]
+        left[each.job] = tuple([part for part in parts if part is not None])
+    after = index.fork()
+    after.apply([(job, placement or None) for job, placement in left.items()], _ends_of_smaller(index, left))
+    return after
+
+
+def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobId, Millis]:
+    """A suspended job's end is not known; one that goes on with less keeps its own."""
+    return {
+        job: index.ends[job]
+        for job, placement in left.items()
+        if job in index.ends and any(part.cpus for part in placement)
+    }
 
 
 class _Search:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.node import Placement
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course, Window
@@ -25,6 +25,7 @@ from cockpit.sched.easy import InTheWay
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, allocated, eligible, find, find_among, has_room
 from cockpit.sched.reservation import is_certain
+from cockpit.sched.room import Room
 from cockpit.sched.shape import Shape, alternative
 
 
@@ -161,6 +162,18 @@ class Conservative:
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
 
+    def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
+        """Whether nobody is delayed if the job holds this until then: it is free for so long."""
+        self.settle()
+        located = index.located(placement)
+        return all(
+            _leaves(self._course(index, order).narrowest(self._now, self._rounded(end)), p) for order, p in located
+        )
+
+    def extended(self, index: Index, job: JobId, end: Millis, placement: Placement) -> None:
+        """A job that runs holds this too."""
+        self._reserve(index, job, placement, self._now, self._rounded(end))
+
     def _plan_anew(self, index: Index) -> None:
         """A hole is needed no more."""
         self._courses, self._own, self._not_before = {}, set(), {}
@@ -272,6 +285,12 @@ class Conservative:
 
     def _rounded(self, moment: int) -> Millis:
         return Millis(moment if self._grain == 1 else -(-moment // self._grain) * self._grain)
+
+
+def _leaves(room: Room, part: Allocation) -> bool:
+    """Whether so much is free of it."""
+    enough = room.cpus >= part.cpus and room.memory_mib >= part.memory_mib
+    return enough and all(room.free_milli(each.card) >= each.milli for each in part.slices)
 
 
 def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -78,6 +78,18 @@ def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapp
     if job.state in OCCUPYING:
         amounts |= {JOBS: ONE, BILLING: thousandths(attempt.billing)}
     return tally(rules, job, attempt.partition, amounts)
+
+
+def of_workers(
+    tally: Tally, some: Placement, held_by_all: Placement, nodes: Mapping[NodeName, Node]
+) -> Iterator[tuple[Counter, int]]:
+    """What of it is the part of some of an elastic job's workers. What is billed is taken to be the same for each."""
+    amounts = held(some, nodes)
+    for counter, amount in tally.parts:
+        if counter[-1] == BILLING:
+            yield counter, amount * len(some) // max(1, len(held_by_all))
+        elif counter[-1] != JOBS:
+            yield counter, amounts.get(counter[-1], 0)
 
 
 def counts(rules: Rulebook, job: Job, partition: str) -> bool:

@@ -49,7 +49,9 @@ def pass_over(
     round_.go_through(queue)
     if descent:
         index.floor.at_hand = {descent.targets: descent}
-    # 6. plan: what starts, who gives way, and against what is left then, why the rest does not start
+    # 6. grow: elastic jobs take what nobody else can use
+    round_.grow()
+    # 7. plan: what starts, who gives way, and against what is left then, why the rest does not start
     return planned(snapshot, round_, priorities)
 
 
@@ -65,6 +67,7 @@ def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy) -> Plan:
     asks = Listed(index.book.more(came))
     round_ = last.round.resumed(snapshot, index)
     round_.go_through(asks)
+    round_.grow()
     return planned(snapshot, round_, prioritised(snapshot, last.priorities))
 
 
@@ -76,6 +79,7 @@ def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Pla
         starts=tuple(round_.starts),
         turns=round_.turns,
         evictions=tuple(round_.clearing.evictions) if round_.clearing is not None else (),
+        growths=tuple(round_.growths),
         round=round_,
         priorities=priorities,
     )

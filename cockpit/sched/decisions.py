@@ -20,6 +20,16 @@ class Start(msgspec.Struct, frozen=True):
     billing: float = 0.0
 
 
+class Growth(msgspec.Struct, frozen=True):
+    """A running elastic job takes further workers."""
+
+    job: JobId
+    placement: Placement
+    """Of the new ones."""
+    billing: float
+    """Of all that it holds then."""
+
+
 class Reserved(msgspec.Struct, frozen=True):
     """Where and when a job that waits for room starts at the latest, if nobody overruns."""
 
@@ -38,6 +48,8 @@ class Eviction(msgspec.Struct, frozen=True):
     grounds: Grounds
     grace_seconds: int = 0
     """Between the notice and the end, where it ends."""
+    ranks: tuple[int, ...] = ()
+    """Where it shrinks: the workers that end."""
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -105,6 +105,13 @@ class InOrder:
     def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """The job starts there."""
 
+    def allows(self, _index: Index, job: JobId, _end: Millis, _placement: Placement) -> bool:
+        """Whether nobody is delayed if the job holds this until then."""
+        return self.head in (None, job)
+
+    def extended(self, _index: Index, _job: JobId, _end: Millis, _placement: Placement) -> None:
+        """A job that runs, or is about to, holds this too."""
+
     def is_due_after(self, now: Millis) -> bool:
         """Whether the head's moment is still to come."""
         if self._promised is not None and self._promised.departures[0][0] > now:
@@ -150,6 +157,14 @@ class Easy(InOrder):
     def started(self, _index: Index, job: Job, placement: Placement) -> None:
         if self._guard is not None and self._guard.head != job.id:
             self._guard = self._guard.beside(job.id, self.end(job), placement)
+
+    def allows(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
+        guard = self.guard
+        return guard is None or guard.head == job or guard.admits(job, end, placement)
+
+    def extended(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> None:
+        if self._guard is not None and self._guard.head != job:
+            self._guard = self._guard.beside(job, end, placement)
 
     def fails_from(self, reason: Reason | None) -> int:
         """Delaying the head is a matter of the time limit."""

@@ -108,7 +108,7 @@ class Future:
             return False
         span = (moment - self.began_at) // COARSENESS if self._looks > EXACT_LOOKS else 0
         self._now = max(Millis(moment + span // 2), self._now)
-        left = self._leave(Millis(moment + span))
+        left = self._leave(Millis(moment + span)) | self._shrink(Millis(moment + span))
         room = self._arrive()
         if left or room or (self._next_at is not None and self._next_at <= self._now):
             self._look()
@@ -117,6 +117,8 @@ class Future:
     def _moments(self) -> Iterator[Millis]:
         if (end := self._stage.next_end()) is not None:
             yield end
+        if (smaller := self._stage.next_smaller()) is not None:
+            yield smaller
         if self._next_at is not None:
             yield self._next_at
         if self._came < len(self._arrivals) and self._waiting:
@@ -136,6 +138,20 @@ class Future:
                 self._index.counters.set(job, None)
             self._settle()
         return bool(gone)
+
+    def _shrink(self, until: Millis) -> bool:
+        """Workers that were to give way by then are gone, and their jobs go on."""
+        jobs = self._stage.shrink(until) if self._stage.elastic else []
+        if jobs:
+            self._change(jobs, self._snapshot)
+        return bool(jobs)
+
+    def _change(self, jobs: Iterable[JobId], snapshot: Snapshot) -> None:
+        """These hold now what the stage says."""
+        changes = {job: self._stage.occupied[job] for job in jobs}
+        self._index = self._index.fork()
+        self._index.apply(changes.items(), self._stage.ends)
+        count(self._index, changes, snapshot)
 
     def _arrive(self) -> bool:
         """Whether there may be room for one that comes."""
@@ -161,16 +177,19 @@ class Future:
         self._looks += 1
         stage = self._stage
         promised, suspended = tuple(stage.promised), tuple(stage.suspended)
-        snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended)
+        elastic = sorted(stage.elastic)
+        snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
         plan = pass_over(snapshot, self._index, self._policy, self._table, self._line)
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
         if plan.round.clearing is not None:
             self._carry_out(plan, snapshot)
             return
-        if plan.starts:
-            self._begin(plan.starts)
+        self._begin(plan.starts)
+        for growth in plan.growths:
+            stage.grow(growth)
+        if plan.starts or plan.growths:
             self._index = plan.refusals.index  # the pass has put its starts into one of its own
-            count(self._index, {start.job: start.placement for start in plan.starts}, snapshot)
+            count(self._index, {job: stage.occupied[job] for job in _placed(plan)}, snapshot)
 
     def _carry_out(self, plan: Plan, snapshot: Snapshot) -> None:
         """Of a pass in which some may give way: what it promises is in its index, too, and has not happened."""
@@ -181,15 +200,16 @@ class Future:
             stage.evict(eviction, now)
             self._changed(stage.jobs[eviction.for_job])
         self._begin(plan.starts)
+        for growth in plan.growths:
+            stage.grow(growth)
         moved = [job for turn in plan.turns for job in (turn.job, *turn.others)]
-        moved += [*(each.job for each in plan.evictions), *(start.job for start in plan.starts)]
+        moved += [*(each.job for each in plan.evictions), *_placed(plan)]
         if moved:
-            changes = {job: stage.occupied[job] for job in moved}
-            self._index = self._index.fork()
-            self._index.apply(changes.items(), stage.ends)
-            count(self._index, changes, snapshot)
+            self._change(moved, snapshot)
 
-    def _begin(self, starts: Iterable[Start]) -> None:
+    def _begin(self, starts: Sequence[Start]) -> None:
+        if not starts:
+            return
         waiting = self._waiting
         for start in starts:
             self._stage.begin(waiting.pop(start.job), start, self._now)
@@ -228,6 +248,11 @@ def foreseeing(index: Index) -> Index:
     fork = index.fork()
     fork.book = RequestBook(_without_slices(index.book.rules))
     return fork
+
+
+def _placed(plan: Plan) -> list[JobId]:
+    """Who holds more by it than before."""
+    return [*(start.job for start in plan.starts), *(growth.job for growth in plan.growths)]
 
 
 def _without_slices(rules: Rulebook) -> Rulebook:

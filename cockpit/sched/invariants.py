@@ -26,8 +26,9 @@ def resource_violations(nodes: Mapping[NodeName, Node], occupied: Mapping[JobId,
 
 
 def _gang_violations(job: JobId, placement: Placement) -> Iterator[str]:
-    if [part.rank for part in placement] != list(range(len(placement))):
-        yield f"job {job}: ranks {[part.rank for part in placement]} are not 0 to {len(placement) - 1}"
+    ranks = [part.rank for part in placement]
+    if ranks[:1] != [0] or ranks != sorted(set(ranks)):
+        yield f"job {job}: ranks {ranks} do not go up from 0"
     if len({part.node for part in placement}) < len(placement):
         yield f"job {job}: two replicas on one node"
 

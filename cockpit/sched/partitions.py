@@ -74,10 +74,11 @@ def _about_size(partition: Partition, job: Job, qos: Qos) -> PartitionRefuses | 
     spec, most, longest = job.spec, partition.max_nodes, partition.max_time_seconds
     if longest is not None and spec.time_limit_seconds > longest and not qos.has(QosFlag.PARTITION_TIME_LIMIT):
         return _size(partition, PartitionRule.MAX_TIME, longest, spec.time_limit_seconds)
-    if spec.nodes < partition.min_nodes and not qos.has(QosFlag.PARTITION_MIN_NODES):
-        return _size(partition, PartitionRule.MIN_NODES, partition.min_nodes, spec.nodes)
-    if most is not None and spec.nodes > most and not qos.has(QosFlag.PARTITION_MAX_NODES):
-        return _size(partition, PartitionRule.MAX_NODES, most, spec.nodes)
+    nodes = spec.least_nodes
+    if nodes < partition.min_nodes and not qos.has(QosFlag.PARTITION_MIN_NODES):
+        return _size(partition, PartitionRule.MIN_NODES, partition.min_nodes, nodes)
+    if most is not None and nodes > most and not qos.has(QosFlag.PARTITION_MAX_NODES):
+        return _size(partition, PartitionRule.MAX_NODES, most, nodes)
     return None
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.sched.decisions import Eviction, Reserved, Start, Turn
+from cockpit.sched.decisions import Eviction, Growth, Reserved, Start, Turn
 from cockpit.sched.index import Index
 from cockpit.sched.priorities import PriorityTable
 from cockpit.sched.refusals import Refusals
@@ -24,6 +24,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     evictions: tuple[Eviction, ...] = ()
     """Who gives way, in the order in which that was decided; a start that needs nothing but suspended jobs is among the
     starts, any other job that they make room for starts once they are gone."""
+    growths: tuple[Growth, ...] = ()
+    """Who takes what nobody else can use; all that after the starts."""
     turns: tuple[Turn, ...] = ()
     """Who goes on after standing still; all that before anybody gives way or starts."""
     round: Round

@@ -18,9 +18,9 @@ from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.quota import JOBS
 from cockpit.sched.amounts import ONE, Amounts
 from cockpit.sched.claims import Offer
-from cockpit.sched.clearing import Cleared, Clearing, Place, conceded, eviction
-from cockpit.sched.concessions import fewest, going, lacking
-from cockpit.sched.counters import Counters
+from cockpit.sched.clearing import Cleared, Clearing, Place
+from cockpit.sched.concessions import fewest, given_way, going, lacking
+from cockpit.sched.counters import Counters, of_workers
 from cockpit.sched.index import Index
 from cockpit.sched.limits import Counter
 from cockpit.sched.placement import eligible, find
@@ -28,6 +28,7 @@ from cockpit.sched.precedence import mode_of
 from cockpit.sched.quotas import NO_LEAF, Share, counter
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape
+from cockpit.sched.shrinking import evictions, smaller
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import CARDS, CPU, MEMORY
 
@@ -71,7 +72,8 @@ class Reclaim:
 
     def __init__(self, rules: Rulebook, snapshot: Snapshot, clearing: Clearing) -> None:
         self._rules, self._quotas = rules, rules.quotas
-        self._jobs, self._occupied = snapshot.jobs, snapshot.occupied
+        self._jobs, self._occupied, self._nodes = snapshot.jobs, snapshot.occupied, snapshot.nodes
+        self._elastic = bool(snapshot.elastic)
         self._clearing = clearing
 
     def claim(self, leaf: str, amounts: Amounts, counters: Counters) -> Claim | None:
@@ -98,9 +100,9 @@ class Reclaim:
         offers = self.evicted(claim, shape, without, counters)
         if offers is None:
             return None
-        after = conceded(without, [each.concession for each in offers])
+        after = given_way(without, [each.concession for each in offers])
         found = place(after, job, shape)
-        return Cleared(tuple(eviction(each, job.id) for each in offers), after, found) if found is not None else None
+        return Cleared(tuple(evictions(offers, job.id)), after, found) if found is not None else None
 
     def evicted(self, claim: Claim, shape: Shape, index: Index, counters: Counters) -> list[Offer] | None:
         """Who has to go so that the job may start and has room; None: they cannot make it any. Who is going anyway has
@@ -112,6 +114,10 @@ class Reclaim:
         if not lent:
             return None
         short = {each[-1] for each, _ in claim.above} | _short_of(shape, index)
+        if self._elastic and (workers := list(islice(self._workers(lent, short, index, counters), FIRST_LOOK))):
+            search = _Search(claim, shape, index, workers, short, used)
+            if (shrunk := search.one() or search.chosen()) is not None:
+                return [each.offer for each in shrunk]
         borrowers = self._borrowers(lent, short, index, counters)
         some = list(islice(borrowers, FIRST_LOOK))
         found = _Search(claim, shape, index, some, short, used).one()
@@ -140,13 +146,30 @@ class Reclaim:
         self, lent: Mapping[str, Lent], short: Collection[str], index: Index, counters: Counters
     ) -> Iterator[Borrower]:
         """The youngest first."""
-        leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in lent)
-        for job, leaf in merge(*leaves, key=lambda each: _youngest_first(each[0])):
-            if job.id not in index.placed or self._clearing.gives_way(job.id):
+        for job, leaf in self._of_leaves(lent):
+            if job.id not in index.placed or job.leaving or self._clearing.gives_way(job.id):
                 continue
             parts = dict(counters.tallies[job.id].parts)
             if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
                 yield Borrower(self._offer(job, index), parts, lent[leaf].below)
+
+    def _workers(
+        self, lent: Mapping[str, Lent], short: Collection[str], index: Index, counters: Counters
+    ) -> Iterator[Borrower]:
+        """Those that elastic jobs among them can do without."""
+        for job, leaf in self._of_leaves(lent):
+            if job.spec.elastic is None or job.id not in index.placed or not self._clearing.stays(job.id):
+                continue
+            held = {part.rank: part for part in index.placed[job.id]}
+            for offer in smaller([self._offer(job, index)], self._jobs, index, self._clearing.recalled):
+                worker = (held[offer.rank],) if offer.rank in held else ()
+                parts = dict(of_workers(counters.tallies[job.id], worker, tuple(held.values()), self._nodes))
+                if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
+                    yield Borrower(offer, parts, lent[leaf].below)
+
+    def _of_leaves(self, lent: Mapping[str, Lent]) -> Iterator[tuple[Job, str]]:
+        leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in lent)
+        return merge(*leaves, key=lambda each: _youngest_first(each[0]))
 
     @cached_property
     def _running(self) -> Mapping[str, Sequence[Job]]:

@@ -7,18 +7,20 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from cockpit.model.cluster import BackfillKind, Cluster
+from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
 from cockpit.sched.amounts import ONE, Amounts
 from cockpit.sched.clearing import Clearing
 from cockpit.sched.conservative import Conservative
-from cockpit.sched.decisions import Start, Turn
+from cockpit.sched.decisions import Growth, Start, Turn
 from cockpit.sched.easy import Easy, InOrder
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.reserved import reserved_room
 from cockpit.sched.fleet.totals import by_totals, totalled
 from cockpit.sched.gates import NO_USE, Gates, Use
+from cockpit.sched.growth import Wanted, further_workers, growing, grown
 from cockpit.sched.index import Index
 from cockpit.sched.lineup import LineUp
 from cockpit.sched.placement import Fit, Found, find
@@ -28,6 +30,7 @@ from cockpit.sched.refusals import Noted, Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
 from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape, alternative
+from cockpit.sched.sizes import Sizes
 from cockpit.sched.snapshot import Snapshot
 from cockpit.sched.tres import BILLING
 from cockpit.sched.turns import take_turns
@@ -58,6 +61,9 @@ class Round:
     ) -> None:
         """`clearing`: None where no rule lets anybody take another's room."""
         self.starts: list[Start] = []
+        self.growths: list[Growth] = []
+        self.no_growth: dict[JobId, NoGrowth] = {}
+        """Why elastic jobs that run take no further worker, as far as they were looked at."""
         self.turns: tuple[Turn, ...] = ()
         self._slice_ends: Millis | None = None
         self.clearing = clearing
@@ -98,7 +104,8 @@ class Round:
         this one is left as it is."""
         fresh = Round.__new__(Round)
         fresh.__dict__ |= self.__dict__
-        fresh.starts, fresh._started = [], set()  # noqa: SLF001 - of its own kind
+        fresh.starts, fresh.growths, fresh.no_growth = [], [], {}
+        fresh._started = set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
         fresh._gates = Gates(snapshot, index.book, index.counters, self._bars)  # noqa: SLF001 - of its own kind
@@ -148,6 +155,20 @@ class Round:
             elif self.passes(ask):
                 # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
                 self.consider(ask)
+
+    def grow(self) -> None:
+        """6. Elastic jobs that run take what is left, unless somebody who waits has not even been looked at."""
+        if not self.snapshot.elastic or (self.line.head is not None and not self._left):
+            return
+        if who := [each for each in growing(self.snapshot) if not self._is_taken_from(each[0].id)]:
+            self._take_over(self.index.fork())
+            done = grown(self.snapshot, who, self.index, self.line, self._fit, self._sizes(), self._off_reserved)
+            self.growths, self.no_growth = done
+
+    def _is_taken_from(self, job: JobId) -> bool:
+        """By what this pass decided."""
+        gives_way = self.clearing is not None and self.clearing.gives_way(job)
+        return gives_way or any(job in turn.others for turn in self.turns)
 
     def passes(self, ask: Ask) -> bool:
         """Whether no rule stops the job; closes its request where one stops all of it."""
@@ -275,6 +296,7 @@ class Round:
         self._started.add(job.id)
         self._take_over(self.index.fork())
         placed, ends = self.index.placed, self.index.ends
+        others = [other for other in others if not clearing.stays(other)]  # a job that only shrinks ends when it does
         gone_at = {
             other: min(end, ends.get(other, end)) for other in others if (end := clearing.gone_at(other)) is not None
         }
@@ -328,8 +350,25 @@ class Round:
         for number in numbers:
             requests[number] = 0
 
+    def _widened(self, job: Job, shape: Shape, found: Found) -> tuple[Shape, Found]:
+        """With as many of the workers that an elastic job asks for as there is room for."""
+        end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
+        spec, held = shape.specs[found.spec_index], found.placement
+        wanted = Wanted(job.id, shape, spec, held, False, job.spec.nodes, len(held), end)
+        lawful = self._sizes().lawful(job, shape.partition)
+        placement = (*held, *further_workers(wanted, self.index, self.line, self._fit, lawful).placement)
+        position = self.index.floor.position
+        in_order = sorted(placement, key=lambda part: position[part.node])  # neighbours stay neighbours
+        ranked = tuple([replace(part, rank=rank) for rank, part in enumerate(in_order)])
+        return replace(shape, nodes=len(ranked)), Found(found.spec_index, ranked)
+
+    def _sizes(self) -> Sizes:
+        return Sizes(self.index.book.rules, self._gates, self.snapshot.nodes)
+
     def _start(self, ask: Ask, shape: Shape, found: Found) -> None:
         job = ask.job
+        if job.spec.elastic is not None and shape.partition not in self._totalled:
+            shape, found = self._widened(job, shape, found)
         amounts = self._amounts(found, shape)
         if (exceeded := self._gates.exceeded(ask.request, amounts)) is not None:  # it takes more than it asked for
             self._exceeded[ask.request] = exceeded

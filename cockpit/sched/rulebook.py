@@ -137,7 +137,7 @@ def _broken(bound: Standing, job: JobSpec, factor: float, amounts: Amounts) -> L
     else:
         wanted = amounts.get(bound.resource, 0)
         if bound.limit == "MaxTRESPerNode":
-            wanted //= job.nodes
+            wanted //= job.least_nodes
     within = wanted >= bound.allowed if bound.limit == "MinTRESPerJob" else wanted <= bound.allowed
     if within:
         return None

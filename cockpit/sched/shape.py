@@ -11,6 +11,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """The part of a job spec that decides where it may run and what it takes, in one partition at one moment."""
 
     nodes: int
+    """Of an elastic job so many as it needs to run at all."""
     specs: tuple[NodeSpec, ...]
     node_names: tuple[str, ...]
     pool: str | None
@@ -26,7 +27,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
 
 def shape_of(spec: JobSpec, partition: str = "") -> Shape:
     return Shape(
-        spec.nodes,
+        spec.least_nodes,
         spec.specs,
         spec.node_names,
         spec.pool,

@@ -42,6 +42,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Queued jobs for which others were made to go, in order of submission: the room is theirs."""
     suspended: Sequence[JobId] = ()
     """Jobs that stand still."""
+    elastic: Sequence[JobId] = ()
+    """Elastic jobs that hold something, by id."""
     jobs: Mapping[JobId, Job] = {}
     """Every live job, queued and running."""
     cluster: Cluster = Cluster()

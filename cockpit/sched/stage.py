@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, Attempt, EndCause, Ending, Job, JobState, Suspension
+from cockpit.model.job import OCCUPYING, Attempt, EndCause, Ending, Job, JobState, Leaving, Suspension
 from cockpit.model.node import Placement
-from cockpit.sched.decisions import Eviction, Start, Turn
+from cockpit.sched.decisions import Eviction, Growth, Start, Turn
 from cockpit.sched.habits import Lengths
 from cockpit.sched.snapshot import Snapshot
 
@@ -38,6 +38,10 @@ class Stage:
         self._leaving = [(at, job) for job, at in self._leaves_at.items()]
         """May hold moments that are no longer true."""
         heapify(self._leaving)
+        self.elastic = dict.fromkeys(snapshot.elastic)
+        self._recalls = [(each.kill_at, job) for job in snapshot.elastic for each in self.jobs[job].leaving]
+        """When workers of jobs that go on are gone, and whose."""
+        heapify(self._recalls)
         self._runs_on = {job: self._remaining(self.jobs[job]) for job in self.suspended}
         """Of those that stand still: for how many milliseconds they will run when they go on."""
 
@@ -66,6 +70,47 @@ class Stage:
         self.jobs[job.id] = replace(job, state=JobState.RUNNING, state_since=now, attempt=attempt, clears=())
         limit = Millis(now + 1000 * job.spec.time_limit_seconds)
         self._hold(job.id, start.placement, limit, Millis(now + self._lengths.run_ms(job)))
+        if job.spec.elastic is not None:
+            self.elastic[job.id] = None
+
+    def grow(self, growth: Growth) -> None:
+        """An elastic job takes more."""
+        self._resize(growth.job, (*self.occupied[growth.job], *growth.placement))
+
+    def next_smaller(self) -> Millis | None:
+        """When workers of a job that goes on are gone next."""
+        return self._recalls[0][0] if self._recalls else None
+
+    def shrink(self, until: Millis) -> list[JobId]:
+        """Jobs whose workers are gone by then that were to give way."""
+        found: dict[JobId, None] = {}
+        while self._recalls and self._recalls[0][0] <= until:
+            at, job_id = heappop(self._recalls)
+            job = self.jobs.get(job_id)
+            out = {each.rank for each in job.leaving if each.kill_at <= at} if job is not None else set()
+            if job is not None and out and job_id in self.occupied:
+                rest = tuple([each for each in job.leaving if each.rank not in out])
+                self.jobs[job_id] = replace(job, leaving=rest)
+                self._resize(job_id, tuple([part for part in self.occupied[job_id] if part.rank not in out]))
+                found[job_id] = None
+        return list(found)
+
+    def _resize(self, job_id: JobId, held: Placement) -> None:
+        job = self.jobs[job_id]
+        attempt = job.attempt
+        assert attempt is not None
+        billing = attempt.billing * len(held) / len(attempt.placement)
+        self.jobs[job_id] = replace(job, attempt=replace(attempt, placement=held, billing=billing))
+        self.occupied[job_id] = held
+
+    def _recall(self, each: Eviction, job: Job, now: Millis) -> None:
+        kill_at = Millis(now + max(1, 1000 * each.grace_seconds))
+        told = [
+            Leaving(rank=rank, at=now, kill_at=kill_at, for_job=each.for_job, grounds=each.grounds)
+            for rank in each.ranks
+        ]
+        self.jobs[job.id] = replace(job, leaving=(*job.leaving, *told))
+        heappush(self._recalls, (kill_at, job.id))
 
     def evict(self, each: Eviction, now: Millis) -> None:
         """One gives way: it stands still, or is gone after its grace."""
@@ -74,13 +119,16 @@ class Stage:
         if each.mode is EvictionMode.SUSPEND:
             self._stand_still(job, (each.for_job,), now)
             return
+        self.jobs[taker.id] = replace(taker, clears=(*taker.clears, job.id))
+        self.promised[taker.id] = None
+        if each.mode is EvictionMode.SHRINK:
+            self._recall(each, job, now)
+            return
         kill_at = Millis(now + max(1, 1000 * each.grace_seconds))
         requeue = each.mode is EvictionMode.REQUEUE
         ending = Ending(cause=EndCause.PREEMPTED, at=now, kill_at=kill_at, for_job=each.for_job, requeue=requeue)
         self.jobs[job.id] = replace(job, ending=ending)
         self._hold(job.id, self.occupied[job.id], kill_at, min(kill_at, self._leaves_at.get(job.id, kill_at)))
-        self.jobs[taker.id] = replace(taker, clears=(*taker.clears, job.id))
-        self.promised[taker.id] = None
 
     def turn(self, turn: Turn, now: Millis) -> None:
         """One goes on, others stand still instead."""
@@ -111,10 +159,11 @@ class Stage:
         placement = self.occupied.pop(job_id)
         self.ends.pop(job_id, None)
         self._leaves_at.pop(job_id, None)
+        self.elastic.pop(job_id, None)
         job = self.jobs.pop(job_id, None)
         if job is None or job.ending is None or not job.ending.requeue:
             return Left(at, job_id, placement, None)
-        self.jobs[job_id] = replace(job, state=JobState.QUEUED, state_since=at, ending=None)
+        self.jobs[job_id] = replace(job, state=JobState.QUEUED, state_since=at, ending=None, leaving=())
         return Left(at, job_id, placement, self.jobs[job_id])
 
     def _end_of(self, job: Job | None, limit: Millis) -> Millis:

@@ -1,19 +1,22 @@
-"""Ended jobs: a few columns worth querying, and the whole job beside them."""
+"""Ended jobs: a few columns worth querying, the whole job beside them, and what each attempt of them held."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.engine.spending import spans
 from cockpit.errors import StoreError
+from cockpit.model.accounting import Spent
 from cockpit.model.job import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
-    from cockpit.model.ids import JobId
+    from cockpit.model.ids import JobId, Millis
     from cockpit.store.database import Database
 
 LARGEST_ID = 2**63 - 1
@@ -28,14 +31,29 @@ INSERT OR REPLACE INTO ended_jobs (
     nodes, cpus, memory_mib, card_milli, job
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_NEWEST = "SELECT job FROM ended_jobs ORDER BY ended_at DESC, id DESC LIMIT ?"
-_NEWEST_OF_USER = "SELECT job FROM ended_jobs WHERE user = ? ORDER BY ended_at DESC, id DESC LIMIT ?"
+_NEWEST = """
+SELECT job FROM ended_jobs WHERE ended_at >= ? AND ended_at < ? ORDER BY ended_at DESC, id DESC LIMIT ?
+"""
+_NEWEST_OF_USER = """
+SELECT job FROM ended_jobs WHERE user = ? AND ended_at >= ? AND ended_at < ? ORDER BY ended_at DESC, id DESC LIMIT ?
+"""
+_INSERT_SPAN = "INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SPENT = """
+SELECT user, account, project, qos,
+    sum(card_milli * (min(until_at, :ends) - max(from_at, :begins))),
+    sum(cpus * (min(until_at, :ends) - max(from_at, :begins)))
+FROM spans
+WHERE until_at > :begins AND from_at < :ends AND job NOT IN (SELECT value FROM json_each(:besides))
+GROUP BY user, account, project, qos
+"""
 
 
 async def record(database: Database, jobs: Sequence[Job]) -> None:
     rows = [_row(job) for job in jobs]
+    held = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
     async with database.transaction(durable=False) as connection:
         await connection.executemany(_INSERT, rows)
+        await connection.executemany(_INSERT_SPAN, held)
 
 
 async def find(database: Database, job: JobId) -> Job | None:
@@ -45,12 +63,24 @@ async def find(database: Database, job: JobId) -> Job | None:
     return _job(rows[0][0]) if rows else None
 
 
-async def newest(database: Database, *, limit: int, user: str | None) -> list[Job]:
+async def newest(
+    database: Database, *, limit: int, user: str | None, since: Millis | None, until: Millis | None
+) -> list[Job]:
+    within = (since or 0, LARGEST_ID if until is None else until, max(0, limit))
     if user is None:
-        rows = await database.fetch(_NEWEST, (max(0, limit),))
+        rows = await database.fetch(_NEWEST, within)
     else:
-        rows = await database.fetch(_NEWEST_OF_USER, (user, max(0, limit)))
+        rows = await database.fetch(_NEWEST_OF_USER, (user, *within))
     return [_job(text) for (text,) in rows]
+
+
+async def spent(database: Database, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+    """A query for each stretch, so that the journal never waits for all of them."""
+    left_out = _encoder.encode(list(besides)).decode()
+    return [
+        [Spent(*row) for row in await database.fetch(_SPENT, {"begins": begins, "ends": ends, "besides": left_out})]
+        for begins, ends in pairwise(edges)
+    ]
 
 
 def _row(job: Job) -> tuple[Any, ...]:
@@ -82,7 +112,7 @@ def _resources(job: Job) -> tuple[int, int, int, int]:
     if job.attempt:
         given = job.attempt.placement
         return (
-            job.spec.nodes,
+            len(given),
             sum(part.cpus for part in given),
             sum(part.memory_mib for part in given),
             sum(part.card_milli for part in given),

@@ -13,11 +13,18 @@ from cockpit.store.faults import store_errors
 from cockpit.store.schema import migrate, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
 _KEPT_WAL_BYTES = 16 * 1024 * 1024
+_PAGE_BYTES = 4096
+_SPARE_BYTES = 400 * _PAGE_BYTES
+"""Some hundreds of events. The log begins anew after three quarters of it."""
+_SPARE_PART = 8
+"""Of a small disk only so much."""
+_SPARE_TIMES = 3
+"""Pages and log take it twice; where there is not even that much more it is too late."""
 
 
 class Database:
@@ -54,7 +61,7 @@ class Database:
             with store_errors(self.file):
                 await self._connection.close()
 
-    async def fetch(self, sql: str, parameters: Sequence[Any] = ()) -> list[Sequence[Any]]:
+    async def fetch(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Sequence[Any]]:
         """All rows of a query; sees committed data only."""
         async with self._turn:
             with store_errors(self.file):
@@ -77,6 +84,19 @@ class Database:
                 except BaseException:
                     await self._connection.rollback()
                     raise
+
+    async def keep_spare(self) -> None:
+        """Have pages in the file, and room in its log, that are the file's already and that nobody uses: on a full disk
+        they take what must be written. The log is made anew with every opening, the pages stay. A disk that is nearly
+        full already is left alone."""
+        disk = os.statvfs(self.file.parent)
+        spare = min(_SPARE_BYTES, disk.f_blocks * disk.f_frsize // _SPARE_PART)
+        if disk.f_bavail * disk.f_frsize < _SPARE_TIMES * spare:
+            return
+        await self.fetch(f"PRAGMA wal_autocheckpoint = {spare // _PAGE_BYTES * 3 // 4}")
+        for size in (spare, 0):
+            async with self.transaction(durable=False) as connection:
+                await connection.execute("INSERT OR REPLACE INTO probe VALUES (1, 0, zeroblob(?))", (size,))
 
     async def _synchronous(self, level: str) -> None:
         if level != self._level:

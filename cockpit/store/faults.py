@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NEARLY_NOTHING = 256 * 1024
-"""Bytes free below which an unspecific I/O error is put down to the full disk."""
+"""Bytes free below which a disk counts as full."""
 
 _FULL = (
     "The disk that holds {file} is full, or your quota is used up. Nothing was accepted. "
@@ -72,6 +72,13 @@ def store_errors(file: Path) -> Iterator[None]:
         raise StoreError(_sqlite_sentence(error, file)) from error
     except OSError as error:
         raise StoreError(_system_sentence(error, file)) from error
+
+
+def check_room(file: Path) -> None:
+    """Raises `StoreError` where the disk is as good as full."""
+    with store_errors(file):
+        if _free_bytes(file) < _NEARLY_NOTHING:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _sqlite_sentence(error: sqlite3.Error, file: Path) -> str:

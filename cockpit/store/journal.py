@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.errors import StoreError
+from cockpit.model.events import JobSubmitted
 from cockpit.store import accounting, archive, codec, snapshots
 from cockpit.store.database import Database
+from cockpit.store.faults import check_room
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
     from pathlib import Path
 
     from cockpit.engine.ports import Clock
     from cockpit.engine.state import ClusterState
+    from cockpit.model.accounting import Spent
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
@@ -72,7 +75,9 @@ class SqliteJournal:
         self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None = None
     ) -> None:
         """The first record's number must follow the last one in the journal, and a request is answered only once:
-        otherwise nothing is written."""
+        otherwise nothing is written. On a full disk the spare room is for what goes on, not for more jobs."""
+        if any(isinstance(record.body, JobSubmitted) for record in records):
+            await self.check_room()
         rows = [codec.to_row(record) for record in records]
         async with self._database.transaction(durable=durable) as connection:
             await connection.executemany(_INSERT, rows)
@@ -97,8 +102,13 @@ class SqliteJournal:
     async def ended_job(self, job: JobId) -> Job | None:
         return await accounting.find(self._database, job)
 
-    async def ended_jobs(self, *, limit: int, user: str | None = None) -> list[Job]:
-        return await accounting.newest(self._database, limit=limit, user=user)
+    async def ended_jobs(
+        self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
+    ) -> list[Job]:
+        return await accounting.newest(self._database, limit=limit, user=user, since=since, until=until)
+
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+        return await accounting.spent(self._database, edges, besides)
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
         """Archived events are not among them."""
@@ -116,8 +126,17 @@ class SqliteJournal:
         """Move events from before `before` into files of the archive folder; how many were moved."""
         return await archive.move_old(self._database, self._archive_folder, before, self._clock.now())
 
+    async def check_room(self) -> None:
+        """Raises `StoreError` where the disk has no room for further jobs."""
+        check_room(self._database.file)
+
+    async def keep_spare(self) -> None:
+        """Have room of its own, so that jobs can end and be removed on a full disk: else what fills it would stay."""
+        await self._database.keep_spare()
+
     async def probe(self) -> None:
         """Write a little, durably: raises `StoreError` for as long as the journal could not take a submission."""
+        await self.check_room()
         async with self._database.transaction(durable=True) as connection:
             await connection.execute(
                 "INSERT OR REPLACE INTO probe VALUES (1, ?, zeroblob(?))", (self._clock.now(), _PROBE_BYTES)

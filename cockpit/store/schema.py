@@ -89,7 +89,42 @@ CREATE TABLE probe (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+_SPANS = """
+CREATE TABLE spans (
+    job INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    account TEXT NOT NULL,
+    project TEXT NOT NULL,
+    qos TEXT NOT NULL,
+    from_at INTEGER NOT NULL,
+    until_at INTEGER NOT NULL,
+    cpus INTEGER NOT NULL,
+    card_milli INTEGER NOT NULL,
+    PRIMARY KEY (job, attempt)
+) WITHOUT ROWID;
+CREATE INDEX spans_by_end ON spans (until_at);
+
+INSERT INTO spans
+SELECT id, json_extract(job, '$.attempt.number'), user, coalesce(json_extract(job, '$.account'), ''), project,
+    coalesce(json_extract(job, '$.qos'), ''), coalesce(started_at, json_extract(job, '$.attempt.placed_at')), ended_at,
+    cpus, card_milli
+FROM ended_jobs WHERE json_extract(job, '$.attempt.number') IS NOT NULL;
+
+INSERT OR IGNORE INTO spans
+SELECT old.id, json_extract(one.value, '$.number'), old.user, coalesce(json_extract(old.job, '$.account'), ''),
+    old.project, coalesce(json_extract(old.job, '$.qos'), ''),
+    coalesce((SELECT min(json_extract(part.value, '$.started_at')) FROM json_each(one.value, '$.replicas') AS part),
+        json_extract(one.value, '$.placed_at')),
+    coalesce(json_extract(one.value, '$.ended_at'), json_extract(one.value, '$.placed_at')),
+    (SELECT coalesce(sum(json_extract(part.value, '$.cpus')), 0) FROM json_each(one.value, '$.placement') AS part),
+    (SELECT coalesce(sum(json_extract(slice.value, '$.milli')), 0)
+        FROM json_each(one.value, '$.placement') AS part, json_each(part.value, '$.slices') AS slice)
+FROM ended_jobs AS old, json_each(old.job, '$.earlier') AS one;
+"""
+"""What each attempt of an ended job held, for sums over time: of earlier days' jobs too."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS)
 """`MIGRATIONS[n]` takes a store of version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -9,7 +9,7 @@ from cockpit.headless.account_words import LISTS, NOUN, Asked, asked_change
 from cockpit.model import accountchange as change
 from cockpit.model.accounts import Qos
 from cockpit.present.account_changes import question
-from cockpit.tui.action import ACCOUNTS, QOS
+from cockpit.tui.action import ACCOUNTS, QOS, SPENDING
 from cockpit.tui.screens.confirm import Confirm
 
 if TYPE_CHECKING:
@@ -19,6 +19,28 @@ if TYPE_CHECKING:
 def show_accounts(app: Face) -> None:
     """The tree of accounts, as it was left: another part of the view is one key away."""
     _show(app, ACCOUNTS)
+
+
+def show_spending(app: Face) -> None:
+    """What was held over the last days."""
+    _show(app, SPENDING)
+
+
+def turn_by(app: Face) -> None:
+    """Sums by something else."""
+    app.spending_rows.turn_by()
+    app.main_view.redraw_spending()
+
+
+def turn_days(app: Face) -> None:
+    """More days, or few."""
+    app.spending_rows.turn_days()
+    app.main_view.redraw_spending()
+
+
+def held_jobs(app: Face) -> None:
+    """The jobs of the name under the cursor."""
+    app.main_view.show_jobs_of_name()
 
 
 def run_words(app: Face, text: str) -> None:

@@ -8,7 +8,7 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.present.refusals import refusal_text
 from cockpit.tui import commands
-from cockpit.tui.action import ACCOUNTS, CARDS, JOB, JOBS, NODE, ON_ACCOUNTS, PRIORITY, QOS, Situation
+from cockpit.tui.action import CARDS, JOB, JOBS, NODE, ON_ACCOUNTS, ON_PLACES, PARTS, PRIORITY, QOS, Situation
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.upkeep import Upkeep
@@ -68,7 +68,7 @@ class Acting(Upkeep):
         return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
 
     def place_under_cursor(self) -> AccountRow | Qos | None:
-        here: Any = self.main_screen.table.cursor_id if self.view_name in ON_ACCOUNTS else None
+        here: Any = self.main_screen.table.cursor_id if self.view_name in ON_PLACES else None
         if here is None:
             return None
         return (self.qos_rows if self.view_name == QOS else self.account_rows).row(here)
@@ -133,7 +133,7 @@ class Acting(Upkeep):
         if isinstance(self.screen, JobPage):
             self.screen.turn(step)
         elif self.view_name in ON_ACCOUNTS:
-            self.main_screen.show_view(QOS if self.view_name == ACCOUNTS else ACCOUNTS)
+            self.main_screen.show_view(PARTS[(PARTS.index(self.view_name) + step) % len(PARTS)])
 
     def go_to_cluster(self, name: str) -> None:
         self.next_cluster = name

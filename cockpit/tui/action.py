@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from cockpit.tui.face import Face
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
-ACCOUNTS, QOS = "accounts", "accounts-qos"
-"""Two parts of one view."""
+ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
+"""Three parts of one view."""
 QUEUES = "queues"
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
 SERVE = "nodes in service"
 """Groups of the help."""
-ON_ACCOUNTS = frozenset({ACCOUNTS, QOS})
+ON_PLACES = frozenset({ACCOUNTS, QOS})
+"""Parts that say who may use how much, and where that is changed."""
+PARTS = (ACCOUNTS, QOS, SPENDING)
+ON_ACCOUNTS = frozenset(PARTS)
 ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})

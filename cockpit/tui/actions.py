@@ -17,7 +17,7 @@ from cockpit.tui.action import (
 )
 from cockpit.tui.job_actions import ACTING, KEEPING
 from cockpit.tui.look_actions import LOOKING, ORDERING
-from cockpit.tui.view_actions import SERVICE, SHARING, WEIGHING
+from cockpit.tui.view_actions import SERVICE, SHARING, SPENT, WEIGHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,8 @@ _GOING = (
     Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
     Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
     Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
-    Action("accounts", "accounts", ("4",), "Accounts, shares and QOS", account_deeds.show_accounts, GO),
+    Action("accounts", "accounts", ("4",), "Accounts, shares, card-hours, QOS", account_deeds.show_accounts, GO),
+    Action("card_hours", "card-hours", ("h",), "What was held, day by day", account_deeds.show_spending, GO),
     Action("priorities", "priorities", ("5",), "Who comes first, and why", priority_deeds.show_priorities, GO),
     Action("queues", "queues", ("6",), "Quotas and partitions", queue_deeds.show_queues, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
@@ -47,6 +48,7 @@ ACTIONS: Final = (
     Action("help", "help", ("question_mark", "f1"), "What every key does here", deeds.show_help, LOOK, in_row=True),
     *ACTING,
     *SHARING,
+    *SPENT,
     *WEIGHING,
     *SERVICE,
     *LOOKING,

@@ -9,6 +9,7 @@ from textual.app import SystemCommand
 from textual.binding import BindingType
 
 from cockpit.present.frame import Key
+from cockpit.present.tables.accounting import HOURS as spending_table  # noqa: N811 - likewise
 from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
 from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
 from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
@@ -18,7 +19,7 @@ from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: 
 from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
 from cockpit.tui.acting import Acting
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.face import HelpEntry
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _TABLES = {
     PRIORITY: priority_table,
     ACCOUNTS: account_table,
     QOS: qos_table,
+    SPENDING: spending_table,
     QUEUES: queue_table,
 }
 

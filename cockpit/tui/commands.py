@@ -14,6 +14,7 @@ from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
+from cockpit.present.tables.accounting import HOURS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.jobs import JOBS
@@ -76,7 +77,7 @@ def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     name = name.removeprefix(SAVED)
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES, HOURS)}.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return

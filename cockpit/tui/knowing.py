@@ -25,6 +25,7 @@ from cockpit.tui.outside import Outside
 from cockpit.tui.priority_rows import PriorityRows
 from cockpit.tui.queue_rows import QueueRows
 from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.spending_rows import SpendingRows
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
 
@@ -66,6 +67,7 @@ class Knowing(Face):
         self.account_rows = AccountRows(self.context, outside.filters.of)
         self.qos_rows = QosRows(self.context, outside.filters.of)
         self.queue_rows = QueueRows(self.context, outside.filters.of)
+        self.spending_rows = SpendingRows(self.context, self._letters, outside.filters.of)
         self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
         self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
+SPENDING_SECONDS = 5.0
 TROUBLE_SECONDS = 15.0
 """A sentence about the engine, with what to do, takes longer to read than what a key has done."""
 
@@ -46,6 +47,8 @@ class Upkeep(Knowing):
         self._columns_for = self.job_rows.folds.used
         self._all_came = False
         self._wanted = asyncio.Event()
+        self._spending_at = 0.0
+        """When what was held is to be asked for again, in the event loop's time."""
 
     def keep_up(self) -> None:
         """From now on."""
@@ -174,12 +177,24 @@ class Upkeep(Knowing):
             _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
+            await self._ask_spending()
         row = self.job_under_cursor()
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
             self._foretelling.look_at(row)
+
+    async def _ask_spending(self) -> None:
+        """Weeks change slowly: not with every look."""
+        rows, now = self.spending_rows, asyncio.get_running_loop().time()
+        if rows.spending is None or now >= self._spending_at:
+            edges = rows.edges()
+            spending = await self.backend.spending(edges)
+            self._spending_at = now + SPENDING_SECONDS
+            if len(edges) == rows.days + 1:  # else somebody turned to other days meanwhile
+                _show_changes(self.main_screen.spending, *rows.take(spending))
+                self.account_rows.tree.spend(spending)
 
     def _take_overview(self, overview: Overview) -> None:
         told = self.overview.trouble if self.overview is not None else ()

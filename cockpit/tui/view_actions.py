@@ -11,10 +11,12 @@ from cockpit.tui.action import (
     JOBS,
     NODES,
     ON_ACCOUNTS,
+    ON_PLACES,
     PRIORITY,
     QOS,
     SERVE,
     SHARE,
+    SPENDING,
     WEIGH,
     Action,
     may_add_below,
@@ -28,6 +30,7 @@ _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
 _TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
+_SPENDING = frozenset({SPENDING})
 _NODES = frozenset({NODES})
 
 SHARING: Final = (
@@ -78,7 +81,7 @@ SHARING: Final = (
         "Shares, limits, QOS",
         account_deeds.modify,
         SHARE,
-        ON_ACCOUNTS,
+        ON_PLACES,
         may_change_place,
         acts=True,
         in_row=True,
@@ -101,10 +104,27 @@ SHARING: Final = (
         "Asks first; not what has jobs",
         account_deeds.remove,
         SHARE,
-        ON_ACCOUNTS,
+        ON_PLACES,
         may_change_place,
         acts=True,
         danger=True,
+        in_row=True,
+    ),
+)
+
+SPENT: Final = (
+    Action(
+        "by", "by …", ("b",), "By account, user, project, QOS", account_deeds.turn_by, SHARE, _SPENDING, in_row=True
+    ),
+    Action("days", "days", ("d",), "7 days, or 30", account_deeds.turn_days, SHARE, _SPENDING, in_row=True),
+    Action(
+        "held_jobs",
+        "its jobs",
+        ("enter",),
+        "The jobs of this name",
+        account_deeds.held_jobs,
+        SHARE,
+        _SPENDING,
         in_row=True,
     ),
 )

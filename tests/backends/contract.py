@@ -18,7 +18,7 @@ from cockpit.model.accountchange import AddAccount, AddUser, AssociationChange, 
 from cockpit.model.accounts import Association
 from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.cluster import Cluster
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import Held
@@ -171,6 +171,27 @@ class BackendContract:
         assert (kind, "vision" in message) == (RefusalKind.CONFLICT, True)
         await backend.change_accounts(RemoveAccount("vision"))
         assert "zoe" not in {row.association.user for row in (await backend.accounts()).rows}
+
+    async def test_what_has_ended_is_in_the_accounting(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("accounted")])
+        assert job not in {each.row.id for each in await backend.accounting()}
+        await backend.cancel(job)
+        async with asyncio.timeout(SOON):
+            while job not in {each.row.id for each in await backend.accounting()}:  # noqa: ASYNC110 - it is written beside
+                await asyncio.sleep(0.01)
+        (mine,) = [each for each in await backend.accounting() if each.row.id == job]
+        assert (mine.row.state, mine.attempts, mine.card_milli_ms, mine.cpu_ms) == (JobState.STOPPED, 0, 0, None)
+        ended_at = mine.row.ended_at
+        assert ended_at is not None
+        assert job not in {each.row.id for each in await backend.accounting(until=ended_at)}
+        assert job in {each.row.id for each in await backend.accounting(since=ended_at, user=mine.row.user)}
+        assert await backend.accounting(user="nobody-of-this-name") == []
+
+    async def test_what_is_held_is_told_by_stretch(self, backend: Backend) -> None:
+        edges = [Millis(0), Millis(1), Millis(10**14)]
+        spending = await backend.spending(edges)
+        assert (spending.edges, len(spending.stretches)) == (tuple(edges), 2)
+        assert spending.stretches[0] == ()
 
     async def test_watching_tells_everything_and_then_what_changes(self, backend: Backend) -> None:
         (job,) = await backend.submit([held("watched")])

@@ -27,6 +27,7 @@ from tests.doubles.memory_backend import MemoryBackend
 from tests.doubles.samples import (
     NOW,
     detail,
+    ended_jobs,
     failed_row,
     hold_row,
     job_row,
@@ -35,6 +36,7 @@ from tests.doubles.samples import (
     overview,
     priorities,
     queued_row,
+    spending,
     waiting_detail,
 )
 from tests.hostile import HOSTILE
@@ -106,6 +108,8 @@ class HostileBackend(MemoryBackend):
         self.node_rows = [with_attacks(node_row(state_reason="x"), _from(start)) for start in range(len(TEXTS))]
         self.hold_rows = [with_attacks(hold_row(number), _from(number)) for number in range(len(TEXTS))]
         self.tree = with_attacks(account_tree(), _from(2))
+        self.ended_jobs = [with_attacks(ended_jobs()[0], _from(start)) for start in range(len(TEXTS))]
+        self.spent = lambda edges: with_attacks(spending(tuple(edges)), _from(5))
         self.queued = QueuesShown(tuple(with_attacks(A_QUEUE, _from(start)) for start in range(len(TEXTS))), TEXTS[0])
         self.order = with_attacks(priorities(), _from(3))
         self.queued = with_attacks(queues(), _from(4))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.model.accountchange import AccountChange
+from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedLimit, WantedPriority
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
@@ -37,6 +38,8 @@ class MemoryBackend:
     def __init__(self) -> None:
         self.job_rows: list[JobRow] = []
         self.details: dict[int, JobDetail] = {}
+        self.ended_jobs: list[EndedJob] = []
+        self.spent = lambda edges: Spending(edges, ((),) * (len(edges) - 1))
         self.node_rows: list[NodeRow] = []
         self.hold_rows: list[HoldRow] = []
         self.cluster = Cluster()
@@ -71,6 +74,16 @@ class MemoryBackend:
         if job not in self.details:
             raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"there is no job {job}; see cockpit jobs"))
         return self.details[job]
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        self.asked.append(("accounting", since, until, user))
+        return self.ended_jobs
+
+    async def spending(self, edges: Sequence[Millis]) -> Spending:
+        self.asked.append(("spending", *edges))
+        return self.spent(tuple(edges))
 
     async def nodes(self) -> list[NodeRow]:
         return self.node_rows

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 
+from cockpit.model.accounting import EndedJob, Spending, Spent
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord, JobEnded, JobPlaced, JobSubmitted, ReplicaEnded, ReplicaStarted
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
@@ -274,8 +277,47 @@ def small_cluster() -> MemoryBackend:
     backend.details = {4715: detail(), 4720: waiting_detail()}
     backend.node_rows = [node_row(), node_row("n12", state=NodeState.DRAINED, state_reason="broken fan")]
     backend.hold_rows = [hold_row()]
+    backend.ended_jobs = ended_jobs()
+    backend.spent = spending
     backend.event_records = some_events()
     backend.glance = overview()
     backend.order = priorities()
     backend.outlooks[4720] = outlook()
     return backend
+
+
+def ended_jobs() -> list[EndedJob]:
+    """Two hours with half a card of 4715, an hour without any of 4699 and with one of 4698."""
+    return [
+        EndedJob(
+            failed_row(4715, name="bert-eval", user="bob", account="nlp"),
+            2,
+            2 * HOUR,
+            8 * HOUR,
+            1000 * HOUR,
+            7 * HOUR,
+            12_288,
+            81,
+        ),
+        EndedJob(failed_row(4699, user="ann", account="nlp", card_milli=0), 1, HOUR, 4 * HOUR, 0, None, None, None),
+        EndedJob(
+            job_row(4698, user="ann", account="vision", state=JobState.SUCCEEDED, exit_code=0, end_cause=EndCause.EXIT),
+            1,
+            HOUR,
+            4 * HOUR,
+            1000 * HOUR,
+            HOUR,
+            900,
+            None,
+        ),
+    ]
+
+
+def spending(edges: tuple[Millis, ...]) -> Spending:
+    """On the first day three cards of ann's all day, then one of bob's, and one of somebody's whom nobody may name."""
+    first, rest = edges[1] - edges[0], [later - earlier for earlier, later in pairwise(edges[1:])]
+    others = [
+        (Spent("bob", "nlp", "q", "normal", 1000 * each, 4 * each), Spent("", "nlp", "", "normal", 1000 * each, 0))
+        for each in rest
+    ]
+    return Spending(edges, ((Spent("ann", "vision", "p", "high", 3000 * first, 8 * first),), *others))

@@ -14,25 +14,30 @@ WAITS = "echo ran >> /workspace/outputs/ran; until test -e /workspace/outputs/go
 
 
 def story(user: CockpitUser) -> dict[str, object]:
-    running = user.submit(WAITS, name="running")
+    running = user.submit(WAITS, name="running", terminal=True)
     ran = user.work / "running/out/ran"
     eventually(ran.exists)
+    user.until(running, "running")
     filler = fill(user.folder / "state/cockpit-cluster")
     file = user.job("true", name="refused", env={"PADDING": "x" * 30_000})
     refused = user.run("submit", str(file))
     listed = user.rows("jobs")
     trouble = user.row("engine", "status")
     (user.work / "running/out/go").touch()
-    record = user.folder / f"state/cockpit-cluster/containers/{running}.1.0/exit.json"
-    eventually(lambda: record.exists() or user.row("job", running)["state"] == "error")
+    codes = [user.wait(running)]
+    held = user.row("job", running)["held_until"]
+    entered = user.ok("shell", running, "--", "echo", "inside")
+    user.ok("holds", "end", running)
+    eventually(lambda: not list((user.folder / "state/cockpit-cluster/containers").iterdir()))
+    still_refused = user.run("submit", str(file)).returncode
     filler.unlink()
-    later = user.submit("exit 0", name="later")
-    codes = [user.wait(running), user.wait(later)]
     eventually(lambda: not user.row("engine", "status")["trouble"])
+    codes.append(user.wait(user.submit("exit 0", name="later")))
     return {
         "refused": [refused.returncode, refused.stderr.decode()],
         "listed": [row["name"] for row in listed],
         "trouble": trouble["trouble"],
+        "when_full": [held is not None, entered, still_refused],
         "codes": codes,
         "ran": ran.read_text(),
         "same_engine": trouble["pid"] == user.engine_pid(),

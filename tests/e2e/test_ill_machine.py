@@ -25,6 +25,7 @@ UNAVAILABLE, UNREACHABLE = 75, 69
 
 @pytest.mark.req("TR-03", "TR-01")
 def test_a_full_disk_refuses_submissions_and_nothing_else(folder: Path) -> None:
+    """What fills it may be a job's: that one can end, be entered and be removed."""
     told = told_by("full_disk", folder)
     code, sentence = told["refused"]
     assert code == UNAVAILABLE
@@ -32,6 +33,7 @@ def test_a_full_disk_refuses_submissions_and_nothing_else(folder: Path) -> None:
     assert told["listed"] == ["running"]
     assert "is full" in told["trouble"][0]
     assert told["codes"] == [6, 0]
+    assert told["when_full"] == [True, "inside\n", UNAVAILABLE]
     assert told["ran"] == "ran\n"
     assert told["same_engine"]
     assert told["names"] == ["later", "running"]

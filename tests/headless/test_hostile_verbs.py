@@ -23,6 +23,7 @@ GOLDEN = Path(__file__).parents[1] / "store/data/events.jsonl"
 JOB, FILE = "4", "JOB.yaml"
 WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("overview", "jobs", "priority", "nodes", "cards", "holds", "reservations", "events"), ()),
+    **dict.fromkeys(("accounting", "accounting hours"), ()),
     **dict.fromkeys(
         ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
     ),

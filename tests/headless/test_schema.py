@@ -28,6 +28,9 @@ COMMANDS = {
     "doctor": ("doctor",),
     "accounts": ("accounts",),
     "accounts-qos": ("accounts", "qos"),
+    "accounting": ("accounting",),
+    "accounting-sums": ("accounting", "--by", "user"),
+    "accounting-hours": ("accounting", "hours"),
 }
 
 CHECKS: dict[str, Callable[[Any], bool]] = {

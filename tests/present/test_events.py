@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from cockpit.model import events
+from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import EndCause, ExitStatus, JobState
 from cockpit.model.node import Allocation, CardSlice
@@ -44,6 +45,16 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     ),
     (events.EndingBegan(JOB, EndCause.STOP, NOW), "is asked to end (stop) at once"),
     (events.GraceEnded(JOB), "had its time to end and is killed"),
+    (events.WorkersAdded(JOB, 1, PLACE, 4.0), "grows by 2 workers: n01 and n02"),
+    (
+        events.WorkersRecalled(JOB, (2,), Millis(NOW + HOUR), JobId(9), Grounds.QOS),
+        "gives way to job 9, whose QOS may preempt its own: worker 2 is asked to end, and killed at 13:00",
+    ),
+    (
+        events.WorkersRecalled(JOB, (2, 3), NOW, JobId(9), Grounds.QUOTA),
+        "gives way to job 9, whose queue is owed what its own has borrowed: workers 2 and 3 are asked to end at once",
+    ),
+    (events.WorkersLeft(JOB, (1, 2), 2.0), "goes on without workers 1 and 2"),
     (events.JobEnded(JOB, JobState.STOPPED, EndCause.STOP), "ended: stopped (stop)"),
     (
         events.JobEnded(JOB, JobState.ERROR, EndCause.EXIT, None, Millis(NOW + HOUR)),

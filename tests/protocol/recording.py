@@ -11,6 +11,7 @@ from typing import Any
 
 from cockpit.engine.views import job_row
 from cockpit.model import asking, events, view
+from cockpit.model.accounting import EndedJob, Spending, Spent
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Cluster, Partition, PriorityKind, Reservation, Weights
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
@@ -191,6 +192,19 @@ ANSWERS: dict[str, Any] = {
         ),
         "quotas",
     ),
+    "accounting": [
+        EndedJob(
+            row=job_row(_JOB, None),
+            attempts=2,
+            elapsed_ms=HOUR,
+            cpu_held_ms=4 * HOUR,
+            card_milli_ms=500 * HOUR,
+            cpu_ms=3 * HOUR,
+            peak_memory_mib=900,
+            card_percent=81,
+        )
+    ],
+    "spending": Spending((NOON, Millis(NOON + HOUR)), ((Spent("ann", "vision", "p", "high", 500 * HOUR, 4 * HOUR),),)),
     "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
     "shell": asking.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),

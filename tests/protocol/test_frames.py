@@ -13,6 +13,7 @@ import pytest
 
 from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
+from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
@@ -65,6 +66,8 @@ ANSWERS: dict[str, Any] = {
     "holds": list[HoldRow],
     "rules": Cluster,
     "accounts": AccountsShown,
+    "accounting": list[EndedJob],
+    "spending": Spending,
     "queues": QueuesShown,
     "explain": Outlook,
     "predict": list[Outlook],

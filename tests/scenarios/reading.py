@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.model.node import NodeState
 from cockpit.model.quota import QuotaTree
-from cockpit.model.spec import Dependency, NodeSpec, PriorityWord, Suspension
+from cockpit.model.spec import Dependency, Elastic, NodeSpec, PriorityWord, Suspension
 from tests.sched.world import cards, node, spec_of
 
 NODE_FIELDS = ("pool", "driver_version")
@@ -124,9 +124,18 @@ def read_job(table: dict):
     limit, pins = seconds(table.get("limit", "1h")), tuple(table.get("pins", ()))
     begin = {"begin_at": 1000 * seconds(table["begin_in"])} if "begin_in" in table else {}
     word = PriorityWord(table.get("priority", "normal"))
+    begin |= read_workers(table)
     if "suspended" in table:
         begin["suspension"] = Suspension(scheduling=table["suspended"])
     return spec_of(*specs, limit=limit, pins=pins, priority=word, **begin, **some(table, *JOB_FIELDS))
+
+
+def read_workers(table: dict) -> dict:
+    """`workers = "1 2 8"`: at least, wanted at its start, at most."""
+    if "workers" not in table:
+        return {}
+    least, wanted, most = map(int, table["workers"].split())
+    return {"nodes": wanted, "elastic": Elastic(workers=wanted, min_workers=least, max_workers=most)}
 
 
 def read_record(table: dict, ids: dict[str, JobId]) -> dict:

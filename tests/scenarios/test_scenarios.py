@@ -9,14 +9,16 @@ jobs         in order of submission: name, nodes, cpus, memory_gib, cards (a num
              and priority have kept it).
              `starts` names its nodes (and `in_partition` where); or `waits` gives the reason and any of its data
              (`nearest` and `free` are of the nearest node; `ahead` and `job` are a job's name); `reserved` says in how
-             long it starts at the latest.
+             long it starts at the latest. `workers = "1 2 8"`: an elastic job with min, workers and max.
 partitions, qos, accounts, users, reservations: as in the model (`max_time = "1h"`; an account's parent is root unless
              given; reservations have start_in and end_in); enforce, login_pool: as in slurm.conf
 quota        the root of a quota tree, in a manifest's words; jobs then have a project, and suspended
 priority     as in slurm.conf: kind, weights, max_age, …; `order`: the names of all jobs, the best first
 usage        account and user, or qos; billed = "1h", minutes = {cpu = 60}, wall = "1h": decayed use
 policy       backfill: kind, window_seconds, resolution_seconds, depth; fraction_fit
-preemption   as in slurm.conf: kind, mode, exempt_seconds; `evicts`: {job, for, mode} of all who give way, in order
+preemption   as in slurm.conf: kind, mode, exempt_seconds; `evicts`: {job, for, mode} of all who give way, in order,
+             with the ranks of the workers where a job shrinks
+grows        by name of a running job the nodes of the workers that it takes
 next_in      after how long time alone may change something
 """
 
@@ -27,9 +29,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from cockpit.model.ids import JobId
 from cockpit.sched.policy import Policy
-from tests.scenarios.reading import read_job, read_node, read_record, read_rules, read_spec, seconds, some
+from tests.scenarios.reading import read_job, read_node, read_record, read_rules, read_spec, read_workers, seconds, some
 from tests.sched.world import World, spec_of
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "scenarios"
@@ -63,8 +67,12 @@ def test_scenario(path: Path) -> None:
     scenario = tomllib.loads(path.read_text())
     policy = msgspec.convert(scenario.get("policy", {}), Policy)
     world = World(*map(read_node, scenario["nodes"]), policy=policy, **read_rules(scenario))
-    for table in scenario.get("running", ()):
+    running = scenario.get("running", ())
+    for table in running:
         start_running(world, table)
+    for number, table in enumerate(running, 1):
+        spec = replace(world.jobs[JobId(number)].spec, node_names=(), **read_workers(table))
+        world.change_running(JobId(number), spec=spec)
     asked: dict = {}
     for table in scenario["jobs"]:
         ids = {each["name"]: job for job, each in asked.items()}
@@ -72,8 +80,12 @@ def test_scenario(path: Path) -> None:
     names = {job: table["name"] for job, table in asked.items()}
     plan = world.run()
     named = names | {number: table["name"] for number, table in enumerate(scenario.get("running", ()), 1)}
-    evicted = [(named[each.job], named[each.for_job], each.mode) for each in plan.evictions]
-    assert evicted == [(each["job"], each["for"], each["mode"]) for each in scenario.get("evicts", ())]
+    evicted = [(named[each.job], named[each.for_job], each.mode, each.ranks) for each in plan.evictions]
+    assert evicted == [
+        (each["job"], each["for"], each["mode"], tuple(each.get("ranks", ()))) for each in scenario.get("evicts", ())
+    ]
+    grown = {named[each.job]: [part.node for part in each.placement] for each in plan.growths}
+    assert grown == scenario.get("grows", {})
     partitions = {start.job: start.partition for start in plan.starts}
     for job, table in asked.items():
         nodes = [part.node for part in world.occupied.get(job, ())]

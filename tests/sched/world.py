@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Submitter, Suspension
+from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Leaving, Submitter, Suspension
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.cycle import next_plan
@@ -164,6 +164,7 @@ class World:
             touched=self._touched,
             promised=[job for job, each in self.jobs.items() if each.clears and each.state is JobState.QUEUED],
             suspended=[job for job, each in self.jobs.items() if each.state is JobState.SUSPENDED],
+            elastic=sorted(job for job in self.occupied if job in self.jobs and self.jobs[job].spec.elastic),
             jobs=self.jobs,
             rules_version=self.rules_version,
             **self.rules,
@@ -204,6 +205,21 @@ class World:
             self.occupy(start.job, start.placement, Millis(self.now + 1000 * limit))
             self.started_at[start.job] = self.now
         self.withdraw(*(start.job for start in plan.starts))
+        for growth in plan.growths:
+            held = (*self.occupied[growth.job], *growth.placement)
+            self.resize(growth.job, held, billing=growth.billing)
+
+    def resize(self, job: JobId, held: Placement, **fields) -> None:
+        """A running elastic job has these workers from now on."""
+        attempt = replace(self.jobs[job].attempt, placement=held, **fields)
+        self.change_running(job, attempt=attempt)
+        self.occupy(job, held, self.ends[job])
+
+    def leave(self, job: JobId) -> None:
+        """Its workers that were recalled are gone."""
+        out = {each.rank for each in self.jobs[job].leaving}
+        self.change_running(job, leaving=())
+        self.resize(job, tuple(part for part in self.occupied[job] if part.rank not in out))
 
     def turn(self, turn: Turn) -> None:
         """Who goes on, and who stands still instead."""
@@ -231,6 +247,12 @@ class World:
             self.occupy(job.id, tuple(replace(part, cpus=0) for part in held))
             return
         kill_at = Millis(self.now + 1000 * eviction.grace_seconds)
+        taker = self.jobs[eviction.for_job]
+        self.change(taker.id, clears=(*taker.clears, job.id))
+        if eviction.mode is EvictionMode.SHRINK:
+            told = {"at": self.now, "kill_at": kill_at, "for_job": taker.id, "grounds": eviction.grounds}
+            self.change_running(job.id, leaving=(*job.leaving, *(Leaving(rank=r, **told) for r in eviction.ranks)))
+            return
         ending = Ending(
             cause=EndCause.PREEMPTED,
             at=self.now,
@@ -241,8 +263,6 @@ class World:
         )
         self.jobs[job.id] = replace(job, ending=ending)
         self.occupy(job.id, held, min(kill_at, self.ends.get(job.id, kill_at)))
-        taker = self.jobs[eviction.for_job]
-        self.change(taker.id, clears=(*taker.clears, job.id))
 
     def gone(self, job: JobId) -> None:
         """One that was being ended has ended; requeued, it has its old place in the queue."""

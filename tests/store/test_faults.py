@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.errors import StoreError
+from cockpit.store import faults
 from cockpit.store.faults import store_errors
 from tests.store.samples import open_journal, opened, shells, submitted
 
@@ -67,6 +68,23 @@ async def test_a_file_that_may_not_grow_keeps_what_it_has(journal: SqliteJournal
     await journal.probe()
     await journal.append([submitted(seq) for seq in range(2, 200)], durable=True, answer=("r", b"a"))
     assert len(await seqs(journal)) == 199
+
+
+@pytest.mark.req("TR-03")
+async def test_what_goes_on_has_room_of_its_own_that_submissions_do_not_get(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await journal.append([submitted(1)], durable=True)
+    await journal.keep_spare()
+    ((pages,),) = await journal._database.fetch("PRAGMA page_count")
+    await journal._database.fetch(f"PRAGMA max_page_count = {pages}")
+    monkeypatch.setattr(faults, "_free_bytes", lambda _: 0)
+    with pytest.raises(StoreError, match="full"):
+        await journal.append([submitted(2)], durable=True)
+    await journal.append(shells(2, 3000), durable=True)
+    with pytest.raises(StoreError, match="full"):
+        await journal.probe()
+    assert (await seqs(journal))[-1] == 3000
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.errors import StoreError
 from cockpit.model.ids import JobId
-from cockpit.store.schema import SCHEMA_VERSION
+from cockpit.store.schema import MIGRATIONS, SCHEMA_VERSION
 from tests.store.samples import ended_job, open_journal, opened, submitted
 
 DATA = Path(__file__).parent / "data"
@@ -85,12 +85,12 @@ async def test_a_foreign_database_is_refused_untouched(tmp_path: Path) -> None:
 async def test_a_migration_that_fails_leaves_the_old_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(tmp_path):
         pass
-    broken = ("", "CREATE TABLE later (x); CREATE TABLE events (x);")
+    broken = (*MIGRATIONS, "CREATE TABLE later (x); CREATE TABLE events (x);")
     monkeypatch.setattr("cockpit.store.schema.MIGRATIONS", broken)
-    monkeypatch.setattr("cockpit.store.schema.SCHEMA_VERSION", 2)
+    monkeypatch.setattr("cockpit.store.schema.SCHEMA_VERSION", len(broken))
     with pytest.raises(StoreError):
         await open_journal(tmp_path)
     monkeypatch.undo()
-    assert version(tmp_path / "journal.db") == 1
+    assert version(tmp_path / "journal.db") == SCHEMA_VERSION
     async with opened(tmp_path) as journal:
         assert await journal._database.fetch("SELECT name FROM sqlite_schema WHERE name = 'later'") == []

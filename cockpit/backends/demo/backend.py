@@ -20,6 +20,7 @@ from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.members import ENGINE, begin, joined
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
+from cockpit.backends.demo.past import past
 from cockpit.backends.demo.rooms import Rooms
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
 from cockpit.backends.inprocess import InProcessBackend
@@ -180,7 +181,9 @@ class DemoCluster:
             return self._members if self._members is not None else pretending("", observer)
 
         self._members = joined(fixture, pretending, self._clock, settings)
-        return Host(Machine(ClusterState()), MemoryJournal(), executor_for, self._clock, settings)
+        accounts = rules_of(fixture)[1]
+        held = tuple(past(fixture, scripts, nodes_of(fixture), accounts, self._clock.now()))
+        return Host(Machine(ClusterState()), MemoryJournal(past=held), executor_for, self._clock, settings)
 
 
 class DemoBackend(InProcessBackend):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RemoveContainer,
         SignalReplica,
         StartReplica,
+        TellWorkers,
         ThawReplica,
     )
     from cockpit.engine.ports import Observer
@@ -88,6 +89,9 @@ class ScriptedExecutor:
         if effect.replica in self._left:
             script, _ = self._running[effect.replica]
             self._follow(effect.replica, script, self._go_on(effect.replica, script, self._left.pop(effect.replica)))
+
+    async def tell(self, effect: TellWorkers) -> None:
+        """A script knows its course."""
 
     async def keep(self, effect: KeepContainer) -> None:
         """What is kept is made when somebody enters."""

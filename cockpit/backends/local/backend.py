@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cockpit.backends.local.channel import ConnectionLost
-from cockpit.backends.local.verbs import Verbs
+from cockpit.backends.verbs import Verbs
 from cockpit.late import Late
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.local.channel import Channel
-    from cockpit.model import asking, forecast, view
+    from cockpit.model import asking, view
+    from cockpit.model.accounting import EndedJob
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId
-    from cockpit.model.job import Job
+    from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRows
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec
     from cockpit.protocol import messages, pages
 else:
-    asking, forecast, view = map(Late, ("cockpit.model.asking", "cockpit.model.forecast", "cockpit.model.view"))
+    asking, view = Late("cockpit.model.asking"), Late("cockpit.model.view")
     messages, pages = Late("cockpit.protocol.messages"), Late("cockpit.protocol.pages")
 
 T = TypeVar("T")
@@ -47,17 +46,19 @@ class LocalBackend(Verbs):
         lists = self._open().stream("priorities", messages.PrioritiesArgs(weights))
         return pages.whole_list(msgspec.msgpack.decode(each, type=view.Priorities) for each in lists)
 
-    async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
-        return self._ask("explain", messages.JobArgs(job, task), forecast.Outlook)
-
-    async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        return self._ask("predict", messages.PredictArgs(tuple(specs)), list[forecast.Outlook])
-
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         from cockpit.model.events import EventRecord
 
         pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
         return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        from cockpit.model.accounting import EndedJob
+
+        pieces = self._open().stream("accounting", messages.AccountingArgs(since, until, user))
+        return [job for piece in pieces for job in msgspec.msgpack.decode(piece, type=list[EndedJob])]
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows
@@ -68,15 +69,6 @@ class LocalBackend(Verbs):
             for encoded in self._open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
                 for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
                     yield delta
-
-    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
-        from cockpit.model.job import Job
-
-        args = messages.WaitArgs(job, timeout_seconds)
-        return self._ask("wait", args, Job | None, patient=True)  # type: ignore[arg-type] # a union is a type to msgspec
-
-    async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
-        return self._ask("logs", request, asking.LogChunk, patient=request.wait)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.shell import OpenShell
@@ -98,10 +90,13 @@ class LocalBackend(Verbs):
             self._channel = self._connect()
         return self._channel
 
-    async def _read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+    async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return self._ask(op, args, answer)
 
-    async def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+    async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        return self._ask(op, args, answer, patient=True)
+
+    async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return self._ask(op, args, answer, request=request_id())
 
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:

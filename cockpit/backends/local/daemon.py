@@ -19,6 +19,7 @@ from cockpit.errors import CockpitError, SpecErrors
 from cockpit.formats.clusterfile import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
+from cockpit.launch.world import world_file
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.ids import ReplicaId
     from cockpit.runtime.containers.plan import ContainerPlan
 
 LOCK_SECONDS = 5.0
@@ -108,12 +110,15 @@ def _engine(
         may_be_plain = _may_be_plain(settings, system=system)
         return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)
 
+    def workers_of(replica: ReplicaId) -> bytes:
+        return world_file(machine.state.jobs[replica.job])
+
     def facts(effect: StartReplica) -> ScriptFacts:
         return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
         scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
-        executor = ContainerExecutor(folder, plan_for, observer, scripts=scripts)
+        executor = ContainerExecutor(folder, plan_for, observer, workers_of=workers_of, scripts=scripts)
         executor.open()
         return executor
 

@@ -17,27 +17,25 @@ from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend, request_id
 from cockpit.backends.local.keeping import Keeper, Patience
 from cockpit.backends.local.threads import beside
-from cockpit.backends.local.verbs import Verbs
 from cockpit.backends.local.watching import LiveRows
+from cockpit.backends.verbs import Verbs
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model import asking
+from cockpit.model.accounting import EndedJob
 from cockpit.model.events import EventRecord
-from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRows
 from cockpit.model.view import Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, SubscribeArgs, Update, rows_of_all, whole_list
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from random import Random
 
     from cockpit.backends.base import Connection, ShellSession
     from cockpit.backends.local.keeping import Dialler
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.spec import JobSpec
 
 T = TypeVar("T")
 
@@ -45,6 +43,7 @@ FIRST_ROWS = 200
 """As many as any screen shows at once."""
 
 _decode_update = msgspec.msgpack.Decoder(Update).decode
+_decode_ended = msgspec.msgpack.Decoder(list[EndedJob]).decode
 _decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
 _decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
 
@@ -88,16 +87,19 @@ class LiveBackend(Verbs):
                 records += _decode_events(encoded)
         return records
 
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        jobs: list[EndedJob] = []
+        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
+            async for encoded in wire.stream("accounting", messages.AccountingArgs(since, until, user)):
+                jobs += _decode_ended(encoded)
+        return jobs
+
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
             pages = wire.stream("priorities", messages.PrioritiesArgs(weights))
             return whole_list([_decode_priorities(encoded) async for encoded in pages])
-
-    async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
-        return await self._own("explain", messages.JobArgs(job, task), Outlook)
-
-    async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
-        return await self._own("predict", messages.PredictArgs(tuple(specs)), list[Outlook])
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()
@@ -112,21 +114,13 @@ class LiveBackend(Verbs):
                             yield delta
             await asyncio.sleep(patience.first_retry if attempt else 0)
 
-    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
-        args = messages.WaitArgs(job, timeout_seconds)
-        return await self._own("wait", args, Job | None)  # type: ignore[arg-type] # a union is a type to msgspec
-
-    async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
-        ask = self._own if request.wait else self._read
-        return await ask("logs", request, asking.LogChunk)
-
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         return await beside(lambda: self._enter(request), _close_shell)
 
     async def close(self) -> None:
         await self._keeper.close()
 
-    async def _read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+    async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """However often the connection is lost, until the time is over."""
         async with self._in_time(self._keeper.patience.read):
             while True:
@@ -134,7 +128,7 @@ class LiveBackend(Verbs):
                 with suppress(Unreachable):
                     return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
-    async def _act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+    async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Twice at most, with the same id: it happens once whatever became of the first try."""
         request = request_id()
         async with self._in_time(self._keeper.patience.act):
@@ -144,8 +138,8 @@ class LiveBackend(Verbs):
                 encoded = await (await self._keeper.wire(wanted=True)).ask(op, args, request)
         return msgspec.msgpack.decode(encoded, type=answer)
 
-    async def _own(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """A question whose answer takes as long as it takes."""
+    async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """On a wire of its own, where it keeps nothing else waiting."""
         async with self._keeper.own_wire() as wire:
             return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 

@@ -15,6 +15,8 @@ from cockpit.present.schema import table_schema
 from cockpit.present.tables.all import TABLES
 
 JOB, CLUSTER = "job", "cluster"
+_OTHERWISE = {"accounting-sums": "accounting --by user"}
+"""Tables that are not called as the verb that writes them."""
 FILES = {JOB: "a job file", CLUSTER: "cluster.toml"}
 
 
@@ -25,7 +27,7 @@ def names() -> dict[str, str]:
 
 def command(table: str) -> str:
     """The verb that writes a table."""
-    return table.removesuffix("-details").replace("-", " ")
+    return _OTHERWISE.get(table) or table.removesuffix("-details").replace("-", " ")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     if call.args.name is None:
         for name, what in names().items():
-            call.streams.line(f"{name:<13}{what}")
+            call.streams.line(f"{name:<18}{what}")
     else:
         call.streams.write(msgspec.json.format(msgspec.json.encode(schema(call.args.name)), indent=2) + b"\n")
     return ExitCode.OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.present.columns import Table
+from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.engine import ENGINE
@@ -24,6 +25,7 @@ from cockpit.present.tables.usage import USAGE
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS),
+    *(ACCOUNTING, SUMS, HOURS),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

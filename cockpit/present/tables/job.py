@@ -75,7 +75,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     """One object a replica of the last attempt: where it is, what it holds, how it went."""
     if detail.job.attempt is None:
         return []
-    nodes = {allocation.rank: allocation for allocation in detail.job.attempt.placement}
+    nodes = detail.job.attempt.places
     return [
         {
             "rank": replica.rank,
@@ -85,6 +85,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
             "ended_at": None if replica.ended_at is None else iso(replica.ended_at),
             "exit_code": None if replica.exit is None else replica.exit.shell_code,
             "limits": replica.limits,
+            "left_at": None if replica.left_at is None else iso(replica.left_at),
         }
         for replica in detail.job.attempt.replicas
     ]

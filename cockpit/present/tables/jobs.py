@@ -16,6 +16,7 @@ from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
 from cockpit.present.states import end_sentence, ending_sentence, state_words
+from cockpit.present.workers import short_of_workers, workers_now
 
 
 def why(row: JobRow, context: Context) -> str | None:
@@ -26,7 +27,7 @@ def why(row: JobRow, context: Context) -> str | None:
         return ending_sentence(row.ending)
     if row.end_cause is not None:
         return end_sentence(row, row.end_cause) or None
-    return None
+    return short_of_workers(row) if row.workers is not None else None
 
 
 def state_text(row: JobRow, context: Context) -> str:
@@ -93,10 +94,19 @@ def reason_json(reason: Reason) -> Reason | dict[str, object]:
     return reason
 
 
+def bounds_json(bounds: tuple[int, int, int] | None) -> dict[str, int] | None:
+    """By the names of a job file."""
+    return dict(zip(("min_workers", "workers", "max_workers"), bounds, strict=True)) if bounds is not None else None
+
+
 def reason_type(row: JobRow, _: Context) -> str:
     return "–" if row.reason is None else str(row.reason.__struct_config__.tag)
 
 
+WORKERS_SCHEMA: Final = {
+    "type": ["object", "null"],
+    "properties": {name: {"type": "integer"} for name in ("min_workers", "workers", "max_workers")},
+}
 REASON_SCHEMA: Final = {
     "type": ["object", "null"],
     "properties": {"type": {"enum": list(REASON_TYPES)}},
@@ -158,7 +168,27 @@ JOBS: Final = Table(
             aliases=("prio",),
             spare=True,
         ),
-        Column("nodes", "NODES", Kind.INTEGER, "Nodes it asks for", field="nodes", spare=True),
+        Column(
+            "nodes",
+            "NODES",
+            Kind.INTEGER,
+            "Nodes it asks for, or has",
+            field="nodes",
+            spare=True,
+        ),
+        Column(
+            "workers",
+            "WORKERS",
+            Kind.RECORD,
+            "Of an elastic job: how many workers it has or asks for, and between which bounds",
+            field="workers",
+            words=lambda row, _: workers_now(row),
+            words_from=("workers", "nodes"),
+            record_json=bounds_json,
+            schema=WORKERS_SCHEMA,
+            rare=True,
+            nullable=True,
+        ),
         Column("cards", "CARDS", Kind.NUMBER, "Cards over all its nodes; 0.5 is half of one", derive=cards),
         Column(
             "elapsed_seconds",
@@ -333,10 +363,11 @@ JOBS: Final = Table(
             "access",
             "ACCESS",
             Kind.TEXT,
-            "What other members of its project may do: all (rw), look and copy (ro), nothing (none)",
+            "What other members of its project may do: all (rw), look and copy (ro)",
             field="access",
+            nullable=True,
             wide=True,
-            schema={"enum": list(map(str, Access))},
+            schema={"enum": [str(Access.RW), str(Access.RO), None]},
         ),
         Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),

@@ -16,7 +16,7 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, removal, spawning, telling
+from cockpit.runtime.containers import entering, freezing, removal, spawning, telling, world
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.sampling import Sampler
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         RemoveContainer,
         SignalReplica,
         StartReplica,
+        TellWorkers,
         ThawReplica,
     )
     from cockpit.engine.ports import Observer
@@ -47,9 +48,15 @@ _LEAVE_SECONDS = 5
 _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
 
 
+def _alone(_replica: ReplicaId) -> bytes:
+    """Where nobody says who else there is."""
+    return b"{}"
+
+
 class ContainerExecutor:
-    """Implements `engine.ports.Executor`. `state`: the engine's state folder; `plan_for` joins the launch room;
-    `scripts` run around each job on its nodes.
+    """Implements `engine.ports.Executor`. `state`: the engine's state folder; `plan_for` joins the launch room, and so
+    does `workers_of`: what a worker of an elastic job is told of the others just now; `scripts` run around each job on
+    its nodes.
 
     `open` before anything else, in the host's loop; `close` leaves every container as it is.
     """
@@ -60,11 +67,12 @@ class ContainerExecutor:
         plan_for: Callable[[StartReplica], ContainerPlan],
         observer: Observer,
         *,
+        workers_of: Callable[[ReplicaId], bytes] = _alone,
         scripts: NodeScripts | None = None,
         python: str = sys.executable,
     ) -> None:
         self._state = state
-        self._plan_for = plan_for
+        self._plan_for, self._workers_of = plan_for, workers_of
         self._observer = observer
         self._scripts = scripts
         self._python = python
@@ -110,6 +118,12 @@ class ContainerExecutor:
             watched = self._watched.get(replica)
             if watched is not None and watched.alive and not watched.ended:
                 await asyncio.to_thread(how, watched.attempt)
+
+    async def tell(self, effect: TellWorkers) -> None:
+        async with self._lock(effect.replica):
+            watched = self._watched.get(effect.replica)
+            if watched is not None and watched.alive and not watched.ended:
+                await asyncio.to_thread(world.show, watched.attempt, self._workers_of(effect.replica))
 
     async def keep(self, effect: KeepContainer) -> None:
         async with self._lock(effect.replica):
@@ -170,6 +184,8 @@ class ContainerExecutor:
                 return
             faults.point("spawning", attempt.name)
             try:
+                if effect.spec.elastic is not None:
+                    await asyncio.to_thread(world.show, attempt, self._workers_of(effect.replica))
                 await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"

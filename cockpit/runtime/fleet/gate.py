@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RemoveContainer,
         SignalReplica,
         StartReplica,
+        TellWorkers,
         ThawReplica,
     )
     from cockpit.model.ids import JobId, ReplicaId
@@ -61,6 +62,9 @@ class Gate:
 
     async def thaw(self, effect: ThawReplica) -> None:
         await self._inner.thaw(effect)
+
+    async def tell(self, effect: TellWorkers) -> None:
+        await self._inner.tell(effect)
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
         return await self._inner.used(replica)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RemoveContainer,
         SignalReplica,
         StartReplica,
+        TellWorkers,
         ThawReplica,
     )
     from cockpit.engine.fleet.orders import ReplicaEffect
@@ -98,6 +99,9 @@ class Members:
 
     async def thaw(self, effect: ThawReplica) -> None:
         await self._order(effect)
+
+    async def tell(self, effect: TellWorkers) -> None:
+        """A fleet's jobs keep their size."""
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
         there = self._there(replica)

@@ -13,7 +13,7 @@ from cockpit.present.filters import quoted
 from cockpit.present.queue_answer import jobs_filter
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.arranging import Arranging
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
 
@@ -29,6 +29,7 @@ HINTS = {
     ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
     QUEUES: "depth>0 cards_borrowed>0 kind:quota name~nlp",
     QOS: "name~high priority>=100 settings~maxwall",
+    SPENDING: "name~ai card_hours>100 share>=10 !name:others",
     PRIORITY: "user:me partition:gpu fairshare<1000 position<=20 note:held",
     WEIGHTS: "age=1000,fairshare=5000,tres/gres/gpu=200",
     COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
@@ -152,6 +153,7 @@ class Typing(Arranging):
             PRIORITY: app.priority_rows.filter_by,
             ACCOUNTS: app.account_rows.tree.filter_by,
             QOS: app.qos_rows.filter_by,
+            SPENDING: app.spending_rows.filter_by,
             QUEUES: app.queue_rows.filter_by,
         }
         by[self.view](text)
@@ -187,6 +189,14 @@ class Typing(Arranging):
         self.show_view(JOBS)
         self._came_from = self.jobs.cursor_id
         self.filter(f"user:{quoted(user)}")
+
+    def show_jobs_of_name(self) -> None:
+        """Of the account, user, project or QOS whose card-hours are under the cursor."""
+        held, by = self.name_under_cursor(), self.app.spending_rows.by
+        if held is not None:
+            self.show_view(JOBS)
+            self._came_from = self.jobs.cursor_id
+            self.filter(f"{by}:{quoted(held.name)}")
 
     def step_back(self) -> None:
         """Out of the marks, then out of the filter, then out of one's own jobs alone or of other weights."""

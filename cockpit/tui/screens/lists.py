@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.card_map import CardMap
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.table import Table
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from cockpit.model.view import NodeRow, QueueRow
+    from cockpit.present.accounting import Held
     from cockpit.tui.face import Face
 
 
@@ -35,6 +36,7 @@ class Lists(Screen[None]):
         self.cards = CardMap(self.app.card_rows, theme, id=CARDS)
         self.accounts = Table(self.app.account_rows, theme, id=ACCOUNTS)
         self.qos = Table(self.app.qos_rows, theme, id=QOS)
+        self.spending = Table(self.app.spending_rows, theme, id=SPENDING)
         self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
         self.queues = Table(self.app.queue_rows, theme, id=QUEUES)
         self._ranks = PriorityPart(self.app, self.priority)
@@ -51,6 +53,7 @@ class Lists(Screen[None]):
             CARDS: self.cards,
             ACCOUNTS: self.accounts,
             QOS: self.qos,
+            SPENDING: self.spending,
             PRIORITY: self.priority,
             QUEUES: self.queues,
         }
@@ -87,6 +90,7 @@ class Lists(Screen[None]):
         titles = self.query_one(Titles)
         titles.table = self.table
         titles.refresh()
+        self.call_after_refresh(titles.refresh)  # a table that was never shown has its size only then
         self.table.focus()
         self.app.wake()
         self.draw()
@@ -94,6 +98,18 @@ class Lists(Screen[None]):
     def redraw_priorities(self) -> None:
         """Another answer, or other columns of it."""
         self._ranks.reordered()
+        self.draw()
+
+    def name_under_cursor(self) -> Held | None:
+        """Whose card-hours; None in an empty list."""
+        here = self.spending.cursor_id
+        return None if here is None else self.app.spending_rows.row(here)  # type: ignore[arg-type]  # names
+
+    def redraw_spending(self) -> None:
+        """Sums by something else, or of other days."""
+        self.spending.order_changed()
+        self.spending.redraw()
+        self.app.wake()
         self.draw()
 
     def draw(self) -> None:

@@ -8,7 +8,7 @@ from textual import on
 
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.spans import Span, line
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.telling import LEAST_PANEL, Telling
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
@@ -22,10 +22,12 @@ VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"), ("5",
 DEEDS = {"priority": "priorities"}
 """What shows a view, where it is not called as that."""
 SMALL_HEIGHT = 30
+CHART, SMALL_CHART = 14, 8
+"""Lines of the chart of card-hours."""
 MOST_PANEL = 9
 """Lines of the answer panel on large screens."""
 TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", QUEUES: "Queues"}
-TITLES |= {ACCOUNTS: "Accounts", QOS: "Accounts"}
+TITLES |= {ACCOUNTS: "Accounts", QOS: "Accounts", SPENDING: "Accounts"}
 """In the row of views."""
 
 
@@ -39,6 +41,7 @@ class MainScreen(Telling):
         yield Lines(theme, id="top")
         yield Lines(theme, ground="background", id="views")
         yield Lines(theme, ground="background", id="legend")
+        yield Lines(theme, ground="background", id="chart")
         yield from self.compose_lists()
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
@@ -58,8 +61,19 @@ class MainScreen(Telling):
         keys = line(Span(f" {self._wrong}", "warning")) if self._wrong else key_row(self.app.keys_of_view(), width)
         self.query_one("#keys", Lines).show([keys])
         self._ranks.draw_legend(self.query_one("#legend", Lines), width, shown=self.view == PRIORITY)
+        self._draw_chart(width)
         self._draw_emptiness()
         self.draw_answer()
+
+    def _draw_chart(self, width: int) -> None:
+        """Above the titles, where it is looked at."""
+        panel = self.query_one("#chart", Lines)
+        panel.display = self.view == SPENDING
+        if panel.display:
+            small = self.size.height < SMALL_HEIGHT
+            lines = SMALL_CHART if small else CHART
+            panel.styles.height = lines if small else lines + 1  # with its rule
+            panel.show(self.app.spending_rows.chart(width - 2, lines))
 
     def _draw_emptiness(self) -> None:
         nothing = self._is_empty
@@ -85,7 +99,7 @@ class MainScreen(Telling):
 
     @on(Table.Opened)
     def _opened(self) -> None:
-        opens = {NODES: "open_node", QUEUES: "queue_jobs", ACCOUNTS: "unfold", QOS: "modify"}
+        opens = {NODES: "open_node", QUEUES: "queue_jobs", ACCOUNTS: "unfold", QOS: "modify", SPENDING: "held_jobs"}
         self.app.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")

@@ -12,7 +12,8 @@ from cockpit.present.node_answer import node_answer
 from cockpit.present.queue_answer import legend_line, queue_answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES
+from cockpit.present.spending_cells import spending_answer
+from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.entry_line import Typing
 from cockpit.tui.widgets.lines import Lines
 
@@ -43,6 +44,7 @@ class Telling(Typing):
             CARDS: self._card_answer,
             ACCOUNTS: self._place_answer,
             QOS: self._place_answer,
+            SPENDING: self._spending_answer,
             PRIORITY: self._rank_answer,
             QUEUES: self._queue_answer,
         }
@@ -74,6 +76,12 @@ class Telling(Typing):
     def _place_answer(self) -> Iterator[Line]:
         columns = self.query_one("#answer").size.width
         return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
+
+    def _spending_answer(self) -> Iterator[Line]:
+        row, rows = self.name_under_cursor(), self.app.spending_rows
+        if row is not None and rows.spending is not None:
+            columns = self.query_one("#answer").size.width
+            yield from spending_answer(row, rows.begins(), rows.by, self._keys(), columns)
 
     def _queue_answer(self) -> Iterator[Line]:
         row, size = self.queue_under_cursor(), self.query_one("#answer").size
@@ -117,9 +125,10 @@ class Telling(Typing):
 
     def _accounts_note(self) -> Iterator[Span]:
         key = self._keys().get("next_tab", ":next-tab")
-        for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS")):
-            yield Span(f"   {title}", "strong" if view == self.view else MUTED)
-        yield Span(f"   {key}", ACCENT)
+        gap = "   " if self.size.width >= WIDE else " "
+        for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS"), (SPENDING, "hours")):
+            yield Span(f"{gap}{title}", "strong" if view == self.view else MUTED)
+        yield Span(f"{gap}{key}", ACCENT)
 
     @property
     def _is_empty(self) -> bool:

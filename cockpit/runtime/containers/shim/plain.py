@@ -26,6 +26,8 @@ LACKS = (
 )
 """Said behind how limits are enforced."""
 _WORKSPACE = "/workspace"
+_WORKERS_FILE = "COCKPIT_WORKERS_FILE"
+"""Of an elastic job: where it is told of its workers."""
 _NAMED = re.compile(rf"(?<![\w./-]){_WORKSPACE}(?![\w.-])")
 """Where a text names it: as a word, behind `=`, `:` or a quote, but not inside another path."""
 
@@ -56,6 +58,8 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
     env = {"TMPDIR": tmp, **{name: placed(value) for name, value in plan["env"].items()}, MARK: plan["cgroup"]}
     if plan["home_access"] == "none":
         env["HOME"] = tmp
+    if _WORKERS_FILE in env:
+        env[_WORKERS_FILE] = attempt.file("world", os.path.basename(env[_WORKERS_FILE]))
     argv = [placed(word) for word in plan["argv"]]
     return {**plan, "argv": argv, "env": env, "workdir": os.path.realpath(placed(plan["workdir"]))}
 

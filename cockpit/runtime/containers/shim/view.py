@@ -58,7 +58,7 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
     state = os.path.realpath(attempt.state)
     view = bubblewrap.View(
         root=attempt.file("root"),
-        binds=[*own, *_resolver(), *sources.binds],
+        binds=[*own, *_resolver(), *_world(attempt), *sources.binds],
         read_only=[*read_only, *system.inner_mounts(inner, without=[*read_only, state])],
         masked=[*([state] if system.is_system(state) else ()), *sources.masked],
         devices=plan["devices"] if devices else (),
@@ -92,6 +92,12 @@ def _resolver() -> list[tuple[str, str, bool]]:
     """/etc/resolv.conf is often a link into /run, where the container has its own."""
     real = os.path.realpath("/etc/resolv.conf")
     return [(real, real, False)] if real.startswith("/run/") and os.path.isfile(real) else []
+
+
+def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
+    """Of an elastic job: the folder in which the engine says who its workers are."""
+    folder = attempt.file("world")
+    return [(folder, "/run/cockpit", False)] if os.path.isdir(folder) else []
 
 
 def _make_unaided(view: bubblewrap.View) -> int:

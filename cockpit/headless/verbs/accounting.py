@@ -1,0 +1,120 @@
+"""`cockpit accounting`: jobs that have ended with what they held and used, sums of them, and card-hours over days."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from cockpit.headless.arguments import Verb, count
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, chosen_rows, write_rows
+from cockpit.headless.services import Call
+from cockpit.model.ids import Millis
+from cockpit.model.quantity import parse_duration
+from cockpit.present.accounting import By, days_until, held_by, job_sums
+from cockpit.present.moments import parse_moment
+from cockpit.present.safe import safe
+from cockpit.present.tables.accounting import ACCOUNTING as TABLE
+from cockpit.present.tables.accounting import HOURS, SUMS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+SINCE = "7d"
+DAYS = 7
+MOST_DAYS = 366
+_WHEN = "a moment such as 2026-10-05T09:00 or so long ago, such as 30d"
+BY_HELP = "account, user, project or qos"
+_CHOSEN = ("account", "state", "project", "qos")
+"""Options that are words of the filter."""
+
+
+class Ago(int):
+    """Seconds before now."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--since", type=when, default=when(SINCE), metavar="T", help=f"that ended since: {_WHEN} ({SINCE})"
+    )
+    parser.add_argument("--until", type=when, metavar="T", help="that ended before")
+    parser.add_argument("--user", metavar="U", help="only this user's")
+    for name in _CHOSEN:
+        parser.add_argument(f"--{name}", metavar=name[0].upper(), help=f"only of this {name}")
+    parser.add_argument("--by", choices=[str(by) for by in By], metavar="WHAT", help=f"sums by {BY_HELP}")
+    add_output_options(parser)
+
+
+async def run(call: Call) -> int:
+    args, now = call.args, call.streams.now()
+    since, until = _resolved(args.since, now), _resolved(args.until, now)
+    jobs = await call.backend.accounting(since=since, until=until, user=args.user)
+    args.filter = " ".join(filter(None, (args.filter, *_words(args)))) or None
+    if args.by is None:
+        write_rows(TABLE, jobs, args, call.context(), call.streams)
+        return ExitCode.OK
+    sort, args.sort = args.sort, None
+    chosen = chosen_rows(TABLE, jobs, args, call.context())
+    args.filter, args.sort = None, sort
+    write_rows(SUMS, job_sums(chosen, By(args.by)), args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+def hours_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--days", type=days, default=DAYS, metavar="N", help=f"so many, today among them ({DAYS})")
+    parser.add_argument(
+        "--by", choices=[str(by) for by in By], default=str(By.ACCOUNT), metavar="WHAT", help=f"by {BY_HELP} (account)"
+    )
+    add_output_options(parser)
+
+
+async def run_hours(call: Call) -> int:
+    edges = days_until(call.streams.now(), call.args.days, call.streams.zone)
+    rows = held_by(await call.backend.spending(edges), By(call.args.by))
+    write_rows(HOURS, rows, call.args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+def when(text: str) -> Millis | Ago:
+    """A moment, or so long ago."""
+    found = parse_duration(text)
+    if isinstance(found, int):
+        return Ago(found)
+    at = parse_moment(text)
+    if at is None:
+        raise ArgumentTypeError(f"{safe(text)} is neither {_WHEN.replace(' or ', ' nor ', 1)}")
+    return at
+
+
+def days(text: str) -> int:
+    """An argument that is a number of days."""
+    number = count(text)
+    if not 0 < number <= MOST_DAYS:
+        raise ArgumentTypeError(f"{number} days are not between 1 and {MOST_DAYS}")
+    return number
+
+
+def _resolved(at: Millis | Ago | None, now: Millis) -> Millis | None:
+    return Millis(max(0, now - 1000 * at)) if isinstance(at, Ago) else at
+
+
+def _words(args: Namespace) -> list[str]:
+    chosen = ((name, getattr(args, name)) for name in _CHOSEN)
+    return [f'{name}:"{value}"' if " " in value else f"{name}:{value}" for name, value in chosen if value is not None]
+
+
+ACCOUNTING = Verb(
+    arguments,
+    run,
+    (
+        "cockpit accounting",
+        "cockpit accounting --since 30d --user alice -o csv",
+        "cockpit accounting --since 2026-10-01 --until 2026-11-01 --by account",
+        "cockpit accounting --filter 'state:failed card_hours>10' --sort -card_hours",
+    ),
+)
+HOURS_VERB = Verb(
+    hours_arguments,
+    run_hours,
+    ("cockpit accounting hours", "cockpit accounting hours --days 30 --by user", "cockpit accounting hours -o json"),
+)

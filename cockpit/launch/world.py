@@ -1,0 +1,69 @@
+"""What the workers of an elastic job are told of each other: who they are now, and who of them has to go.
+
+The file is replaced whenever workers come, are recalled or leave; `cockpit.elastic` reads it for training scripts.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.launch.cards import slots
+from cockpit.model.ids import Millis
+from cockpit.model.job import Job
+from cockpit.model.names import host_name
+from cockpit.model.node import Allocation
+
+FOLDER = "/run/cockpit"
+"""In the container; read-only."""
+FILE = "workers.json"
+PATH = f"{FOLDER}/{FILE}"
+
+
+class Worker(msgspec.Struct, frozen=True):
+    """One that stays."""
+
+    rank: int
+    """Among those that stay, from 0 without gaps: what a new ring goes by."""
+    replica: int
+    """Its own for ever: `COCKPIT_REPLICA`."""
+    host: str
+    node: str
+    slots: int
+
+
+class Recalled(msgspec.Struct, frozen=True):
+    """One that has to end."""
+
+    replica: int
+    kill_at: Millis
+
+
+class World(msgspec.Struct, frozen=True):
+    version: int
+    """Grows with every change of the job."""
+    min_workers: int
+    max_workers: int
+    workers: tuple[Worker, ...]
+    leaving: tuple[Recalled, ...]
+
+
+def world_file(job: Job) -> bytes:
+    """The content of a placed elastic job's file."""
+    assert job.attempt is not None
+    placement, spec = job.attempt.placement, job.spec
+    out = {each.rank: each.kill_at for each in job.leaving}
+    if job.ending is not None:
+        out |= {part.rank: job.ending.kill_at for part in placement}
+    staying = [part for part in placement if part.rank not in out]
+    world = World(
+        version=job.version,
+        min_workers=spec.least_nodes,
+        max_workers=spec.most_nodes,
+        workers=tuple(_worker(job, rank, part) for rank, part in enumerate(staying)),
+        leaving=tuple(Recalled(replica, kill_at) for replica, kill_at in sorted(out.items())),
+    )
+    return msgspec.json.encode(world)
+
+
+def _worker(job: Job, rank: int, part: Allocation) -> Worker:
+    return Worker(rank, part.rank, host_name(job.spec.name, part.rank), part.node, slots(part.slices))

@@ -1,0 +1,120 @@
+"""Sums of accounting: of ended jobs, and of what was held over time, by account, user, project or QOS."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cockpit.model.ids import Millis
+from cockpit.model.job import JobState
+from cockpit.model.spec import WHOLE_CARD
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from cockpit.model.accounting import EndedJob, Spending, Spent
+
+HOUR_MS: Final = 3_600_000
+NOBODY: Final = "-"
+"""What has no account, project or QOS."""
+OTHERS: Final = "others"
+"""Users whose names the asker may not know."""
+
+
+class By(StrEnum):
+    """What sums are made of."""
+
+    ACCOUNT = "account"
+    USER = "user"
+    PROJECT = "project"
+    QOS = "qos"
+
+
+class JobSum(NamedTuple):
+    """Of jobs that have a name in common."""
+
+    name: str
+    jobs: int
+    failed: int
+    elapsed_ms: int
+    cpu_ms: int | None
+    cpu_held_ms: int
+    card_milli_ms: int
+
+
+class Held(NamedTuple):
+    """What was held under one name, by stretch of time."""
+
+    name: str
+    card_milli_ms: tuple[int, ...]
+    cpu_ms: tuple[int, ...]
+    share: float
+    """Of all card-hours, in percent."""
+
+
+def card_hours(milli_ms: int) -> float:
+    return hours(milli_ms / WHOLE_CARD)
+
+
+def hours(milliseconds: float) -> float:
+    """Rounded to what people read."""
+    return round(milliseconds / HOUR_MS, 2)
+
+
+def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
+    """The most card-hours first, then the most CPU-hours."""
+    groups: dict[str, list[EndedJob]] = defaultdict(list)
+    for job in jobs:
+        groups[str(getattr(job.row, by)) or NOBODY].append(job)
+    found = (_sum(name, group) for name, group in groups.items())
+    return sorted(found, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
+
+
+def held_by(spending: Spending, by: By) -> list[Held]:
+    """The most card-hours first, then the most CPU-hours."""
+    cards = _by_stretch(spending, by, lambda each: each.card_milli_ms)
+    cpus = _by_stretch(spending, by, lambda each: each.cpu_ms)
+    whole = sum(map(sum, cards.values()))
+    rows = [
+        Held(name, tuple(cards[name]), tuple(cpus[name]), round(100 * sum(cards[name]) / whole, 1) if whole else 0.0)
+        for name in cpus
+    ]
+    return sorted(rows, key=lambda each: (-sum(each.card_milli_ms), -sum(each.cpu_ms), each.name))
+
+
+def days_until(now: Millis, days: int, zone: tzinfo | None) -> list[Millis]:
+    """The midnights before each of the last days, today among them, and now. A day on which clocks are set has as many
+    hours as it has."""
+    today = datetime.fromtimestamp(now / 1000, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    starts = (today - timedelta(days=back) for back in reversed(range(days)))
+    midnights = [Millis(int(each.replace(tzinfo=zone).timestamp() * 1000)) for each in starts]
+    return [*midnights, Millis(max(now, midnights[-1] + 1))]
+
+
+def _by_stretch(spending: Spending, by: By, figure: Callable[[Spent], int]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(lambda: [0] * len(spending.stretches))
+    for place, stretch in enumerate(spending.stretches):
+        for each in stretch:
+            found[_name(each, by)][place] += figure(each)
+    return found
+
+
+def _name(each: Spent, by: By) -> str:
+    unknown = OTHERS if by in {By.USER, By.PROJECT} and not each.user else NOBODY
+    return str(getattr(each, by)) or unknown
+
+
+def _sum(name: str, jobs: Sequence[EndedJob]) -> JobSum:
+    cpu = [each.cpu_ms for each in jobs if each.cpu_ms is not None]
+    return JobSum(
+        name=name,
+        jobs=len(jobs),
+        failed=sum(each.row.state is not JobState.SUCCEEDED for each in jobs),
+        elapsed_ms=sum(each.elapsed_ms for each in jobs),
+        cpu_ms=sum(cpu) if cpu else None,
+        cpu_held_ms=sum(each.cpu_held_ms for each in jobs),
+        card_milli_ms=sum(each.card_milli_ms for each in jobs),
+    )

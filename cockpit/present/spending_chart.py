@@ -1,0 +1,132 @@
+"""What was held, day by day, as a chart of stacked columns: one colour, or letter, for each of the largest names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from math import ceil, log10
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.present.accounting import HOUR_MS, Held
+from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.sparkline import LEVELS
+from cockpit.present.units import grouped
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from cockpit.model.ids import Millis
+
+HUES: Final = tuple(f"hue{number}" for number in range(8))
+OTHERS_ROLE: Final = "unknown"
+LETTERS: Final = "abcdefgh"
+OTHERS_LETTER: Final = "z"
+AXIS: Final = 8
+"""Columns of the scale at the left."""
+WIDEST: Final = 14
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+STEPS: Final = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+"""Times a power of ten: where a scale may end."""
+
+
+class Sign(NamedTuple):
+    """How a name is told from others."""
+
+    role: str
+    letter: str
+
+
+def sign_of(place: int) -> Sign:
+    """Of the name at that place among the largest."""
+    return Sign(HUES[place], LETTERS[place]) if place < len(HUES) else Sign(OTHERS_ROLE, OTHERS_LETTER)
+
+
+def in_cards(rows: Sequence[Held]) -> bool:
+    """Whether card-hours say something: else CPU-hours do."""
+    return any(any(row.card_milli_ms) for row in rows)
+
+
+def amounts(row: Held, *, cards: bool) -> list[float]:
+    """Card-hours, or CPU-hours, of each stretch."""
+    if cards:
+        return [each / WHOLE_CARD / HOUR_MS for each in row.card_milli_ms]
+    return [each / HOUR_MS for each in row.cpu_ms]
+
+
+def chart(
+    rows: Sequence[Held], edges: Sequence[Millis], columns: int, lines: int, zone: tzinfo | None, *, letters: bool
+) -> Iterator[Line]:
+    """Harmless lines, the days in the last of them; `rows`: the largest first; `letters`: colours are not seen."""
+    cards = in_cards(rows)
+    stacks = _stacks([amounts(row, cards=cards) for row in rows])
+    height = lines - 1
+    if not stacks or height < 1:
+        return
+    top = _round_top(max(map(sum, stacks)))
+    each, gap = _sizes(len(stacks), columns)
+    painted = [list(_column(stack, top, height, letters=letters)) for stack in stacks]
+    for level in range(height - 1, -1, -1):
+        cells = [Span(sign * each + " " * gap, role) for sign, role in (column[level] for column in painted)]
+        yield (Span(_scale(level, height, top), MUTED), *cells)
+    yield line(" " * AXIS, Span(_dates(edges, each + gap, zone), MUTED))
+
+
+def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:
+    """By stretch: the amounts of the largest names, then of all others together."""
+    if not series:
+        return []
+    stretches = range(len(series[0]))
+    largest, others = series[: len(HUES)], series[len(HUES) :]
+    return [[*(each[at] for each in largest), sum(each[at] for each in others)] for at in stretches]
+
+
+def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -> Iterator[tuple[str, str]]:
+    """Its cells from the bottom up: signs and roles. A cell is whose most of it is; the topmost is as full as it is."""
+    filled = sum(stack) / top * height if top else 0.0
+    ends = [sum(stack[: place + 1]) / top * height if top else 0.0 for place in range(len(stack))]
+    for level in range(height):
+        if filled - level <= 1 / 16:
+            yield " ", MUTED
+            continue
+        middle = level + min(1.0, filled - level) / 2
+        sign = sign_of(next((place for place, end in enumerate(ends) if end >= middle), len(stack) - 1))
+        part = LEVELS[min(len(LEVELS), max(1, round((filled - level) * len(LEVELS)))) - 1]
+        yield (sign.letter if letters else part), sign.role
+
+
+def _sizes(stretches: int, columns: int) -> tuple[int, int]:
+    """Of one column, and of the gap behind it."""
+    room = max(1, (columns - AXIS) // stretches)
+    gap = 0 if room < 2 else 1 if room < 6 else 2
+    return min(room - gap, WIDEST), gap
+
+
+def _round_top(most: float) -> float:
+    """The least round figure that is no less."""
+    if most <= 0:
+        return 0.0
+    power: float = 10.0 ** ceil(log10(most) - 1)
+    return next(step * power for step in STEPS if step * power >= most * 0.999)
+
+
+def _scale(level: int, height: int, top: float) -> str:
+    """At the top and, where one is, in the middle a figure; else the line."""
+    middle = {height // 2 - 1: top / 2} if height % 2 == 0 else {}
+    figure = (middle | {height - 1: top}).get(level)
+    text = "" if figure is None or not top else grouped(figure) if top >= 10 else f"{figure:.1f}"
+    return f"{text:>{AXIS - 2}} {'┤' if text else '│'}"
+
+
+def _dates(edges: Sequence[Millis], size: int, zone: tzinfo | None) -> str:
+    """Under each column its day, or under as many as there is room for."""
+    text = ""
+    for place, edge in enumerate(edges[:-1]):
+        day = datetime.fromtimestamp(edge / 1000, zone)
+        label = f"{DAYS[day.weekday()]} {day.day}" if size >= len("Mon 31 ") else f"{day.day} {MONTHS[day.month - 1]}"
+        at = place * size
+        is_shown = size >= len("Mon 31 ") or (len(edges) - 2 - place) % 7 == 0
+        if is_shown and at >= len(text) + bool(text):
+            text = text.ljust(at) + label
+    return text

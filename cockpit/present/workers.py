@@ -1,0 +1,51 @@
+"""Words for elastic jobs: how many workers they have, might have and must have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.growth import NoGrowth
+from cockpit.present import units
+
+if TYPE_CHECKING:
+    from cockpit.model.job import Job
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import JobDetail
+
+_NO_GROWTH: Final = {
+    NoGrowth.MOST: "it has as many as it may have",
+    NoGrowth.FIXED: "it was submitted not to grow",
+    NoGrowth.NOT_WHOLE: "it grows once all of its workers run",
+    NoGrowth.GIVES_WAY: "it is giving some up",
+    NoGrowth.NO_ROOM: "no node has room for one more",
+    NoGrowth.KEPT: "what is free is kept for jobs that wait",
+    NoGrowth.RULES: "limits leave it no more",
+}
+
+
+def workers_now(row: JobRow) -> str:
+    """`3 (1–8)`: how many it has, or asks for, and between which bounds; a dash: it is not elastic."""
+    return f"{row.nodes} ({row.workers[0]}–{row.workers[2]})" if row.workers is not None else "–"
+
+
+def short_of_workers(row: JobRow) -> str | None:
+    """Of an elastic job that runs with fewer than it asked for."""
+    if row.workers is None or not row.placed_on or row.ended_at is not None or row.nodes >= row.workers[1]:
+        return None
+    return f"runs with {row.nodes} of {row.workers[1]} workers"
+
+
+def workers_fact(detail: JobDetail) -> str:
+    """`2 of 3, may have 1 to 8; no node has room for one more`."""
+    elastic, row = detail.job.spec.elastic, detail.row
+    if elastic is None:
+        return ""
+    has = f"{row.nodes} of {elastic.workers}" if row.placed_on and row.ended_at is None else str(row.nodes)
+    bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
+    why = f"; {_NO_GROWTH[detail.growth]}" if detail.growth is not None else ""
+    return f"{has}, {bounds}{why}"
+
+
+def replica_count(job: Job) -> str:
+    """What of the machine it asks for as many times: `2 nodes`, `3 workers`."""
+    return units.counted(job.spec.nodes, "node" if job.spec.elastic is None else "worker")

@@ -1,0 +1,44 @@
+"""Accounting over the socket: jobs that have ended, and what was held over time. Nothing is changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.engine.spending import ended_seen, is_open, spending
+from cockpit.model.ids import Millis
+from cockpit.protocol.pages import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import msgspec
+
+    from cockpit.model.accounting import EndedJob, Spending
+    from cockpit.protocol import messages
+    from cockpit.runtime.asked import Asked
+    from cockpit.runtime.engine import Engine
+
+MOST_JOBS = 100_000
+
+
+async def list_ended(engine: Engine, asked: Asked, args: messages.AccountingArgs) -> AsyncIterator[list[msgspec.Raw]]:
+    """The newest first, in pieces."""
+    for piece in pieces(await ended_jobs(engine, asked, args)):
+        yield piece
+
+
+async def ended_jobs(engine: Engine, asked: Asked, args: messages.AccountingArgs) -> list[EndedJob]:
+    """The newest first."""
+    since, until = (None if at is None else Millis(at) for at in (args.since, args.until))
+    alone = not asked.actor.admin and not asked.actor.projects
+    user = args.user or (asked.actor.name if alone else None)
+    found = await engine.host.journal.ended_jobs(limit=MOST_JOBS, user=user, since=since, until=until)
+    return list(ended_seen(found, engine.host.machine.state, asked.actor))
+
+
+async def spending_of(engine: Engine, asked: Asked, args: messages.SpendingArgs) -> Spending:
+    """What was held in each stretch of time: of everybody, by account; of those whom the asker may see, by name."""
+    edges, state = [Millis(at) for at in sorted(args.edges)], engine.host.machine.state
+    live = [job.id for job in state.jobs.values() if is_open(job)]
+    past = await engine.host.journal.spent(edges, live)
+    return spending(state, past, edges, asked.actor, engine.host.clock.now())

@@ -1,0 +1,53 @@
+"""How many workers the rules leave an elastic job, beside those that it needs to run at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from cockpit.model.ids import NodeName
+from cockpit.model.job import OCCUPYING, Job
+from cockpit.model.node import Node, Placement
+from cockpit.sched.amounts import ONE, Amounts, held
+from cockpit.sched.counters import tally
+from cockpit.sched.gates import Gates
+from cockpit.sched.limits import JOBS
+from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.tres import BILLING
+
+
+class Sizes:
+    """For one pass, whose gates count what it starts."""
+
+    def __init__(self, rules: Rulebook, gates: Gates, nodes: Mapping[NodeName, Node]) -> None:
+        self._rules, self._gates, self._nodes = rules, gates, nodes
+
+    def lawful(self, job: Job, partition: str) -> Callable[[Placement], bool]:
+        """Whether the job may hold so much there: no limit on jobs of that size stops it, nor one on all that runs."""
+        request = self._gates.request(job, partition)
+        has = self._has(job, partition)
+
+        def check(placement: Placement) -> bool:
+            sized = replace(job, spec=replace(job.spec, nodes=len(placement), elastic=None))
+            if self._rules.refusal(sized, partition) is not None:
+                return False
+            amounts = self._amounts(placement, partition) | {JOBS: ONE}
+            more = {each: amount - has.get(each, 0) for each, amount in amounts.items()}
+            return self._gates.exceeded(request, more) is None
+
+        return check
+
+    def resized(self, job: Job, partition: str, placement: Placement) -> float:
+        """A job that runs counts by this from here; what that is billed per second."""
+        amounts = self._amounts(placement, partition)
+        self._gates.counters.set(job.id, tally(self._rules, job, partition, amounts | {JOBS: ONE}))
+        return amounts[BILLING] / ONE
+
+    def _has(self, job: Job, partition: str) -> Amounts:
+        if job.attempt is None or job.state not in OCCUPYING:
+            return {}
+        return self._amounts(job.attempt.placement, partition) | {JOBS: ONE}
+
+    def _amounts(self, placement: Placement, partition: str) -> Amounts:
+        return self._rules.billed(held(placement, self._nodes), partition)

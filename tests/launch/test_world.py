@@ -1,0 +1,111 @@
+"""What workers are told of each other, and what `cockpit.elastic` makes of it for a training script."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit import elastic
+from cockpit.launch.world import world_file
+from cockpit.model.eviction import Grounds
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Leaving, Replica
+from cockpit.model.node import Allocation, CardSlice
+from cockpit.model.spec import Elastic
+from tests.builders import ANN, NOON, a_spec
+
+SIZE = Elastic(workers=2, min_workers=1, max_workers=4)
+
+
+def a_job(**fields) -> Job:
+    """Worker 1 has left, 3 came later."""
+    held = (0, "n1"), (2, "n3"), (3, "n2")
+    cards = (CardSlice(0, None), CardSlice(1, None))
+    placement = tuple(Allocation(rank, NodeName(node), 4, 1024, cards) for rank, node in held)
+    attempt = Attempt(number=1, spec_index=0, placement=placement, placed_at=NOON, replicas=(Replica(rank=0),))
+    known = Job(
+        id=JobId(7),
+        spec=a_spec("train", nodes=2, elastic=SIZE),
+        submitter=ANN,
+        project="ann",
+        submitted_at=NOON,
+        state=JobState.RUNNING,
+        state_since=NOON,
+        attempt=attempt,
+        version=12,
+    )
+    return replace(known, **fields)
+
+
+def leaving(rank: int) -> Leaving:
+    return Leaving(rank=rank, at=NOON, kill_at=Millis(NOON + 1000), for_job=JobId(9), grounds=Grounds.QOS)
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A training script's view as one of the replicas of a job."""
+
+    def of(replica: int, job: Job) -> None:
+        path = tmp_path / "workers.json"
+        path.write_bytes(world_file(job))
+        monkeypatch.setenv("COCKPIT_WORKERS_FILE", str(path))
+        monkeypatch.setenv("COCKPIT_REPLICA", str(replica))
+        elastic.init()
+
+    return of
+
+
+@pytest.mark.req("EL-01", "EL-03")
+def test_those_that_stay_have_ranks_without_gaps(script) -> None:
+    told = json.loads(world_file(a_job(leaving=(leaving(2),))))
+    assert told == {
+        "version": 12,
+        "min_workers": 1,
+        "max_workers": 4,
+        "workers": [
+            {"rank": 0, "replica": 0, "host": "train-0", "node": "n1", "slots": 2},
+            {"rank": 1, "replica": 3, "host": "train-3", "node": "n2", "slots": 2},
+        ],
+        "leaving": [{"replica": 2, "kill_at": NOON + 1000}],
+    }
+    script(3, a_job(leaving=(leaving(2),)))
+    assert elastic.world() == {"version": 12, "size": 2, "rank": 1, "hosts": ["train-0", "train-3"]}
+
+
+@pytest.mark.req("EL-03")
+@pytest.mark.parametrize(("replica", "alive", "saves"), [(0, True, True), (2, False, True), (3, True, False)])
+def test_a_worker_hears_of_its_end_and_the_first_one_saves(script, replica: int, alive: bool, saves: bool) -> None:
+    script(replica, a_job())
+    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (True, False)
+    script(replica, a_job(leaving=(leaving(2),)))
+    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (alive, saves)
+
+
+@pytest.mark.req("EL-03")
+def test_of_a_job_that_is_ended_nobody_stays(script) -> None:
+    ending = Ending(cause=EndCause.PREEMPTED, at=NOON, kill_at=Millis(NOON + 5))
+    script(3, a_job(ending=ending))
+    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, True)
+    assert elastic.world()["rank"] is None
+
+
+@pytest.mark.req("EL-03")
+def test_outside_of_an_elastic_job_the_world_is_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COCKPIT_REPLICA", raising=False)
+    elastic.init("/nowhere/workers.json")
+    assert elastic.check_alive()
+    assert (elastic.world()["rank"], elastic.world()["size"]) == (0, 1)
+
+
+@pytest.mark.req("EL-03")
+def test_the_helper_needs_nothing_of_cockpit(tmp_path: Path) -> None:
+    copied = tmp_path / "kubeai.py"
+    copied.write_text(Path(elastic.__file__).read_text())
+    code = "import kubeai; kubeai.init('/nowhere'); print(kubeai.check_alive(), 'msgspec' in __import__('sys').modules)"
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "True False\n"

@@ -1,0 +1,93 @@
+"""Card-hours over days: days as people live them, sums by name, and a chart that says the same without colours."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from cockpit.model.accounting import Spending, Spent
+from cockpit.model.ids import Millis
+from cockpit.present.accounting import By, Held, days_until, held_by
+from cockpit.present.spans import line_width, plain
+from cockpit.present.spending_cells import spending_answer, spending_title
+from cockpit.present.spending_chart import chart
+from tests.doubles.samples import HOUR
+
+DAY = 24 * HOUR
+
+
+def millis(text: str, zone: ZoneInfo | None = None) -> Millis:
+    return Millis(int(datetime.fromisoformat(text).replace(tzinfo=zone or UTC).timestamp() * 1000))
+
+
+@pytest.mark.req("UI-09")
+def test_days_begin_at_midnight_also_where_clocks_are_set() -> None:
+    now = millis("2026-03-30T09:30")
+    assert days_until(now, 2, UTC) == [millis("2026-03-29T00:00"), millis("2026-03-30T00:00"), now]
+    berlin = ZoneInfo("Europe/Berlin")
+    edges = days_until(millis("2026-03-30T09:30", berlin), 3, berlin)
+    assert [(after - before) // HOUR for before, after in pairwise(edges)] == [24, 23, 9]
+
+
+@pytest.mark.req("UI-09")
+def test_sums_by_name_with_those_that_one_may_not_know() -> None:
+    edges = (Millis(0), Millis(DAY), Millis(2 * DAY))
+    hidden = Spent("", "nlp", "", "normal", 1000 * HOUR, HOUR)
+    found = Spending(edges, ((Spent("ann", "nlp", "p", "", 3000 * HOUR, 8 * HOUR), hidden), (hidden,)))
+    assert held_by(found, By.USER) == [
+        Held("ann", (3000 * HOUR, 0), (8 * HOUR, 0), 60.0),
+        Held("others", (1000 * HOUR, 1000 * HOUR), (HOUR, HOUR), 40.0),
+    ]
+    assert [(each.name, each.share) for each in held_by(found, By.ACCOUNT)] == [("nlp", 100.0)]
+    assert [each.name for each in held_by(found, By.QOS)] == ["-", "normal"]
+
+
+ROWS = [
+    Held("ann", (6000 * HOUR, 2000 * HOUR, 0), (0, 0, 0), 80.0),
+    Held("bob", (2000 * HOUR, 0, 0), (0, 0, 0), 20.0),
+]
+EDGES = [Millis(millis("2026-03-07T00:00") + day * DAY) for day in range(4)]
+
+
+@pytest.mark.req("UI-09", "UI-26")
+def test_columns_stand_on_each_other_and_letters_stand_for_colours() -> None:
+    lines = list(chart(ROWS, EDGES, 40, 5, UTC, letters=True))
+    assert [plain(each) for each in lines] == [
+        "   8.0 ┤bbbbbbbb",
+        "       │aaaaaaaa",
+        "   4.0 ┤aaaaaaaa",
+        "       │aaaaaaaa  aaaaaaaa",
+        "        Sat 7     Sun 8     Mon 9",
+    ]
+    coloured = list(chart(ROWS, EDGES, 40, 5, UTC, letters=False))
+    assert [span.role for span in coloured[0]][1] == "hue1"
+    assert all(line_width(each) <= 40 for each in coloured)
+
+
+@pytest.mark.req("UI-09")
+@pytest.mark.parametrize("columns", [78, 118])
+def test_thirty_days_fit_on_every_screen(columns: int) -> None:
+    rows = [Held(f"u{n}", tuple(1000 * HOUR * (n + day) for day in range(30)), (0,) * 30, 1.0) for n in range(20)]
+    edges = [Millis(day * DAY) for day in range(31)]
+    lines = list(chart(rows, edges, columns, 8, UTC, letters=False))
+    assert len(lines) == 8
+    assert all(line_width(each) <= columns for each in lines)
+
+
+def test_without_anything_held_there_is_no_scale() -> None:
+    assert list(chart([], EDGES, 40, 5, UTC, letters=False)) == []
+    nothing = [Held("ann", (0, 0, 0), (0, 0, 0), 0.0)]
+    assert "┤" not in "".join(plain(each) for each in chart(nothing, EDGES, 40, 5, UTC, letters=False))
+
+
+@pytest.mark.req("UI-09")
+def test_where_there_are_no_cards_cpu_hours_are_told() -> None:
+    rows = [Held("ann", (0, 0, 0), (HOUR, 2 * HOUR, 0), 0.0)]
+    assert spending_title(By.USER, 3, rows) == "3 CPU-hours in the last 3 days, by user"
+    begins = [datetime.fromtimestamp(edge / 1000, UTC) for edge in EDGES[:-1]]
+    lines = [plain(each) for each in spending_answer(rows[0], begins, By.USER, {}, 100)]
+    assert lines[0].startswith("ann  held 3.0 CPU-hours.")
+    assert lines[1].removeprefix("  a day").strip() == "1.0 on average; most on 8 Mar, 2.0; today so far 0.0"
