@@ -33,7 +33,7 @@ def queued(job: int) -> SimpleNamespace:
 @pytest.mark.req("UI-02")
 async def test_an_answer_comes_however_long_it_takes_and_is_asked_for_again_once_it_is_old() -> None:
     face, drawn = Face(), []
-    telling = Foretelling(face, lambda: drawn.append(telling.outlook))  # type: ignore[arg-type]
+    telling = Foretelling(face, lambda: drawn.append(telling.outlook))  # type: ignore[arg-type] # as much of one as it uses
     telling.look_at(queued(1))
     face.time += 2 * FRESH_MS
     telling.look_at(queued(1))
