@@ -14,7 +14,7 @@ from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
 from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
-from cockpit.sched.counters import Counters, counts, of_array, tally
+from cockpit.sched.counters import Counters, Tally, counts, of_array, tally
 from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.placement import Found
 from cockpit.sched.quotas import NO_LEAF, QUOTA
@@ -133,16 +133,21 @@ class Gates:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
         if not counts(self._rules, job, partition):
             return ()
-        added = tally(self._rules, job, partition, amounts)
-        if not self._own:
-            self.counters, self._own = self.counters.fork(), True
-        self.counters.set(job.id, added)
+        added = self.adds(job, partition, amounts)
         of, stops = self.counters.of, self._book.stops
         return [
             number
             for counter, amount in added.parts
             for number in stops.between(counter, of(counter) - amount, of(counter))
         ]
+
+    def adds(self, job: Job, partition: str, amounts: Amounts) -> Tally:
+        """The job counts by these amounts, and nothing else, from here."""
+        if not self._own:
+            self.counters, self._own = self.counters.fork(), True
+        added = tally(self._rules, job, partition, amounts)
+        self.counters.set(job.id, added)
+        return added
 
     def _beyond(self, bounds: Iterable[Running], amounts: Amounts, free: Use = NO_USE) -> Running | None:
         used = self.counters.used

@@ -165,6 +165,7 @@ class Round:
             self._take_over(self.index.fork())
             done = grown(self.snapshot, who, self.index, self.line, self._fit, self._sizes(), self._off_reserved)
             self.growths, self.no_growth = done
+            self.index.counters = self._gates.counters
 
     def _is_taken_from(self, job: JobId) -> bool:
         """By what this pass decided."""
