@@ -13,7 +13,7 @@ from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.reasons import StandsStill
-from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.spec import WHOLE_CARD, Access
 from cockpit.model.view import HoldRow, NodeRow, Overview, SliceUse
 from cockpit.sched.partitions import for_login
 from cockpit.sched.reserved_nodes import kept_now
@@ -73,7 +73,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         array=job.array,
         starts_by=starts_by if job.state is JobState.QUEUED else None,
         clusters=tuple(dict.fromkeys(attempt.members)) if attempt is not None else (),
-        access=job.spec.access,
+        access=job.spec.access if job.spec.access is not Access.NONE else None,
         workers=(elastic.min_workers, elastic.workers, elastic.max_workers) if elastic is not None else None,
     )
 

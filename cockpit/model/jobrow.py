@@ -68,8 +68,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """While it is queued and the plan keeps room for it: its start, no later than that."""
     clusters: tuple[str, ...] = ()
     """On a fleet: where it is bound to, in order of its replicas."""
-    access: Access = Access.NONE
-    """What other members of its project may do."""
+    access: Access | None = None
+    """What other members of its project may do. None: nothing."""
     may: Access = Access.RW
     """What the asker may do."""
     workers: tuple[int, int, int] | None = None

@@ -86,7 +86,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))
     for volume in spec.volumes:
         yield _fact("volume", f"{safe(volume.name)} = {safe(volume.path)}")
-    yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[row.access])
+    yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
