@@ -107,7 +107,7 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
         prog=f"cockpit {name}",
         description=VERBS[name][2] + ".",
         epilog="examples:\n" + "\n".join(f"  {example}" for example in verb.examples),
-        formatter_class=_help_formatter,
+        formatter_class=_Help,
         allow_abbrev=False,
         add_help=False,
     )
@@ -117,9 +117,8 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
     return parser
 
 
-def _help_formatter(prog: str) -> RawDescriptionHelpFormatter:
-    """Of a fixed width: asking the terminal would import shutil for every command."""
-    return RawDescriptionHelpFormatter(prog, max_help_position=32, width=100)
+def no_options(_: ArgumentParser) -> None:
+    """Of a verb that has none of its own."""
 
 
 def usage() -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from cockpit.model.text import is_visible
 from cockpit.present.columns import Column, Context, Fraction
 from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.headless.services import Call
 
 JSON_VERSION: Final = 1
 PIECE_ROWS: Final = 500
@@ -53,6 +57,15 @@ def encoded_lines(values: Sequence[Any]) -> bytes:
     except UnicodeEncodeError:
         lines = _with_lone_surrogates(values)
     return lines if _plain(lines) else b"\n".join(map(_escaped, lines.split(b"\n")))
+
+
+def tell_report(call: Call, report: msgspec.Struct, page: Iterable[str]) -> None:
+    """A single answer: as JSON with a version where that is asked for, else the harmless lines of `page`."""
+    if call.args.output == "json":
+        call.streams.write(encoded_lines([{"version": JSON_VERSION, **asdict(report)}]))
+        return
+    for line in page:
+        call.streams.line(line)
 
 
 def csv_text(columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool) -> str:

@@ -9,6 +9,7 @@ from cockpit.model import events
 from cockpit.model.job import JobState
 from cockpit.present.entering import container_words
 from cockpit.present.moments import clock
+from cockpit.present.running import NO_CONTAINER
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
@@ -60,11 +61,18 @@ def _kept(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:
     placement = detail.job.attempt.placement if detail.job.attempt is not None else ()
     cards = "kept for it" if detail.job.spec.debug_hold.cards == "keep" else "free"
     its_cards = f" and its cards are {cards}" if any(each.slices for each in placement) else ""
-    gone = f"Its files are as the job left them; its processes are gone{its_cards}."
+    gone = f"{_files(detail)}; its processes are gone{its_cards}."
     yield line(Span(INDENT + gone, MUTED))
     keys = [(around.keys.get(action), words) for action, words in (("extend_hold", "longer"), ("end_hold", "remove"))]
     offers = (span for key, words in keys if key for span in (Span(f"   {key}", ACCENT), Span(f" {words}", MUTED)))
     yield (Span(f"{INDENT}kept for ", MUTED), Span(left, "held"), Span(" more", MUTED), *offers)
+
+
+def _files(detail: JobDetail) -> str:
+    replicas = detail.job.attempt.replicas if detail.job.attempt is not None else ()
+    if any(NO_CONTAINER in each.limits for each in replicas):
+        return "It had no container: others may have changed its files since"
+    return "Its files are as the job left them"
 
 
 def _entered(detail: JobDetail, around: Around) -> Iterator[Line]:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from cockpit.present.columns import FRACTIONS, Column, Context, Fraction, Kind
+from cockpit.present.repeating import SAMPLE
 
 Row = TypeVar("Row")
 SortKey = tuple[Column, bool]
 """A column and whether it descends; the most important key comes first."""
-SAMPLE: Final = 256
-"""Values from which it is told whether a column repeats itself."""
-
 _PLAIN: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.SECONDS, Kind.MIB, Kind.MOMENT})
 _MIRRORED: Final = bytes(range(255, -1, -1))
 _LAST: Final = b"\xff"

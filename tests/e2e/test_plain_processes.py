@@ -126,6 +126,15 @@ def test_the_engine_is_killed_and_finds_its_plain_processes_again(confined: Cock
     assert confined.wait(job) == 5
 
 
+def test_a_job_can_neither_end_its_holder_by_a_signal_nor_resist_its_own_end(confined: CockpitUser) -> None:
+    attacks = "kill -HUP $PPID; kill -TERM $PPID; kill -RTMIN+2 $PPID; kill -RTMIN+3 $PPID"
+    job = confined.submit(f"{attacks}; trap : TERM; touch $COCKPIT_OUTPUTS/up; while :; do sleep 0.05; done")
+    eventually((confined.work / "job/out/up").exists)
+    confined.ok("cancel", job, "--grace", "1s", "--yes")
+    assert confined.wait(job) == 128 + signal.SIGKILL
+    assert confined.row("job", job)["state"] == "stopped"
+
+
 def test_shells_end_with_the_command_that_they_were_opened_beside(confined: CockpitUser) -> None:
     job = confined.submit("until test -e $COCKPIT_OUTPUTS/go; do sleep 0.02; done")
     confined.until(job, "running")

@@ -29,6 +29,7 @@ def test_json_is_one_object_with_exact_figures(desk, log) -> None:
     assert told.pop("jobs_per_second") > 0
     assert isinstance(told.pop("peak_rss_mib"), int)
     assert told == {
+        "version": 1,
         "policy": "easy",
         "processors": 4,
         "jobs": 3,

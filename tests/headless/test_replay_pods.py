@@ -28,6 +28,7 @@ def test_json_is_one_object_with_the_curve(desk, trace) -> None:
     assert curve[0] == 0.0
     assert len(curve) == 74  # 1.46 of 2 cards are asked for: the pod of eight cards is dropped
     assert curve[-1] == 73.0
+    assert told.pop("version") == 1
     assert told == {"fit": "fgd", "scale": 1.0, "seed": 6, "nodes": 2, "cards": 2, "pods": 3, "placed": 3}
 
 

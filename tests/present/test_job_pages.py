@@ -18,6 +18,7 @@ from cockpit.present.columns import Context
 from cockpit.present.job_tabs import TABS, tab_lines
 from cockpit.present.reason_strip import strip_lines
 from cockpit.present.spans import Line, plain
+from cockpit.runtime.containers.shim.plain import LACKS
 from tests.doubles.samples import HOUR, MINUTE, NOW, WAITS, breakdown, detail, waiting_detail
 
 N03 = Node(name=NodeName("n03"), cpus=8, memory_mib=65_536, cards=(Card(index=0, model="A100", slices=4),))
@@ -153,6 +154,14 @@ def test_the_terminal_tab_says_how_to_get_in_and_who_was_inside() -> None:
     assert "  kept for 3:59 more   + longer" in lines
     assert "  12:00  root  0     nvidia-smi \\x1b[2J" in lines
     assert "Nobody has been inside." in shown("terminal", KEPT)[-1]
+
+
+def test_files_of_plain_processes_are_not_said_to_be_as_they_were_left() -> None:
+    attempt = KEPT.job.attempt
+    assert attempt is not None
+    alone = replace(attempt, replicas=(replace(attempt.replicas[0], limits=f"soft: no cgroup; {LACKS}"),))
+    lines = shown("terminal", replace(KEPT, job=replace(KEPT.job, attempt=alone)))
+    assert any("others may have changed its files since; its processes are gone" in each for each in lines)
 
 
 @pytest.mark.req("UI-12")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from cockpit.headless.arguments import Verb
+from cockpit.headless.arguments import Verb, no_options
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_page_options, list_rows
 from cockpit.headless.output import is_page, write_rows
@@ -85,10 +85,6 @@ def _tell(call: Call, status: EngineStatus) -> int:
     return ExitCode.OK
 
 
-def _nothing(_: ArgumentParser) -> None:
-    """No options of its own."""
-
-
 STATUS = Verb(
     status_arguments,
     run_status,
@@ -96,5 +92,5 @@ STATUS = Verb(
 )
 START = Verb(start_arguments, run_start, ("cockpit engine start", "cockpit engine start --system"))
 STOP = Verb(stop_arguments, run_stop, ("cockpit engine stop", "cockpit engine stop --jobs --yes"))
-UNIT = Verb(unit_arguments, run_unit, ("cockpit engine unit", "sudo cockpit engine unit --install"))
-RESTART = Verb(_nothing, run_restart, ("cockpit engine restart",))
+UNIT = Verb(unit_arguments, run_unit, ("cockpit engine unit", "cockpit engine unit --install"))
+RESTART = Verb(no_options, run_restart, ("cockpit engine restart",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from cockpit.headless.arguments import Verb
+from cockpit.headless.arguments import Verb, no_options
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
@@ -55,10 +55,6 @@ async def run_remove(call: Call) -> int:
     return ExitCode.OK
 
 
-def no_arguments(_: ArgumentParser) -> None:
-    """It takes none."""
-
-
 QUEUES = Verb(
     add_list_options,
     run_queues,
@@ -66,4 +62,4 @@ QUEUES = Verb(
 )
 QUOTA = Verb(add_list_options, run_quota, ("cockpit quota", "cockpit quota --filter 'cards_borrowed>0'"))
 APPLY = Verb(apply_arguments, run_apply, ("cockpit quota apply quota.yaml",))
-REMOVE = Verb(no_arguments, run_remove, ("cockpit quota remove",))
+REMOVE = Verb(no_options, run_remove, ("cockpit quota remove",))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import Verb, count
@@ -17,6 +14,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.progress import Progress
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.replay_pods import pod_arguments, tell_pods
+from cockpit.headless.verbs.replay_report import tell_accuracy, tell_replay
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
@@ -37,32 +35,6 @@ POLICIES = {
     MULTIFACTOR: Policy(),
 }
 """By the words of `--policy`."""
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """The first job, in order of submission, that waits otherwise than the log says; seconds."""
-
-    job: int
-    waits: int
-    log: int
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay says of itself."""
-
-    policy: str
-    processors: int
-    jobs: int
-    skipped: int
-    identical_waits: int | None
-    """None: nobody asked."""
-    first_difference: Difference | None
-    mean_bounded_slowdown: float
-    mean_wait: float
-    utilisation: float
-    jobs_per_second: float
-    """Of the replay alone, without reading the log."""
-    peak_rss_mib: int
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -107,7 +79,7 @@ def _replay_log(call: Call) -> None:
     if args.predict:
         found = predicted(past, args.procs, args.policy, args.predict, args.seed, progress.at)
         progress.end()
-        _tell_accuracy(call, found)
+        tell_accuracy(call, found)
         return
     before = call.streams.now()
     runs = replayed(past, args.procs, args.policy, progress.at)
@@ -115,7 +87,7 @@ def _replay_log(call: Call) -> None:
     progress.end()
     if args.write:
         _write(args.write, past, runs, args.procs, args.policy)
-    _tell(call, _report(past, runs, seconds, call))
+    tell_replay(call, past, runs, seconds)
 
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
@@ -158,69 +130,6 @@ def predicted(
     )
     rules = multifactor(past) if policy == MULTIFACTOR else ()
     return accuracy(foretell([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
-
-
-def _report(past: History, runs: Sequence[Run], seconds: float, call: Call) -> Report:
-    from cockpit.engine.figures import figures
-
-    args = call.args
-    differences = [
-        Difference(job.number, run.waited, job.waited)
-        for job, run in zip(past.jobs, runs, strict=True)
-        if args.check and job.waited != run.waited
-    ]
-    found = figures(runs, args.procs)
-    return Report(
-        policy=args.policy,
-        processors=args.procs,
-        jobs=len(runs),
-        skipped=past.skipped.total(),
-        identical_waits=len(runs) - len(differences) if args.check else None,
-        first_difference=differences[0] if differences else None,
-        mean_bounded_slowdown=found.mean_bounded_slowdown,
-        mean_wait=found.mean_wait,
-        utilisation=found.utilisation,
-        jobs_per_second=len(runs) / seconds,
-        peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    )
-
-
-def _tell(call: Call, report: Report) -> None:
-    if call.args.output == "json":
-        call.streams.write(msgspec.json.encode(report) + b"\n")
-        return
-    for line in _page(report):
-        call.streams.line(line)
-
-
-def _tell_accuracy(call: Call, found: Accuracy) -> None:
-    if call.args.output == "json":
-        call.streams.write(msgspec.json.encode(found) + b"\n")
-        return
-    for name, text in (
-        ("jobs", f"{found.jobs} that waited"),
-        ("likely start", f"off by {found.median_error:.0f} s in the median, {found.mean_error:.0f} s in the mean"),
-        ("within a minute", f"{found.within_a_minute:.1%}, within ten {found.within_ten_minutes:.1%}"),
-        ("no later than", f"holds for {found.coverage:.1%} ({found.coverage_by_limits:.1%} by time limits alone)"),
-        ("bound ÷ wait", f"{found.tightness:.2f} in the median ({found.tightness_by_limits:.2f} by time limits alone)"),
-    ):
-        call.streams.line(f"{name:<23}{text}")
-
-
-def _page(report: Report) -> list[str]:
-    lines = [
-        ("policy", f"{report.policy} on {counted(report.processors, 'processor')}"),
-        ("jobs", f"{report.jobs}" + (f", {report.skipped} not replayed" if report.skipped else "")),
-        ("mean bounded slowdown", f"{report.mean_bounded_slowdown:.4f}"),
-        ("mean wait", f"{report.mean_wait:.1f} s"),
-        ("utilisation", f"{report.utilisation:.3f}"),
-        ("speed", f"{report.jobs_per_second:.0f} jobs/s, {report.peak_rss_mib} MiB"),
-    ]
-    if report.identical_waits is not None:
-        lines.insert(2, ("waits as in the log", f"{report.identical_waits} of {report.jobs}"))
-    if first := report.first_difference:
-        lines.insert(3, ("first difference", f"job {first.job} waits {first.waits} s, in the log {first.log} s"))
-    return [f"{name:<23}{text}" for name, text in lines]
 
 
 def _read(file: str, call: Call) -> bytes:

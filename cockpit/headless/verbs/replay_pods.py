@@ -11,6 +11,7 @@ import msgspec
 from cockpit.errors import SpecErrors
 from cockpit.headless.arguments import count
 from cockpit.headless.progress import Progress
+from cockpit.headless.records import tell_report
 from cockpit.headless.services import Call
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
@@ -74,21 +75,19 @@ def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:
     allocation, last = filled(nodes, pods, coming, FractionFit(args.fit), progress.at)
     seconds = max(call.streams.now() - before, 1) / 1000
     progress.end()
-    _tell(
-        call,
-        PodReport(
-            fit=FractionFit(args.fit),
-            scale=args.scale,
-            seed=args.seed,
-            nodes=len(nodes),
-            cards=sum(len(node.cards) for node in nodes),
-            pods=len(coming),
-            placed=last.placed if last else 0,
-            allocation=allocation,
-            pods_per_second=len(coming) / seconds,
-            peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        ),
+    report = PodReport(
+        fit=FractionFit(args.fit),
+        scale=args.scale,
+        seed=args.seed,
+        nodes=len(nodes),
+        cards=sum(len(node.cards) for node in nodes),
+        pods=len(coming),
+        placed=last.placed if last else 0,
+        allocation=allocation,
+        pods_per_second=len(coming) / seconds,
+        peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )
+    tell_report(call, report, _page(report))
 
 
 def filled(
@@ -115,14 +114,6 @@ def filled(
 
 def _milli(nodes: Sequence[Node]) -> int:
     return 1000 * sum(len(node.cards) for node in nodes)
-
-
-def _tell(call: Call, report: PodReport) -> None:
-    if call.args.output == "json":
-        call.streams.write(msgspec.json.encode(report) + b"\n")
-        return
-    for line in _page(report):
-        call.streams.line(line)
 
 
 def _page(report: PodReport) -> list[str]:

@@ -36,6 +36,8 @@ NOTHING_TO_DO = 3
 """Another shim has this attempt, or it had its turn."""
 REFUSED = 4
 """This machine refuses containers, and the plan allows plain processes: nothing has been done."""
+_NOT_ITS_CONCERN = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+"""A container's first process gets none of these. One among others would end of what its job sends to its parent."""
 _READY = 0
 """What the holder-to-be tells; else the number of the error that it met."""
 
@@ -144,6 +146,7 @@ def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
 def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     from cockpit.runtime.containers.shim import plain
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_ITS_CONCERN)
     plain.lay_out(attempt, plan)
     bounds = limits.make(plan)
     start = None if again else _prepare_command(attempt, plain.outfit(attempt, plan), bounds, program.PLAIN)
