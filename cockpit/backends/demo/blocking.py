@@ -19,20 +19,19 @@ if TYPE_CHECKING:
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.demo.backend import DemoCluster
     from cockpit.model.accounting import EndedJob
-    from cockpit.model.asking import ShellRequest
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.view import (
-        Priorities,
-    )
+    from cockpit.model.view import EngineStatus, JobDetail, NodeRow, Priorities
 
 T = TypeVar("T")
 
 
 class BlockingDemo(Verbs):
-    """Implements `Backend` on an event loop of its own."""
+    """Implements `Backend` on an event loop of its own. What a demo says in its own way is asked of the demo, all else
+    of its engine."""
 
     def __init__(self, runner: asyncio.Runner, demo: DemoCluster) -> None:
         self._runner = runner
@@ -50,6 +49,18 @@ class BlockingDemo(Verbs):
         demo = runner.run(open_demo(fixture, seed, speed=speed))
         gc.enable()  # commands switch it off because they end soon; this one may follow a log for hours
         return cls(runner, demo)
+
+    async def status(self) -> EngineStatus:
+        return self._run(self._backend.status())
+
+    async def nodes(self) -> list[NodeRow]:
+        return self._run(self._backend.nodes())
+
+    async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        return self._run(self._backend.job(job, task=task))
+
+    async def logs(self, request: LogRequest) -> LogChunk:
+        return self._run(self._backend.logs(request))
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         return self._run(self._backend.jobs(ended=ended))
