@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.runtime.containers.shim import plain
+from cockpit.runtime.containers.shim import hold, leaving, plain
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.sources import SourceError
 
@@ -75,3 +75,30 @@ def test_a_state_folder_that_no_command_could_name_is_refused(tmp_path: Path) ->
     attempt = Attempt(str(tmp_path / "my jobs/containers/7.1.0"))
     with pytest.raises(SourceError, match="choose a state_folder"):
         plain.lay_out(attempt, PLAN)
+
+
+@pytest.mark.parametrize("may_be_plain", [True, False])
+@pytest.mark.parametrize(
+    ("error", "refused"), [(leaving.Refused("unshare: No space left"), True), (OSError(28, "No space left"), False)]
+)
+def test_only_what_the_machine_refuses_makes_a_job_plain(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch, error: Exception, refused: bool, may_be_plain: bool
+) -> None:
+    """A full disk is no reason: its error is the same as that of a limit on namespaces."""
+
+    def fails(*_: object, **__: object) -> int:
+        raise error
+
+    attempt.write("plan.json", {**PLAN, "may_be_plain": may_be_plain})
+    for name, stands_in in (("_launch", fails), ("_redirect_complaints", lambda _: None)):
+        monkeypatch.setattr(hold, name, stands_in)
+    monkeypatch.setattr(leaving, "leave_machine", lambda _: None)
+    monkeypatch.setattr(hold.signal, "pthread_sigmask", lambda *_: None)
+    monkeypatch.setattr(hold.os, "umask", lambda _: None)
+    code = hold._shim(attempt, again=False, plain=False)
+    if refused and may_be_plain:
+        assert (code, attempt.read("exit.json")) == (hold.REFUSED, None)
+    else:
+        told = attempt.read("exit.json")["lost"]
+        assert told.startswith("the container could not be made: ")
+        assert ("cockpit doctor" in told) == refused

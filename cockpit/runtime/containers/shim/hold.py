@@ -59,13 +59,14 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
         if not plain:
             leaving.leave_machine(plan)
         return _launch(attempt, plan, again=again, plain=plain)
-    except OSError as error:
-        refused = leaving.is_refusal(error)
-        if refused and plan.get("may_be_plain") and not again:
+    except leaving.Refused as refused:
+        if plan.get("may_be_plain") and not again:
             return REFUSED
-        advice = "; `cockpit doctor` says what this machine forbids" if refused else ""
-        _report_lost(attempt, f"the container could not be made: {error.strerror}{advice}", again=again)
-        return LAUNCHED
+        why = f"{refused}; `cockpit doctor` says what this machine forbids"
+    except OSError as error:
+        why = error.strerror or str(error)
+    _report_lost(attempt, f"the container could not be made: {why}", again=again)
+    return LAUNCHED
 
 
 def _redirect_complaints(attempt: Attempt) -> None:
@@ -75,7 +76,7 @@ def _redirect_complaints(attempt: Attempt) -> None:
 
 
 def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> int:
-    """Fork the holder; it starts nothing before it can be found. Raises OSError where it may not be."""
+    """Fork the holder; it starts nothing before it can be found. Raises Refused or OSError where it may not be."""
     waits, lets_go = os.pipe()
     told, tell = os.pipe()
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -92,7 +93,7 @@ def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> in
     attempt.write("shim.json", {**identity_of(pid, proc), "remounted": again, "plain": plain})
     try:
         _await_settled(told)
-    except OSError:
+    except (leaving.Refused, OSError):
         attempt.forget("shim.json")
         raise
     os.write(lets_go, b".")
@@ -115,7 +116,7 @@ def _await_settled(told: int) -> None:
     number = (os.read(told, 1) or bytes([errno.EIO]))[0]
     os.close(told)
     if number != _READY:
-        raise OSError(number, f"mount proc on /proc: {os.strerror(number)}")
+        raise leaving.judged(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
 
 
 def _hold(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> None:

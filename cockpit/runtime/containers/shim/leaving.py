@@ -17,14 +17,21 @@ _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSPC, errno.EUSERS, er
 unshare(2), user_namespaces(7)."""
 
 
+class Refused(Exception):
+    """This machine lets its engine make no container, so that trying again is of no use; the text says which call."""
+
+
 def leave_machine(plan: PlanDict) -> None:
-    """The caller's children are in a pid namespace of their own, all else is left at once. Raises OSError."""
-    if plan["rootless"]:
-        uid, gid = os.geteuid(), os.getegid()
-        linux.unshare(linux.CLONE_NEWUSER)
-        program.map_ids(0, 0, outside_uid=uid, outside_gid=gid)
-    linux.unshare(_NAMESPACES)
-    linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
+    """The caller is out at once, but for the pid namespace, which its children leave. Raises Refused or OSError."""
+    try:
+        if plan["rootless"]:
+            uid, gid = os.geteuid(), os.getegid()
+            linux.unshare(linux.CLONE_NEWUSER)
+            program.map_ids(0, 0, outside_uid=uid, outside_gid=gid)
+        linux.unshare(_NAMESPACES)
+        linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
+    except OSError as error:
+        raise judged(error) from None
 
 
 def mount_own_proc() -> None:
@@ -33,6 +40,6 @@ def mount_own_proc() -> None:
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
 
 
-def is_refusal(error: OSError) -> bool:
-    """Whether this machine lets its engine make no container, so that trying again is of no use."""
-    return error.errno in _REFUSALS
+def judged(error: OSError) -> Refused | OSError:
+    """What an error of these calls means."""
+    return Refused(error.strerror) if error.errno in _REFUSALS else error
