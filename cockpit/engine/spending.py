@@ -105,6 +105,16 @@ def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[Spent]]:
     return [list(_sums(*both)) for both in zip(cards, cpus, strict=True)]
 
 
+def merged(parts: Iterable[Spent]) -> list[Spent]:
+    """One sum for all that have their names in common."""
+    cards, cpus = Counter[Names](), Counter[Names]()
+    for each in parts:
+        names = (each.user, each.account, each.project, each.qos)
+        cards[names] += each.card_milli_ms
+        cpus[names] += each.cpu_ms
+    return list(_sums(cards, cpus))
+
+
 def is_open(job: Job) -> bool:
     """It is not over, and so not in the accounting as it stands."""
     return not job.ended and bool(attempts(job))
@@ -116,7 +126,7 @@ def spending(
     """What accounting has of jobs that are over, `past`, with what live ones held; as the actor may see it."""
     live = divided((span for job in state.jobs.values() if is_open(job) for span in spans(job, now)), edges)
     stretches = (
-        tuple(_merged([_shown(state, actor, each) for each in (*before, *running)]))
+        tuple(merged([_shown(state, actor, each) for each in (*before, *running)]))
         for before, running in zip(past, live, strict=True)
     )
     return Spending(tuple(edges), tuple(stretches))
@@ -145,15 +155,6 @@ def _shown(state: ClusterState, actor: Actor, each: Spent) -> Spent:
     if actor.admin or each.user == actor.name or coordinates(state.accounts, actor.name, each.account):
         return each
     return Spent("", each.account, "", each.qos, each.card_milli_ms, each.cpu_ms)
-
-
-def _merged(parts: Iterable[Spent]) -> Iterator[Spent]:
-    cards, cpus = Counter[Names](), Counter[Names]()
-    for each in parts:
-        names = (each.user, each.account, each.project, each.qos)
-        cards[names] += each.card_milli_ms
-        cpus[names] += each.cpu_ms
-    return _sums(cards, cpus)
 
 
 def _sums(cards: Counter[Names], cpus: Counter[Names]) -> Iterator[Spent]:

@@ -52,7 +52,7 @@ class Held(NamedTuple):
     card_milli_ms: tuple[int, ...]
     cpu_ms: tuple[int, ...]
     share: float
-    """Of all card-hours, in percent."""
+    """Of all card-hours, in percent; where nobody held a card, of all CPU-hours."""
 
 
 def card_hours(milli_ms: int) -> float:
@@ -77,9 +77,10 @@ def held_by(spending: Spending, by: By) -> list[Held]:
     """The most card-hours first, then the most CPU-hours."""
     cards = _by_stretch(spending, by, lambda each: each.card_milli_ms)
     cpus = _by_stretch(spending, by, lambda each: each.cpu_ms)
-    whole = sum(map(sum, cards.values()))
+    parts = cards if any(map(any, cards.values())) else cpus
+    whole = sum(map(sum, parts.values()))
     rows = [
-        Held(name, tuple(cards[name]), tuple(cpus[name]), round(100 * sum(cards[name]) / whole, 1) if whole else 0.0)
+        Held(name, tuple(cards[name]), tuple(cpus[name]), round(100 * sum(parts[name]) / whole, 1) if whole else 0.0)
         for name in cpus
     ]
     return sorted(rows, key=lambda each: (-sum(each.card_milli_ms), -sum(each.cpu_ms), each.name))

@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.model.job import Job, Replica
 from cockpit.model.node import Allocation
 from cockpit.model.spec import WHOLE_CARD, Access, NodeSpec
-from cockpit.model.view import JobDetail
+from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence, exit_sentence
@@ -90,14 +90,17 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
-    """One line for each container of the last attempt."""
+    """A line for each container of the last attempt, and one for what it used."""
     attempt = detail.job.attempt
     if attempt is None:
         return
     places = attempt.places
     yield "Replicas" if attempt.number == 1 else f"Replicas of attempt {attempt.number}"
+    uses = {use.rank: use for use in detail.use}
     for replica in attempt.replicas:
         yield f"  {replica.rank}  {_replica(replica, places.get(replica.rank), context)}"
+        if replica.rank in uses:
+            yield f"     used {_used(uses[replica.rank])}"
 
 
 def kept(detail: JobDetail, context: Context) -> Iterator[str]:
@@ -169,6 +172,16 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
     if replica.limits:
         parts.append(f"limits: {safe(replica.limits)}")
     return " · ".join(parts) or "not started"
+
+
+def _used(use: ReplicaUse) -> str:
+    """What one replica really used so far, as far as somebody measures."""
+    parts = [] if use.cpu_ms is None else [f"{units.duration(use.cpu_ms // 1000)} CPU time"]
+    if use.peak_memory_mib is not None:
+        parts.append(f"{units.memory(use.peak_memory_mib)} at most")
+    if use.mean_card_percent is not None:
+        parts.append(f"cards {use.mean_card_percent} % busy on average")
+    return ", ".join(parts) or "n/a"
 
 
 def _cards(place: Allocation) -> str:

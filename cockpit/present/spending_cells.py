@@ -14,7 +14,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.sparkline import sparkline
 from cockpit.present.spending_chart import MONTHS, Sign, amounts, in_cards
-from cockpit.present.units import grouped, tenths
+from cockpit.present.units import tenths
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -63,7 +63,7 @@ def _share(shown: Shown, _: int) -> Line:
 
 
 def _cpu_hours(shown: Shown, _: int) -> Line:
-    return line(Span(grouped(hours(sum(shown.row.cpu_ms))), MUTED))
+    return line(Span(tenths(hours(sum(shown.row.cpu_ms))), MUTED))
 
 
 def _course(shown: Shown, columns: int) -> Line:
@@ -91,7 +91,7 @@ def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
     """`12 345 card-hours in the last 30 days, by user`."""
     cards = in_cards(rows)
     total = sum(sum(amounts(row, cards=cards)) for row in rows)
-    return f"{grouped(total)} {'card' if cards else 'CPU'}-hours in the last {days} days, by {by}"
+    return f"{tenths(total)} {'card' if cards else 'CPU'}-hours in the last {days} days, by {by}"
 
 
 def spending_answer(
@@ -101,7 +101,7 @@ def spending_answer(
     cards = in_cards([row])
     unit, figures = "card-hours" if cards else "CPU-hours", amounts(row, cards=cards)
     total = sum(figures)
-    of_all = f", {row.share:.1f}% of all" if cards else ""
+    of_all = f", {row.share:.1f}% of all"
     left = line(Span(safe(row.name), ACCENT), Span(f"  held {tenths(total)} {unit}{of_all}.", STRONG))
     offers = [(keys.get(name, f":{name}"), word) for name, word in (("by", "by"), ("days", "days"))]
     yield spread(left, tuple(span for key, word in offers for span in _offer(key, word)), columns)
@@ -111,7 +111,7 @@ def spending_answer(
     yield _labelled(
         "a day", f"{mean} on average; most on {day}, {tenths(figures[most])}; today so far {tenths(figures[-1])}"
     )
-    yield _labelled("CPUs", f"{grouped(hours(sum(row.cpu_ms)))} CPU-hours held")
+    yield _labelled("CPUs", f"{tenths(hours(sum(row.cpu_ms)))} CPU-hours held")
     yield _labelled("same", f"cockpit accounting hours --days {len(figures)} --by {by}")
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine.spending import spans
+from cockpit.engine.spending import divided, merged, spans
 from cockpit.errors import StoreError
-from cockpit.model.accounting import Spent
+from cockpit.model.accounting import Span, Spent
 from cockpit.model.job import Job
 
 if TYPE_CHECKING:
@@ -38,14 +38,20 @@ _NEWEST_OF_USER = """
 SELECT job FROM ended_jobs WHERE user = ? AND ended_at >= ? AND ended_at < ? ORDER BY ended_at DESC, id DESC LIMIT ?
 """
 _INSERT_SPAN = "INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SPENT = """
-SELECT user, account, project, qos,
-    sum(card_milli * (min(until_at, :ends) - max(from_at, :begins))),
-    sum(cpus * (min(until_at, :ends) - max(from_at, :begins)))
+_WITHIN = """
+SELECT user, account, project, qos, sum(card_milli * (until_at - from_at)), sum(cpus * (until_at - from_at))
 FROM spans
-WHERE until_at > :begins AND from_at < :ends AND job NOT IN (SELECT value FROM json_each(:besides))
+WHERE until_at > :begins AND until_at <= :ends AND from_at >= :begins
+    AND job NOT IN (SELECT value FROM json_each(:besides))
 GROUP BY user, account, project, qos
 """
+_INTO = """
+SELECT job, attempt, user, account, project, qos, from_at, until_at, cpus, card_milli
+FROM spans
+WHERE until_at > :begins AND until_at <= :ends AND from_at < :begins
+    AND job NOT IN (SELECT value FROM json_each(:besides))
+"""
+"""What began before the stretch in which it ended: few, but for midnights that everybody works through."""
 
 
 async def record(database: Database, jobs: Sequence[Job]) -> None:
@@ -75,12 +81,15 @@ async def newest(
 
 
 async def spent(database: Database, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
-    """A query for each stretch, so that the journal never waits for all of them."""
+    """Queries for each stretch, so that the journal never waits for all of them, and every row is looked at twice."""
     left_out = _encoder.encode(list(besides)).decode()
-    return [
-        [Spent(*row) for row in await database.fetch(_SPENT, {"begins": begins, "ends": ends, "besides": left_out})]
-        for begins, ends in pairwise(edges)
-    ]
+    within: list[list[Spent]] = []
+    crossing: list[Span] = []
+    for begins, ends in pairwise((*edges, LARGEST_ID)):
+        asked = {"begins": begins, "ends": ends, "besides": left_out}
+        within.append([Spent(*row) for row in await database.fetch(_WITHIN, asked)])
+        crossing += [Span(*row) for row in await database.fetch(_INTO, asked)]
+    return [merged((*both[0], *both[1])) for both in zip(within, divided(crossing, edges), strict=False)]
 
 
 def _row(job: Job) -> tuple[Any, ...]:

@@ -55,6 +55,11 @@ def test_it_is_watched_until_it_has_ended(used: Desk) -> None:
 
 
 @pytest.mark.req("JT-48")
+def test_the_page_of_a_job_says_what_it_used(used: Desk) -> None:
+    assert "     used 1:59:00 CPU time, 12G at most, cards 81 % busy on average" in used("job", "4715").lines
+
+
+@pytest.mark.req("JT-48")
 def test_where_nobody_measures_there_is_no_row(desk: Desk) -> None:
     done = desk("usage", "4715", terminal=True)
     assert "Nobody has measured this job" in done.err

@@ -43,6 +43,8 @@ def test_sums_by_name_with_those_that_one_may_not_know() -> None:
     ]
     assert [(each.name, each.share) for each in held_by(found, By.ACCOUNT)] == [("nlp", 100.0)]
     assert [each.name for each in held_by(found, By.QOS)] == ["-", "normal"]
+    cardless = Spending(edges[:2], ((Spent("ann", "nlp", "p", "", 0, 8), Spent("bob", "nlp", "p", "", 0, 2)),))
+    assert [(each.name, each.share) for each in held_by(cardless, By.USER)] == [("ann", 80.0), ("bob", 20.0)]
 
 
 ROWS = [
@@ -86,8 +88,8 @@ def test_without_anything_held_there_is_no_scale() -> None:
 @pytest.mark.req("UI-09")
 def test_where_there_are_no_cards_cpu_hours_are_told() -> None:
     rows = [Held("ann", (0, 0, 0), (HOUR, 2 * HOUR, 0), 0.0)]
-    assert spending_title(By.USER, 3, rows) == "3 CPU-hours in the last 3 days, by user"
+    assert spending_title(By.USER, 3, rows) == "3.0 CPU-hours in the last 3 days, by user"
     begins = [datetime.fromtimestamp(edge / 1000, UTC) for edge in EDGES[:-1]]
     lines = [plain(each) for each in spending_answer(rows[0], begins, By.USER, {}, 100)]
-    assert lines[0].startswith("ann  held 3.0 CPU-hours.")
+    assert lines[0].startswith("ann  held 3.0 CPU-hours, 0.0% of all.")
     assert lines[1].removeprefix("  a day").strip() == "1.0 on average; most on 8 Mar, 2.0; today so far 0.0"

@@ -143,7 +143,13 @@ HOURS: Final = Table(
     columns=(
         Column("name", "NAME", Kind.TEXT, "The account, user, project or QOS", field="name"),
         _hours_column("card_hours", _held_card_hours),
-        Column("share", "SHARE %", Kind.NUMBER, "Of all card-hours, in percent", derive=lambda row, _: row.share),
+        Column(
+            "share",
+            "SHARE %",
+            Kind.NUMBER,
+            "Of all card-hours, in percent; without cards of all CPU-hours",
+            derive=lambda row, _: row.share,
+        ),
         _hours_column("cpu_hours", _held_cpu_hours),
         Column(
             "by_day",
