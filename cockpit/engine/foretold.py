@@ -14,7 +14,7 @@ import msgspec
 from cockpit.engine.foresight import remember
 from cockpit.engine.replay import Arrival, Replay
 from cockpit.model.events import JobSubmitted
-from cockpit.sched.future import Future
+from cockpit.sched.future import Future, foreseeing
 from cockpit.sched.habits import Limits
 from cockpit.sched.history import History
 from cockpit.sched.index import refreshed
@@ -129,6 +129,6 @@ class _Asking:
         ]
 
     def _by_limits(self, snapshot: Snapshot, job: JobId) -> Millis:
-        index, order = refreshed(None, snapshot), prioritised(snapshot).order
+        index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
         begun = Future(snapshot, index, self._policy, order, Limits()).start_of(job)
         return begun.at if begun is not None else snapshot.now

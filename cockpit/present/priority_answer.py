@@ -12,7 +12,7 @@ from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present import units
 from cockpit.present.priority import figure, total_words
 from cockpit.present.priority_cells import Figures, factor_text, id_text, moved
-from cockpit.present.priority_parts import SIGNS, amounts, swatch, weight_of
+from cockpit.present.priority_parts import BETWEEN, SIGNS, amounts, swatch, weight_of
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.width import pad
@@ -163,7 +163,7 @@ def _gap(row: PriorityRow, other: PriorityRow) -> Line:
 
 def _tie(row: PriorityRow, other: PriorityRow, *, first: bool) -> str:
     """Why somebody stands where the figures do not put it."""
-    if other.partition != row.partition:
+    if set(other.partition.split(BETWEEN)).isdisjoint(row.partition.split(BETWEEN)):
         return f"whose queue {safe(other.partition)} comes {'first' if first else 'later'}"
     return f"which has just as much and came {'earlier' if first else 'later'}"
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.model.cluster import Weights
+from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import PriorityRow
 from cockpit.present.spans import Line, Span
 
+BETWEEN: Final = ", "
+"""Partitions."""
 BLOCK: Final = "▆"
 NICE: Final = "nice"
 NICE_LETTER: Final = "n"
@@ -69,6 +75,28 @@ def amounts(breakdown: Breakdown) -> dict[FactorName, Amounts]:
 def added(breakdown: Breakdown) -> float:
     """What the factors add, before nice is taken off."""
     return sum(max(part.contribution, 0.0) for part in breakdown.parts) + max(-breakdown.nice, 0)
+
+
+def of_jobs(rows: Iterable[PriorityRow]) -> list[PriorityRow]:
+    """One row for a job that stands at one place by the same figures in all its partitions: all are its queue."""
+    rows = list(rows)
+    if len({row.job for row in rows}) == len(rows):
+        return rows
+    alike: dict[tuple[JobId, object], list[str]] = {}
+    for row in rows:
+        alike.setdefault(_standing(row), []).append(row.partition)
+    several = {job for job, count in Counter(job for job, _ in alike).items() if count > 1}
+    found: dict[object, PriorityRow] = {}
+    for number, row in enumerate(rows):
+        whole = row.job and row.job not in several
+        names = alike[_standing(row)] if whole else [row.partition]
+        found.setdefault(_standing(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
+    return list(found.values())
+
+
+def _standing(row: PriorityRow) -> tuple[JobId, object]:
+    breakdown = replace(row.breakdown, partition="") if row.breakdown is not None else None
+    return row.job, (row.position, breakdown, row.position_before, row.total_before)
 
 
 def longest(rows: Iterable[PriorityRow]) -> float:

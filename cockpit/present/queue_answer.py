@@ -18,15 +18,24 @@ NO_TREE = "There is no quota tree; an administrator applies one: cockpit quota a
 
 
 def queue_answer(
-    row: QueueRow, rows: Sequence[QueueRow], context: Context, keys: Mapping[str, str], columns: int
+    row: QueueRow,
+    rows: Sequence[QueueRow],
+    context: Context,
+    keys: Mapping[str, str],
+    columns: int,
+    *,
+    brief: bool = False,
 ) -> Iterator[Line]:
-    """Harmless lines. `rows`: all queues; `keys`: of actions by id."""
+    """Harmless lines. `rows`: all queues; `keys`: of actions by id. `brief`: three lines, of signs the last."""
     where = "partition" if row.kind is QueueKind.PARTITION else "queue"
     title = queue_title(row) if row.kind is QueueKind.PARTITION else safe(row.path)
     left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row, context)}", STRONG))
     yield spread(left, line(Span(keys.get("queue_jobs", "Enter"), ACCENT), Span(" its jobs", MUTED)), columns)
-    yield line(Span(f"{INDENT}jobs      ", MUTED), _jobs(row))
+    if not brief:
+        yield line(Span(f"{INDENT}jobs      ", MUTED), _jobs(row))
     yield line(Span(f"{INDENT}holds     ", MUTED), ", ".join(_holds(row)) or "nothing")
+    if brief and any(each.kind is QueueKind.QUOTA for each in rows):
+        yield line(Span(f"{INDENT}signs  ", MUTED), *legend_line())
     if row.kind is QueueKind.PARTITION:
         if not any(each.kind is QueueKind.QUOTA for each in rows):
             yield line(Span(f"{INDENT}{NO_TREE}", MUTED))

@@ -86,6 +86,8 @@ def _resource(resource: str, digits: int) -> Callable[[QueueRow, Bounds, int], L
         taken = max(digits, len(used) + len(tail))
         wide = max(0, min(MOST_BAR, columns - taken - GAP))
         text = (Span(used.rjust(max(0, digits - len(tail)))), Span(tail, MUTED))
+        if not full and not held.min:
+            return text  # nothing bounds it: there is no whole to take a part of
         return (*text, Span(" " * GAP), *bar(row, resource, full or 0, wide))
 
     return cell

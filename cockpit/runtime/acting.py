@@ -24,6 +24,7 @@ from cockpit.model.refusal import Refusal
 from cockpit.protocol import messages
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.host import Act
+from cockpit.runtime.logs import forget_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,8 +109,16 @@ async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
 
 
 async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
-    """Take an ended job off the lists."""
-    return await _act_on(engine, asked, args, lambda found, _: decide.delete(found))
+    """Take an ended job off the lists, its logs too: they may be what fills the disk."""
+    deleted: list[JobId] = []
+
+    def answer(records: Sequence[EventRecord]) -> bytes:
+        deleted.extend(record.body.job for record in records if isinstance(record.body, events.JobDeleted))
+        return _done(records)
+
+    answered = await _act_on(engine, asked, args, lambda found, _: decide.delete(found), answer)
+    await asyncio.to_thread(forget_logs, engine.logs, deleted)
+    return answered
 
 
 async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -> bytes:
@@ -238,6 +247,7 @@ async def _act_on(
     asked: Asked,
     args: messages.JobArgs | messages.CancelArgs | messages.SetTimeLimitArgs,
     decision: Callable[[Job, Millis], decide.Decision],
+    answer: Callable[[Sequence[EventRecord]], bytes] = _done,
 ) -> bytes:
     """On the job, the task, or every task of the array that is asked for."""
 
@@ -245,7 +255,7 @@ async def _act_on(
         found = addressed(machine, JobId(args.job), args.task)
         return on_each(found, lambda job: decision(job, now)) if found else decide.only_in_accounting(args.job)
 
-    return await _act(engine, asked, decide_on)
+    return await _act(engine, asked, decide_on, answer)
 
 
 async def _act_on_one(

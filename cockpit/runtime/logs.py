@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from typing import TYPE_CHECKING
 
 from cockpit.model.asking import LogChunk, LogRequest, LogStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from cockpit.model.ids import ReplicaId
+    from cockpit.model.ids import JobId, ReplicaId
 
 MAX_CHUNK = 1 << 20
 LOOK_SECONDS = 0.1
@@ -45,6 +46,12 @@ def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
     except FileNotFoundError:
         return LogChunk(b"", 0, ended=over)
     return LogChunk(data, offset, ended=over and offset + len(data) >= size)
+
+
+def forget_logs(logs_folder: Path, jobs: Iterable[JobId]) -> None:
+    """Remove all that these jobs printed, in every attempt."""
+    for job in jobs:
+        shutil.rmtree(logs_folder / str(job), ignore_errors=True)
 
 
 def log_tail(path: Path, lines: int, limit: int = 8192) -> str:

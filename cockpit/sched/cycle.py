@@ -30,9 +30,12 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     return pass_over(snapshot, index, policy, prioritised(snapshot, priorities))
 
 
-def pass_over(snapshot: Snapshot, index: Index, policy: Policy, priorities: PriorityTable) -> Plan:
-    """The cycle from its third step on: `index` and `priorities` are already those of the snapshot."""
-    queue, rules = line_up(priorities, index.book), index.book.rules
+def pass_over(
+    snapshot: Snapshot, index: Index, policy: Policy, priorities: PriorityTable, queue: LineUp | None = None
+) -> Plan:
+    """The cycle from its third step on: `index` and `priorities` are already those of the snapshot, and so is the queue
+    where it is given."""
+    queue, rules = line_up(priorities, index.book) if queue is None else queue, index.book.rules
     descent = _descent(index, policy, queue)
     round_ = Round(snapshot, index, policy, queue, descent, clearing(snapshot, rules, priorities))
     if snapshot.suspended:  # who stands still goes on before anybody gets its CPUs

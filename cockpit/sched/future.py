@@ -20,6 +20,7 @@ from cockpit.sched.decisions import Start
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.habits import Lengths
 from cockpit.sched.index import Index, count
+from cockpit.sched.lineup import Listed
 from cockpit.sched.placement import find
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
@@ -65,30 +66,32 @@ class Future:
         lengths: Lengths,
         arrivals: Sequence[Job] = (),
     ) -> None:
-        """`index` and `order`: of this snapshot. `arrivals`: who comes later, soonest first."""
+        """`index`: as `foreseeing` makes it; it and `order` are of this snapshot. `arrivals`: who comes later, soonest
+        first."""
         self.begun: dict[JobId, Begun] = {}
         self.ended: list[Ended] = []
         """Soonest first."""
         self.began_at = self._now = snapshot.now
         self._policy = policy
         self._index = index.fork()
-        self._index.book = RequestBook(_without_slices(index.book.rules))  # the cycle alone writes to its own
         self._stage = stage = Stage(snapshot, lengths)
         self._snapshot = replace(
             snapshot, queue=(), jobs=stage.jobs, occupied=stage.occupied, ends=stage.ends, changes=(), touched=None
         )
         self._table = PriorityTable(self._snapshot, None, ())
         self._waiting = {job.id: job for job in snapshot.queue}
-        self._entries: list[tuple[JobId, str]] = [(job.id, partition) for job, partition in order]
+        self._line = Listed(index.book.more(order))
+        """Who waits, best first."""
         self._arrivals, self._came = arrivals, 0
         self._looks = 0
         self._next_at: Millis | None = None
         self._conditional = {job.id for job in snapshot.queue if job.waits_for}
         self._look()
 
-    def start_of(self, job: JobId, before: Millis | None = None) -> Begun | None:
-        """When and where it starts; None: not as things stand, too far ahead, or not before that moment."""
-        while job not in self.begun and self._looks < MOST_LOOKS and self._go_on():
+    def start_of(self, job: JobId, before: Millis | None = None, looks: int = MOST_LOOKS) -> Begun | None:
+        """When and where it starts; None: not as things stand, not before that moment, or further ahead than so many
+        looks see."""
+        while job not in self.begun and self._looks < looks and self._go_on():
             if before is not None and self._now >= before:
                 return None
         return self.begun.get(job)
@@ -167,34 +170,21 @@ class Future:
     def _wait(self, job: Job) -> None:
         """Behind everybody."""
         self._waiting[job.id] = self._stage.jobs[job.id] = job
-        self._entries += [(job.id, partition) for partition in partitions_of(job)]
+        self._line += self._index.book.more((job, partition) for partition in partitions_of(job))
 
     def _look(self) -> None:
         """One pass of the cycle over who waits."""
         self._looks += 1
-        waiting = self._waiting
-        entries = [(waiting[job], partition) for job, partition in self._entries if job in waiting]
-        if len(entries) < len(self._entries) // 2:
-            self._entries = [(job.id, partition) for job, partition in entries]
         stage = self._stage
-        table, snapshot = (
-            self._table,
-            replace(
-                self._snapshot,
-                now=self._now,
-                promised=tuple(stage.promised),
-                suspended=tuple(stage.suspended),
-                elastic=sorted(stage.elastic),
-            ),
-        )
-        table.order = entries
-        plan = pass_over(snapshot, self._index, self._policy, table)
+        promised, suspended = tuple(stage.promised), tuple(stage.suspended)
+        elastic = sorted(stage.elastic)
+        snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
+        plan = pass_over(snapshot, self._index, self._policy, self._table, self._line)
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
         if plan.round.clearing is not None:
             self._carry_out(plan, snapshot)
             return
-        for start in plan.starts:
-            self._begin(start)
+        self._begin(plan.starts)
         for growth in plan.growths:
             stage.grow(growth)
         if plan.starts or plan.growths:
@@ -208,9 +198,8 @@ class Future:
             stage.turn(turn, now)
         for eviction in plan.evictions:
             stage.evict(eviction, now)
-            self._waiting[eviction.for_job] = stage.jobs[eviction.for_job]
-        for start in plan.starts:
-            self._begin(start)
+            self._changed(stage.jobs[eviction.for_job])
+        self._begin(plan.starts)
         for growth in plan.growths:
             stage.grow(growth)
         moved = [job for turn in plan.turns for job in (turn.job, *turn.others)]
@@ -218,9 +207,22 @@ class Future:
         if moved:
             self._change(moved, snapshot)
 
-    def _begin(self, start: Start) -> None:
-        self._stage.begin(self._waiting.pop(start.job), start, self._now)
-        self.begun.setdefault(start.job, Begun(self._now, start.placement))
+    def _begin(self, starts: Sequence[Start]) -> None:
+        if not starts:
+            return
+        waiting = self._waiting
+        for start in starts:
+            self._stage.begin(waiting.pop(start.job), start, self._now)
+            self.begun.setdefault(start.job, Begun(self._now, start.placement))
+        self._line = Listed([ask for ask in self._line if ask.job.id in waiting])
+
+    def _changed(self, job: Job) -> None:
+        """The record of one that waits."""
+        self._waiting[job.id] = self._stage.jobs[job.id] = job
+        ask = self._index.book.ask
+        self._line = Listed(
+            [ask(job, each.request.shape.partition) if each.job.id == job.id else each for each in self._line]
+        )
 
     def _settle(self) -> None:
         """Conditions on jobs that have ended come true: they are taken to end as they should."""
@@ -228,7 +230,7 @@ class Future:
             job = self._waiting.get(job_id)
             left = tuple(each for each in job.waits_for if self._holds(each, job)) if job is not None else ()
             if job is not None and left != job.waits_for:
-                self._waiting[job_id] = self._stage.jobs[job_id] = replace(job, waits_for=left)
+                self._changed(replace(job, waits_for=left))
             if not left:
                 self._conditional.discard(job_id)
 
@@ -239,6 +241,13 @@ class Future:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
         return any(each.is_meant(condition) for each in others)
+
+
+def foreseeing(index: Index) -> Index:
+    """The index for futures, one after the other: the cycle alone writes to its own book."""
+    fork = index.fork()
+    fork.book = RequestBook(_without_slices(index.book.rules))
+    return fork
 
 
 def _placed(plan: Plan) -> list[JobId]:

@@ -18,8 +18,8 @@ Tenant = tuple[JobId, Allocation]
 class Room(msgspec.Struct, frozen=True):
     """A node, its tenants, and what is free of it.
 
-    CPUs and memory are counted on from one room to the next, cards always anew from the tenants; tests compare with a
-    recount of everything.
+    CPUs, memory and whole cards that are taken are counted on from one room to the next, other cards anew from the
+    tenants; tests compare with a recount of everything.
     """
 
     node: Node
@@ -38,10 +38,15 @@ class Room(msgspec.Struct, frozen=True):
     def having(self, job: JobId, part: Allocation) -> Room:
         """With one more tenant."""
         tenants = {**self.tenants, job: part}
+        idle, holes = self.idle, self.holes
         if part.slices:
-            return room_of(self.node, self.order, self.kind, tenants.items())
+            taken = {piece.card for piece in part.slices if piece.slot is None}
+            if len(taken) < len(part.slices) or not taken.issubset(idle):
+                return room_of(self.node, self.order, self.kind, tenants.items())
+            idle = tuple([card for card in idle if card not in taken])
+            holes = tuple([0 if card in taken else hole for card, hole in enumerate(holes)])
         cpus, memory_mib = self.cpus - part.cpus, self.memory_mib - part.memory_mib
-        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, self.idle, self.holes)
+        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, idle, holes)
 
     def left_by(self, job: JobId) -> Room:
         """Without one of its tenants."""

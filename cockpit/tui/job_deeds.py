@@ -87,7 +87,7 @@ async def cancel(app: Face) -> None:
 
 async def delete(app: Face) -> None:
     """Ask, then take off the lists."""
-    await _confirmed(app, "Delete", "What is kept is removed; accounting remembers.", app.backend.delete)
+    await _confirmed(app, "Delete", "Its logs and what is kept are removed; accounting remembers.", app.backend.delete)
 
 
 async def end_hold(app: Face) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.model.cluster import PriorityKind
 from cockpit.present.filters import compile_filter
 from cockpit.present.priority_cells import PLACE, Figures, PriorityColumn, Scale, Shape, id_text, laid_out
-from cockpit.present.priority_parts import SIGNS, counting_factors, longest, weight_of
+from cockpit.present.priority_parts import SIGNS, counting_factors, longest, of_jobs, weight_of
 from cockpit.present.saved import none_saved
 from cockpit.present.sorting import sorted_rows
 from cockpit.present.tables.priority import PRIORITY, SEARCHED
@@ -68,7 +70,7 @@ class PriorityRows:
 
     def take(self, priorities: Priorities) -> bool:
         """The answer for `tried`; whether rows came, went or moved."""
-        self.priorities = priorities
+        self.priorities = priorities = replace(priorities, rows=of_jobs(priorities.rows))
         self.shown_tried = self.tried is not None
         if self.tried is None:
             self.own, self.kind = priorities.weights, priorities.kind

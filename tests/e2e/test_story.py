@@ -59,6 +59,10 @@ def test_holds_are_listed_extended_and_ended(user: CockpitUser) -> None:
     folder = user.folder / "state/cockpit-cluster/containers"
     assert user.rows("events", job)[-1]["event"] == "hold_ended"
     eventually(lambda: not list(folder.glob(f"{job}.*")))
+    logs = user.folder / "state/cockpit-cluster/logs" / job
+    assert logs.exists(), "they outlive the container"
+    user.ok("delete", job, "--yes")
+    assert not logs.exists()
 
 
 @pytest.mark.req("JT-30", "JT-07")

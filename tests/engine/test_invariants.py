@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.access import Actor
 from cockpit.engine.invariants import violations
 from cockpit.engine.quotas import apply_quota
 from cockpit.model import events
 from cockpit.model.node import Allocation
 from cockpit.model.quota import JOBS, QuotaNode, QuotaTree
-from tests.builders import ANN, a_node, a_spec
+from tests.builders import a_node, a_spec
 from tests.engine.driver import EngineDriver
 
 ROOT = {"cpu": 8_000}
@@ -18,7 +17,7 @@ def an_engine(**most: int) -> EngineDriver:
     engine = EngineDriver(a_node(cpus=8))
     leaf = QuotaNode(name="a", max=most, namespaces=("ann",))
     tree = QuotaTree("teams", QuotaNode(name="root", min=ROOT, max=ROOT, children=(leaf,)))
-    engine.act(apply_quota(engine.machine.state, tree, Actor(ANN, admin=True)))
+    engine.act(apply_quota(engine.machine.state, tree))
     return engine
 
 
@@ -42,5 +41,5 @@ def test_a_max_that_was_lowered_below_what_runs_is_nobodys_defect() -> None:
     engine.run(a_spec("first", cpus=6))
     leaf = QuotaNode(name="a", max={"cpu": 1_000}, namespaces=("ann",))
     tree = QuotaTree("teams", QuotaNode(name="root", min=ROOT, max=ROOT, children=(leaf,)))
-    engine.act(apply_quota(engine.machine.state, tree, Actor(ANN, admin=True)))
+    engine.act(apply_quota(engine.machine.state, tree))
     assert violations(engine.machine) == []

@@ -179,7 +179,7 @@ class EngineMachine(RuleBasedStateMachine):
             for who in ("ann", "bob")
         )
         tree = QuotaTree("teams", QuotaNode(name="root", min=whole, max=whole, children=leaves))
-        self.engine.act(apply_quota(self.engine.machine.state, tree, _ADMIN))
+        self.engine.act(apply_quota(self.engine.machine.state, tree))
 
     @rule()
     def schedule(self) -> None:

@@ -13,7 +13,7 @@ from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.priority_answer import legend, nothing_to_rank, priority_answer, trial_words
 from cockpit.present.priority_cells import Figures, Scale, Shape, laid_out
-from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, stacked
+from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, of_jobs, stacked
 from cockpit.present.spans import Line, line_width, plain
 from cockpit.present.trial import stepped, with_step
 
@@ -130,6 +130,19 @@ def test_equals_stand_by_submission_and_queues_by_their_tier() -> None:
     assert (
         "whose queue urgent comes first" in text(list(priority_answer(second, [other, second], 120, 3, tried=False)))[1]
     )
+
+
+@pytest.mark.req("UI-07")
+def test_a_job_has_one_row_unless_its_queues_differ() -> None:
+    alike, other = row(1, 1, breakdown(5)), row(2, 2, breakdown(5))
+    east, west = replace(alike, partition="east"), replace(alike, partition="west")
+    hidden = [row(3, 3, None, job=JobId(0)), row(4, 4, None, job=JobId(0))]
+    assert [each.partition for each in of_jobs([east, west, other, *hidden])][:2] == ["east, west", other.partition]
+    assert len(of_jobs([east, west, other, *hidden])) == 4
+    apart = [east, replace(west, breakdown=breakdown(7)), other]
+    assert of_jobs(apart) == apart
+    queue = [*of_jobs([east, west]), replace(other, partition="west")]
+    assert "which has just as much" in text(list(priority_answer(queue[1], queue, 120, 3, tried=False)))[1]
 
 
 def test_a_large_panel_says_where_every_figure_comes_from() -> None:

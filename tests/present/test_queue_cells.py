@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.view import QueueKind, QueueRow
-from cockpit.present.queue_cells import bar, bounds_of, row_id
+from cockpit.present.queue_cells import COLUMNS, bar, bounds_of, row_id
 from cockpit.present.spans import plain
 
 
@@ -56,3 +56,10 @@ def test_a_bar_is_full_at_the_nearest_bound_above() -> None:
     bounds = bounds_of([*rows, queue(path="root/a/b/c", level=3)])
     assert [bounds[row_id(row)]["gres/gpu"] for row in rows] == [16_000, 16_000, 4_000]
     assert bounds["quota:root/a/b/c"]["gres/gpu"] == 4_000
+
+
+@pytest.mark.req("UI-06")
+def test_what_nothing_bounds_has_no_bar() -> None:
+    cell = next(column.cell for column in COLUMNS if column.id == "cards")
+    assert plain(cell(queue(3), {}, 30)).split() == ["3/0/–"]
+    assert "━" in plain(cell(queue(3, 4), {}, 30))

@@ -9,7 +9,8 @@ from cockpit.model.forecast import Change
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
-from cockpit.sched.future import Future
+from cockpit.sched import predict
+from cockpit.sched.future import Future, foreseeing
 from cockpit.sched.habits import Habits, Limits, Margins
 from cockpit.sched.history import MOST_RUNS, History, history_of
 from cockpit.sched.index import refreshed
@@ -59,7 +60,7 @@ def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
         if random.random() < 0.3:
             world.run()
     snapshot = world.snapshot()
-    index, order = refreshed(None, snapshot), prioritised(snapshot).order
+    index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
     future = Future(snapshot, index, world.policy, order, Limits())
     waiting = [job.id for job in world.queue]
     foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}
@@ -189,6 +190,22 @@ def test_history_is_bounded_and_the_oldest_goes() -> None:
         ended(world, limit=100, ran=ran)
     runs = history_of(world.jobs.values()).runs_of("ann")
     assert [run.ran_ms for run in runs] == [1000 * ran for ran in range(11, MOST_RUNS + 11)]
+
+
+@pytest.mark.req("SC-13")
+def test_a_what_if_behind_a_long_queue_looks_no_further_than_is_worth_the_wait(monkeypatch) -> None:
+    world = World(node("n1", 4))
+    for _ in range(20):
+        world.submit(wants(4000), limit=HOUR)
+    world.run()
+    last = world.queue[-1]
+    smaller = replace(last, spec=replace(last.spec, specs=(wants(1000),)))
+    seer = foresight(world)
+    at = seer.forecast(last.id).likely_at
+    assert seer.if_instead(smaller, at + 1).likely_at == at
+    monkeypatch.setattr(predict, "TRIED", 0)
+    assert seer.if_instead(smaller, at + 1).likely_at is None
+    assert seer.forecast(last.id).likely_at == at
 
 
 @pytest.mark.req("SC-12")

@@ -5,6 +5,7 @@ Weights are relative to each other. Times of day are those of the machine that s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.fleet.seen import fleet_rules
 from cockpit.errors import SpecErrors
+from cockpit.formats import quotatree
 from cockpit.formats.clusterfile import read_rules
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.accounts import Accounts
@@ -24,6 +26,7 @@ from cockpit.model.cluster import Cluster
 from cockpit.model.fleet import Member, node_in
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, CardVendor, Node, NodeState
+from cockpit.model.quota import QuotaTree
 from cockpit.resources import fixture as shipped
 
 GIB = 1024
@@ -87,6 +90,8 @@ class Weighted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Per node: whole, or a share below 1."""
     cpus: int = 4
     memory_gib: int = 16
+    elastic: tuple[int, int] | None = None
+    """At least and at most so many nodes, where it is elastic; `nodes` are those that it starts with."""
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -179,6 +184,8 @@ class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     arrivals: Arrivals
     rules: dict[str, Any] = {}
     """Partitions, priorities, QOS, accounts and users, as cluster.toml says them."""
+    quota: dict[str, Any] = {}
+    """The root of its quota tree, in an ElasticQuotaTree's words; a user's project is their group. Empty: no tree."""
 
     def template_of(self, job_name: str) -> Template | None:
         """The template that a job of this name was made from: `<template>-<number>`."""
@@ -200,6 +207,7 @@ def read_fixture(name: str) -> Fixture:
     if errors := list(_dangling(found)):
         raise SpecErrors([f"{name}: {error}" for error in errors])
     rules_of(found)
+    quota_of(found)
     return found
 
 
@@ -209,6 +217,15 @@ def rules_of(fixture: Fixture) -> tuple[Cluster, Accounts]:
     cluster, accounts = read_rules(fixture.rules, nodes, f"{fixture.name}: rules.")
     members = [each.member for each in fixture.members]
     return fleet_rules(members, nodes, cluster) if members else cluster, accounts
+
+
+def quota_of(fixture: Fixture) -> QuotaTree | None:
+    """Its quota tree; None: it has none. Raises `SpecErrors`."""
+    if not fixture.quota:
+        return None
+    metadata = {"name": fixture.name, "namespace": quotatree.NAMESPACE}
+    manifest = {"apiVersion": quotatree.API_VERSION, "kind": quotatree.KIND, "metadata": metadata}
+    return quotatree.read_quota_tree(f"{fixture.name}: quota", json.dumps(manifest | {"spec": {"root": fixture.quota}}))
 
 
 def fixture_names() -> list[str]:

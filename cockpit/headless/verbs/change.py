@@ -50,7 +50,7 @@ def delete_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_delete(call: Call) -> int:
-    """What is kept of them goes; accounting remembers them."""
+    """Their logs and what is kept of them go; accounting remembers them."""
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Delete")):
         return ExitCode.DECLINED
     return await each(call, lambda ref: call.backend.delete(ref.job, task=ref.task), "deleted")

@@ -20,7 +20,7 @@ from cockpit.tui.widgets.lines import Lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-WIDE, ROOMY = 100, 130
+WIDE, ROOMY = 100, 115
 """Columns from which on a note may be a sentence, and a long one."""
 LEAST_PANEL = 3
 """Lines of the answer panel on the smallest screens."""
@@ -84,9 +84,10 @@ class Telling(Typing):
             yield from spending_answer(row, rows.begins(), rows.by, self._keys(), columns, cards=rows.cards)
 
     def _queue_answer(self) -> Iterator[Line]:
-        row, columns = self.queue_under_cursor(), self.query_one("#answer").size.width
+        row, size = self.queue_under_cursor(), self.query_one("#answer").size
         if row is not None:
-            yield from queue_answer(row, self.app.queue_rows.rows(), self.app.context(), self._keys(), columns)
+            rows, brief = self.app.queue_rows.rows(), size.height <= LEAST_PANEL
+            yield from queue_answer(row, rows, self.app.context(), self._keys(), size.width, brief=brief)
 
     def _keys(self) -> Mapping[str, str]:
         return self.app.around(self.size.width).keys
