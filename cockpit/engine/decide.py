@@ -189,7 +189,7 @@ def replica_ended(
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
-    others = _staying_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
+    others = _there_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
     if all(each.exit is not None for each in others):
         exits = [(each.rank, each.exit) for each in others if each.exit is not None]
         exits += [] if left else [(replica.rank, status)]  # a worker that was recalled ends as it likes
@@ -264,9 +264,9 @@ def _too_late(job: Job, now: Millis) -> bool:
     return latest is not None and now > latest
 
 
-def _staying_beside(attempt: Attempt, rank: int) -> list[Replica]:
+def _there_beside(attempt: Attempt, rank: int) -> list[Replica]:
     """The other replicas; those that have ended in the order in which they did."""
-    others = [each for each in attempt.staying if each.rank != rank]
+    others = [each for each in attempt.there if each.rank != rank]
     return sorted(others, key=lambda each: (each.ended_at or 0, each.rank))
 
 
