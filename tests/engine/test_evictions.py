@@ -186,7 +186,7 @@ def test_what_people_may_not_do_is_refused_with_the_reason() -> None:
     (urgent,) = driver.submit(a_spec("urgent", qos="high", cpus=2))
     driver.schedule()
     refused = driver.act(evictions.resume(driver.machine, driver.job(first)))
-        assert "gave way to another" in refused.message
+    assert "gave way to another" in refused.message
 
 
 @pytest.mark.req("JT-31")
