@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.engine import workers
 from cockpit.engine.decide import replica_ended
 from cockpit.engine.service import drained
 from cockpit.model import events
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def prolog_failed(machine: Machine, replica: ReplicaId, because: str, now: Millis) -> list[EventBody]:
     """The node is drained and the job queued again, whichever of its replicas run already; one that is being ended
-    ends."""
+    ends, and an elastic one that came to run without this worker goes on so."""
     job = machine.state.jobs.get(replica.job)
     if job is None or job.attempt is None or job.attempt.number != replica.attempt or job.state not in OCCUPYING:
         return []
@@ -27,6 +28,9 @@ def prolog_failed(machine: Machine, replica: ReplicaId, because: str, now: Milli
     out = drained(machine, node, because)
     if job.ending is not None:
         return [*out, *replica_ended(machine, replica, ExitStatus(lost=because), now)]
+    if workers.can_do_without(job, replica.rank):
+        ended = events.ReplicaEnded(job.id, replica.attempt, replica.rank, ExitStatus(lost=because))
+        return [*out, ended, *workers.without(machine.state, job, (replica.rank,))]
     return [*out, events.PrologFailed(job.id, replica.attempt, replica.rank, node, because)]
 
 

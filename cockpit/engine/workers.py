@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from cockpit.model import events
 from cockpit.model.ids import Millis
-from cockpit.model.job import Job
+from cockpit.model.job import Job, JobState
 from cockpit.sched.amounts import ONE, thousandths
 from cockpit.sched.growth import grows, next_rank
+from cockpit.sched.shrinking import staying
 from cockpit.sched.tres import allocated, billed
 
 if TYPE_CHECKING:
@@ -46,7 +47,20 @@ def recalled(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
 def left(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBody]:
     """Recalled workers whose processes are gone."""
     out = tuple(sorted({each.rank for each in job.leaving}.intersection(ranks)))
-    return [events.WorkersLeft(job.id, out, _billing_without(state, job, out))] if out else []
+    return without(state, job, out) if out else []
+
+
+def without(state: ClusterState, job: Job, ranks: tuple[int, ...]) -> list[EventBody]:
+    """The job goes on without these, whose processes are gone or never were."""
+    return [events.WorkersLeft(job.id, ranks, _billing_without(state, job, ranks))]
+
+
+def can_do_without(job: Job, rank: int) -> bool:
+    """Whether it is a worker that has not begun of an elastic job that runs, and has enough others."""
+    if job.spec.elastic is None or job.attempt is None or job.state is not JobState.RUNNING:
+        return False
+    not_begun = any(each.rank == rank and each.started_at is None for each in job.attempt.there)
+    return not_begun and len(staying(job.attempt.placement, job)) > job.spec.least_nodes
 
 
 def _billing_without(state: ClusterState, job: Job, ranks: Collection[int]) -> float:

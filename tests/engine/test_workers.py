@@ -16,6 +16,7 @@ from cockpit.engine import decide, evictions
 from cockpit.engine.apply import apply
 from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
+from cockpit.engine.scripts import prolog_failed
 from cockpit.engine.spending import spans
 from cockpit.engine.state import ClusterState
 from cockpit.model import events
@@ -215,6 +216,22 @@ def fixed_size(spec: JobSpec) -> JobSpec:
 
 def moments(plan: Plan) -> list[tuple[JobId, Millis]]:
     return [(each.job, each.reserved_at) for each in plan.reservations]
+
+
+@pytest.mark.req("EL-01", "JT-24")
+def test_a_new_worker_whose_node_fails_is_done_without() -> None:
+    driver = engine()
+    (other, job) = begun(driver, a_spec("other", cpus=4, nodes=2), elastic("train", 2, 2, 4))
+    for rank in (0, 1):
+        ends(driver, other, rank, code=0)
+    driver.schedule()
+    (_, _, third, fourth) = driver.replicas(job)
+    driver.act(prolog_failed(driver.machine, third, "no card", driver.now))
+    assert (driver.job(job).state, ranks(driver, job)) == (JobState.RUNNING, [0, 1, 3])
+    assert driver.job(job).attempt.replicas[2].exit.lost == "no card"
+    driver.act(decide.replica_started(driver.machine, fourth, "cgroup v1"))
+    driver.schedule()
+    assert ranks(driver, job) == [0, 1, 3], "the node is drained"
 
 
 class ElasticEngine(RuleBasedStateMachine):
