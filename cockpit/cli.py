@@ -264,11 +264,13 @@ def saved_filters(cluster: str | None) -> SavedFilters:
 
 
 def findings() -> Sequence[Finding]:
-    """What `cockpit doctor` finds."""
+    """What `cockpit doctor` finds, about the engine that commands talk to."""
+    from cockpit.config.places import system_paths
     from cockpit.runtime.doctor import findings as look
 
-    places = _configured(_own_places())
-    return look(socket=places.socket, state_folder=places.state_folder, env=os.environ)
+    system = _system_meant()
+    places = _configured(system_paths() if system else _own_places())
+    return look(socket=places.socket, state_folder=places.state_folder, env=os.environ, system=system)
 
 
 class Engines:
@@ -276,7 +278,7 @@ class Engines:
 
     def status(self) -> EngineStatus:
         """Of the engine that commands talk to; never starts one."""
-        return _control(system=_system_runs()).status()
+        return _control(system=_system_meant()).status()
 
     def start(self, *, system: bool) -> EngineStatus:
         """Start it unless it runs."""
@@ -284,11 +286,23 @@ class Engines:
 
     def stop(self, *, jobs: bool) -> None:
         """Stop the engine that commands talk to."""
-        _control(system=_system_runs()).stop(jobs=jobs)
+        _control(system=_system_meant()).stop(jobs=jobs)
 
     def restart(self) -> EngineStatus:
         """Stop and start it; no job ends."""
-        return _control(system=_system_runs()).restart()
+        return _control(system=_system_meant()).restart()
+
+    def unit(self) -> str:
+        """The machine-wide engine's unit for systemd."""
+        from cockpit.backends.local.unit import unit_text
+
+        return unit_text()
+
+    def install_unit(self) -> Path:
+        """Write it for systemd; nothing is started."""
+        from cockpit.backends.local.unit import install_unit
+
+        return install_unit()
 
 
 def _cluster_name(cluster: str | None) -> str:
@@ -305,6 +319,11 @@ def _cluster_name(cluster: str | None) -> str:
 def _settled(name: str) -> str:
     """The one that an empty name means just now."""
     return name or (SYSTEM if _system_runs() else OWN)
+
+
+def _system_meant() -> bool:
+    """Whether commands talk to the machine-wide engine just now."""
+    return _settled(_cluster_name(None)) == SYSTEM
 
 
 def _default_cluster() -> str:

@@ -189,7 +189,7 @@ def replica_ended(
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
-    others = [each for each in job.attempt.staying if each.rank != replica.rank]
+    others = [each for each in job.attempt.there if each.rank != replica.rank]
     if all(each.exit is not None for each in others):
         earlier = sorted(others, key=lambda each: (each.ended_at or now, each.rank))
         exits = [(each.rank, each.exit) for each in earlier if each.exit is not None]

@@ -24,7 +24,7 @@ def violations(machine: Machine, body: EventBody | None = None) -> list[str]:
     known = {job: held for job, held in machine.occupied.items() if not _is_bound_only(machine.state.jobs[job])}
     found += resource_violations(machine.state.nodes, known)
     found += _index_violations(machine)
-    if isinstance(body, events.JobPlaced):
+    if isinstance(body, events.JobPlaced | events.WorkersAdded):
         found += _quota_violations(machine, machine.state.jobs[body.job])
     return found
 

@@ -74,7 +74,7 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
 def recalls_of(job: Job) -> Iterator[SignalReplica]:
     """Ask or force those workers to end that a job which goes on gives up."""
     assert job.attempt is not None
-    there = {each.rank for each in job.attempt.staying if each.ended_at is None}
+    there = {each.rank for each in job.attempt.there if each.ended_at is None}
     for each in job.leaving:
         if each.rank in there:
             force = Force.KILL if each.killed else Force.TERM

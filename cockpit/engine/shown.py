@@ -72,6 +72,7 @@ def shown_job(shown: Shown, job: Job, *, own: bool) -> Job:
         waits_for=tuple(_condition(named, each) for each in job.waits_for),
         never=named(job.never) if job.never is not None else None,
         clears=tuple(map(shown, job.clears)),
+        leaving=tuple(replace(each, for_job=shown(each.for_job)) for each in job.leaving),
         suspension=_suspension(shown, job.suspension) if job.suspension is not None else None,
         ending=replace(ending, for_job=shown(ending.for_job)) if ending and ending.for_job is not None else ending,
     )
@@ -87,7 +88,7 @@ def shown_body(shown: Shown, body: Body) -> Body:
             changes = {"dependency": _condition(shown, body.dependency)}
         case events.DependencyFailed():
             changes = {"dependency": _condition(shown, body.dependency), "because": shown(body.because)}
-        case events.EndingBegan() if body.for_job is not None:
+        case events.EndingBegan() | events.WorkersRecalled() if body.for_job is not None:
             changes = {"for_job": shown(body.for_job)}
         case events.RoomMade():
             changes = {"others": tuple(map(shown, body.others))}

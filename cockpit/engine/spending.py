@@ -31,6 +31,7 @@ def spans(job: Job, now: Millis) -> Iterator[Span]:
     """Every attempt of the job, the first one first; of one that runs, up to now."""
     for attempt in attempts(job):
         began, ended = _life(job, attempt, now)
+        cpus, card_milli = _size(attempt, began, ended)
         yield Span(
             job=job.id,
             attempt=attempt.number,
@@ -40,9 +41,21 @@ def spans(job: Job, now: Millis) -> Iterator[Span]:
             qos=job.qos,
             from_at=began,
             until_at=ended,
-            cpus=sum(part.cpus for part in attempt.placement),
-            card_milli=sum(part.card_milli for part in attempt.placement),
+            cpus=cpus,
+            card_milli=card_milli,
         )
+
+
+def _size(attempt: Attempt, began: Millis, ended: Millis) -> tuple[int, int]:
+    """CPUs and thousandths of a card; of an elastic job that grew or shrank, the mean, in whole ones."""
+    if attempt.resized_at is None or ended <= began:
+        held = attempt.placement
+        return sum(part.cpus for part in held), sum(part.card_milli for part in held)
+    parts, lasted = attempt.held(began, ended), ended - began
+    return (
+        round(sum(part.cpus * held_ms for part, held_ms in parts) / lasted),
+        round(sum(part.card_milli * held_ms for part, held_ms in parts) / lasted),
+    )
 
 
 def attempts(job: Job) -> tuple[Attempt, ...]:

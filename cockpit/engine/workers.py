@@ -37,7 +37,7 @@ def _fits_on(job: Job, growth: Growth) -> bool:
 
 def recalled(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
     """Those of the workers to give way that are still there."""
-    there = {each.rank for each in job.attempt.staying} if job.attempt is not None else set()
+    there = {each.rank for each in job.attempt.there} if job.attempt is not None else set()
     ranks = tuple(sorted(there.intersection(eviction.ranks) - {each.rank for each in job.leaving}))
     kill_at = Millis(now + 1000 * eviction.grace_seconds)
     return [events.WorkersRecalled(job.id, ranks, kill_at, eviction.for_job, eviction.grounds)] if ranks else []

@@ -30,6 +30,14 @@ class EngineControl(Protocol):
         """Stop and start it without ending a job."""
         ...
 
+    def unit(self) -> str:
+        """The machine-wide engine's unit for systemd."""
+        ...
+
+    def install_unit(self) -> Path:
+        """Write it for systemd; nothing is started."""
+        ...
+
 
 class Finding(Protocol):
     """One thing that `doctor` looked at."""

@@ -152,7 +152,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return since if self.resized_at is None else max(since, self.resized_at)
 
     @property
-    def staying(self) -> tuple[Replica, ...]:
+    def there(self) -> tuple[Replica, ...]:
         """Its replicas without the workers that have left."""
         return tuple([each for each in self.replicas if each.left_at is None])
 
@@ -162,9 +162,20 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         left = {each.rank: each.had for each in self.replicas if each.had is not None}
         return left | {part.rank: part for part in self.placement}
 
+    def held(self, since: Millis, until: Millis) -> list[tuple[Allocation, int]]:
+        """What each replica held, and for how many of the milliseconds between: workers of an elastic job come and go,
+        all others begin and end together."""
+        places = self.places
+        if self.resized_at is None:
+            return [(part, until - since) for part in places.values()]
+        return [
+            (places[each.rank], max(0, (each.left_at or until) - max(since, each.started_at or until)))
+            for each in self.replicas
+        ]
+
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
         """Of those that have not left."""
-        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.staying)
+        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.there)
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

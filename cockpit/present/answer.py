@@ -30,6 +30,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
+from cockpit.present.workers import workers_now
 
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
@@ -200,7 +201,8 @@ def _other(job: JobId, around: Around) -> str:
 def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.cards(row.card_milli)} {models or 'cards'}" if row.card_milli else ""
-    size = f"{units.counted(row.nodes, 'node')}, {units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}"
+    nodes = units.counted(row.nodes, "node") if row.workers is None else f"{workers_now(row)} workers"
+    size = f"{nodes}, {units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}"
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
     return line(Span(f"{INDENT}asks for ", MUTED), f"{size}{cards}", limit)
 

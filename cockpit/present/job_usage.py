@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.model import events
@@ -20,7 +20,6 @@ from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
-    from cockpit.model.job import Attempt
     from cockpit.model.node import Allocation, Placement
     from cockpit.model.view import JobDetail
     from cockpit.present.answer import Around
@@ -42,7 +41,7 @@ class Given(NamedTuple):
     placement: Placement
     since: Millis
     until: Millis
-    parts: tuple[tuple[Allocation, int], ...]
+    parts: Sequence[tuple[Allocation, int]]
     """What each of its replicas held, and for how many milliseconds."""
 
     def hours(self, amount: Callable[[Allocation], float]) -> str:
@@ -78,22 +77,14 @@ def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
         body = record.body
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
             until = _ended(detail, body.attempt, record.at)
-            parts = tuple((part, until - record.at) for part in body.placement)
+            parts = [(part, until - record.at) for part in body.placement]
             yield Given(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
     over = detail.row.state not in OCCUPYING
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
     since = min(starts, default=attempt.placed_at)
-    yield Given(attempt.number, attempt.placement, since, until, tuple(_parts(attempt, since, until)))
-
-
-def _parts(attempt: Attempt, since: Millis, until: Millis) -> Iterator[tuple[Allocation, int]]:
-    """An elastic job's workers come and go; all others begin and end together."""
-    places = attempt.places
-    for each in attempt.replicas:
-        came = since if attempt.resized_at is None else each.started_at or until
-        yield places[each.rank], (each.left_at or until) - came
+    yield Given(attempt.number, attempt.placement, since, until, attempt.held(since, until))
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:

@@ -29,6 +29,8 @@ class Shown(NamedTuple):
 
     row: Held
     sign: Sign
+    cards: bool
+    """Card-hours are drawn, else CPU-hours."""
     letters: bool
     """Colours are not seen."""
 
@@ -67,7 +69,7 @@ def _cpu_hours(shown: Shown, _: int) -> Line:
 
 
 def _course(shown: Shown, columns: int) -> Line:
-    figures = amounts(shown.row, cards=in_cards([shown.row]))
+    figures = amounts(shown.row, cards=shown.cards)
     room = min(columns, len(figures) * max(1, columns // max(len(figures), 1)))
     return line(Span(sparkline([(1.0, each) for each in figures], room, max(figures, default=0.0)), shown.sign.role))
 
@@ -88,21 +90,20 @@ def laid_out(total: int) -> tuple[tuple[SpendingColumn, int], ...]:
 
 
 def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
-    """`12 345 card-hours in the last 30 days, by user`."""
+    """`12 345.6 card-hours in the last 30 days, by user`."""
     cards = in_cards(rows)
     total = sum(sum(amounts(row, cards=cards)) for row in rows)
     return f"{tenths(total)} {'card' if cards else 'CPU'}-hours in the last {days} days, by {by}"
 
 
 def spending_answer(
-    row: Held, begins: Sequence[datetime], by: By, keys: Mapping[str, str], columns: int
+    row: Held, begins: Sequence[datetime], by: By, keys: Mapping[str, str], columns: int, *, cards: bool
 ) -> Iterator[Line]:
-    """Harmless lines about one name. `begins`: of each stretch."""
-    cards = in_cards([row])
+    """Harmless lines about one name. `begins`: of each stretch; `cards`: card-hours are drawn, else CPU-hours."""
     unit, figures = "card-hours" if cards else "CPU-hours", amounts(row, cards=cards)
     total = sum(figures)
-    of_all = f", {row.share:.1f}% of all"
-    left = line(Span(safe(row.name), ACCENT), Span(f"  held {tenths(total)} {unit}{of_all}.", STRONG))
+    held = f"  held {tenths(total)} {unit}, {row.share:.1f}% of all."
+    left = line(Span(safe(row.name), ACCENT), Span(held, STRONG))
     offers = [(keys.get(name, f":{name}"), word) for name, word in (("by", "by"), ("days", "days"))]
     yield spread(left, tuple(span for key, word in offers for span in _offer(key, word)), columns)
     most = max(range(len(figures)), key=lambda place: figures[place])

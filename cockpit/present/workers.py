@@ -36,11 +36,11 @@ def short_of_workers(row: JobRow) -> str | None:
 
 
 def workers_fact(detail: JobDetail) -> str:
-    """`2 of 3, may have 1 to 8; no node has room for one more`."""
+    """`2, asked for 3, may have 1 to 8; no node has room for one more`."""
     elastic, row = detail.job.spec.elastic, detail.row
     if elastic is None:
         return ""
-    has = f"{row.nodes} of {elastic.workers}" if row.placed_on and row.ended_at is None else str(row.nodes)
+    has = f"{row.nodes}, asked for {elastic.workers}" if row.nodes != elastic.workers else str(row.nodes)
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
     why = f"; {_NO_GROWTH[detail.growth]}" if detail.growth is not None else ""
     return f"{has}, {bounds}{why}"

@@ -30,18 +30,25 @@ CHECKS: tuple[Check, ...] = (
 
 
 def findings(
-    *, socket: Path, state_folder: Path, env: Mapping[str, str], uid: int | None = None, ask: Ask = ask
+    *,
+    socket: Path,
+    state_folder: Path,
+    env: Mapping[str, str],
+    uid: int | None = None,
+    ask: Ask = ask,
+    system: bool = False,
 ) -> list[Finding]:
     """Everything, in the order of a first reading.
 
     Never raises; every program asked is given its time limit once. `socket` and `state_folder` are the engine's that
-    this user would talk to, `env` is the environment the user sits in.
+    this user would talk to, the machine's with `system`; `env` is the environment the user sits in.
     """
     around = Surroundings(
         env=env,
         uid=os.getuid() if uid is None else uid,
         socket=socket,
         state_folder=state_folder,
+        system=system,
         ask=ask,
     )
     return [finding for check in CHECKS for finding in _survived(check, around)]

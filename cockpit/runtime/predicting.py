@@ -45,6 +45,8 @@ async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlo
     found = await asked_job(engine, asked.actor, args.job, args.task)
     if found.id not in engine.host.machine.queue:
         message = f"Job {found.id} is {found.state}; only a queued job waits for something."
+        if found.spec.elastic is not None and not found.ended:
+            message += f" `cockpit job {found.id}` says why it has no more workers."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
     async with engine.foretelling:
         foresight = await _foresight(engine)

@@ -152,7 +152,7 @@ def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
         return NoGrowth.FIXED
     if job.ending is not None or job.leaving:
         return NoGrowth.GIVES_WAY
-    whole = all(each.started_at is not None and each.ended_at is None for each in attempt.staying)
+    whole = all(each.started_at is not None and each.ended_at is None for each in attempt.there)
     return None if whole and job.state is JobState.RUNNING else NoGrowth.NOT_WHOLE
 
 

@@ -10,7 +10,7 @@ from cockpit.present.filters import compile_filter
 from cockpit.present.saved import none_saved
 from cockpit.present.spans import MUTED, Span, line
 from cockpit.present.spending_cells import Shown, laid_out, spending_title
-from cockpit.present.spending_chart import chart, sign_of
+from cockpit.present.spending_chart import chart, in_cards, sign_of
 from cockpit.present.tables.accounting import HOURS
 from cockpit.tui.widgets.table import TableColumn
 
@@ -51,13 +51,14 @@ class SpendingRows:
     def take(self, spending: Spending) -> tuple[list[str], bool]:
         """The names whose figures differ, and whether some came, went or moved."""
         self.spending = spending
-        return self._count()
+        return self._count(spending)
 
     def turn_by(self) -> None:
         """Sums by the next of account, user, project and QOS."""
         every = list(By)
         self.by = every[(every.index(self.by) + 1) % len(every)]
-        self._count()
+        if self.spending is not None:
+            self._count(self.spending)
 
     def turn_days(self) -> None:
         """More days, or few again; what is known is not of these."""
@@ -88,6 +89,11 @@ class SpendingRows:
         return [datetime.fromtimestamp(edge / 1000, self._context().zone) for edge in edges]
 
     @property
+    def cards(self) -> bool:
+        """Card-hours say something: somebody held a card."""
+        return in_cards(list(self._rows.values()))
+
+    @property
     def order(self) -> Sequence[str]:
         return self._order
 
@@ -102,12 +108,11 @@ class SpendingRows:
         return [TableColumn(column.title, size, column.right) for column, size in laid_out(width)]
 
     def cells(self, row_id: str, width: int) -> Sequence[Line]:
-        shown = Shown(self._rows[row_id], sign_of(self._places[row_id]), self._letters())
+        shown = Shown(self._rows[row_id], sign_of(self._places[row_id]), self.cards, self._letters())
         return [column.cell(shown, size) for column, size in laid_out(width)]
 
-    def _count(self) -> tuple[list[str], bool]:
-        assert self.spending is not None
-        fresh = {row.name: row for row in held_by(self.spending, self.by)}
+    def _count(self, spending: Spending) -> tuple[list[str], bool]:
+        fresh = {row.name: row for row in held_by(spending, self.by)}
         changed = [name for name, row in fresh.items() if self._rows.get(name) != row]
         before, self._rows = self._order, fresh
         self._arrange()

@@ -76,6 +76,7 @@ def end(engine: OwnEngine) -> None:
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnEngine]:
     with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
         started = own_engine(monkeypatch.setenv, Path(path))
+        started.control.start()  # on a busy machine it takes longer than a question's patience in haste
         yield started
         end(started)
 

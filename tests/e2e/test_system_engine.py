@@ -14,7 +14,7 @@ import pytest
 
 from cockpit.runtime.operations import OPERATIONS, SHELL
 from tests.e2e.cockpit_user import eventually
-from tests.e2e.people import ANN
+from tests.e2e.people import ANN, BOB, LAB
 from tests.e2e.system_engine import SystemEngine
 from tests.forged import ABOUT_A_JOB, arguments_for
 
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
-CLUSTER = """
+CLUSTER = f"""
 [machine]
-cards = [{ model = "A100", count = 2, slices = 4 }]
+cards = [{{ model = "A100", count = 2, slices = 4 }}]
+
+[[projects]]
+name = "vision"
+users = ["{BOB}"]
+groups = ["{LAB}"]
 """
 
 ASKS = """
@@ -174,6 +179,33 @@ def test_a_remembered_answer_opens_nobody_elses_container(engine: SystemEngine, 
     assert opened[SHELL][0] == "not_found"
     assert {row["event"] for row in engine.root.rows("events", anns_job)}.isdisjoint({"shell_opened", "job_edited"})
     assert engine.root.row("job", anns_job)["state"] == "running"
+
+
+@pytest.mark.req("JT-02", "JT-60", "TR-14")
+def test_a_shared_job_is_open_to_the_members_of_its_project(engine: SystemEngine) -> None:
+    """Whoever enters it is in there as its owner, and the event says who it was."""
+    ids = {
+        access: engine.ann.submit("echo shown; sleep 300", name=f"shared-{access}", project="vision", access=access)
+        for access in ("rw", "ro")
+    }
+    for job in ids.values():
+        eventually(lambda job=job: engine.root.row("job", job)["state"] == "running")
+        eventually(lambda job=job: engine.bob.ok("logs", job) == "shown\n")
+        assert engine.carol.run("logs", job).returncode == 66
+    assert engine.bob.ok("shell", ids["rw"], "--", "id", "-u").strip() == str(pwd.getpwnam(ANN).pw_uid)
+    assert ("shell_opened", BOB) in {(row["event"], row["actor"]) for row in engine.ann.rows("events", ids["rw"])}
+    denied = engine.bob.run("shell", ids["ro"], "--", "id", "-u")
+    assert (denied.returncode, b"may only look at it" in denied.stderr) == (77, True)
+    engine.bob.ok("cancel", ids["rw"], "--now", "--yes")
+    engine.ann.ok("cancel", ids["ro"], "--now", "--yes")
+
+
+@pytest.mark.req("TR-14", "UI-44")
+def test_the_doctor_looks_at_the_engine_that_commands_talk_to(engine: SystemEngine) -> None:
+    rows = json.loads(engine.bob.run("doctor", "-o", "json").stdout)["rows"]
+    found = {row["subject"]: row["found"] for row in rows}
+    assert found["state folder"] == "/var/lib/cockpit-cluster, which root alone may look into"
+    assert found["socket folder"] == "/run/cockpit-cluster"
 
 
 @pytest.mark.req("TR-09", "TR-14")

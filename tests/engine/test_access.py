@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -111,6 +114,33 @@ def test_a_member_edits_what_does_not_open_more(field: str, value: object) -> No
     for actor in (ANNA, ADMIN):
         assert not isinstance(edit(engine.machine, job, changed, actor=actor), Refusal)
     assert not isinstance(edit(engine.machine, job, replace(job.spec, command="false"), actor=BOBBY), Refusal)
+
+
+@pytest.mark.req("JT-60")
+@pytest.mark.parametrize("body", get_args(events.EventBody), ids=lambda body: body.__struct_config__.tag)
+def test_every_event_that_names_another_job_is_known_to_hide_it(body: type[msgspec.Struct]) -> None:
+    """A new one must be added to `shown_body`; what a fleet says of itself is in no user's sight."""
+    names_others = {name for name, hint in get_type_hints(body).items() if name != "job" and _holds_a_job(hint)}
+    hidden = {
+        "job_submitted": {"spec", "array", "part"},
+        "job_edited": {"spec"},
+        "dependency_met": {"dependency"},
+        "dependency_failed": {"dependency", "because"},
+        "ending_began": {"for_job"},
+        "room_made": {"others"},
+        "job_suspended": {"suspension"},
+        "workers_recalled": {"for_job"},
+    }
+    assert names_others == hidden.get(str(body.__struct_config__.tag), set())
+
+
+def _holds_a_job(hint: object, around: tuple[object, ...] = ()) -> bool:
+    """`JobId` itself, or something with one in it; a tree holds itself."""
+    if hint is JobId or hint in around:
+        return hint is JobId
+    is_struct = isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+    inner = get_type_hints(hint).values() if is_struct else get_args(hint)
+    return any(_holds_a_job(each, (*around, hint)) for each in inner)
 
 
 @pytest.mark.req("JT-60")

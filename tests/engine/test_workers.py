@@ -16,6 +16,7 @@ from cockpit.engine import decide, evictions
 from cockpit.engine.apply import apply
 from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
+from cockpit.engine.spending import spans
 from cockpit.engine.state import ClusterState
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, AssocKey, Qos
@@ -178,6 +179,8 @@ def test_usage_counts_what_it_held_at_each_moment() -> None:
     used = driver.machine.state.usage[AssocKey("lab/ann")]
     assert used.tres_seconds["cpu"] == pytest.approx(12 * 10 + 8 * 10, rel=0.001)
     assert used.wall_seconds == pytest.approx(20, rel=0.001)
+    (span,) = spans(driver.job(job), driver.now)
+    assert (span.cpus, span.until_at - span.from_at) == (10, 20 * SECOND)
 
 
 @pytest.mark.req("EL-01", "SC-08")
@@ -294,7 +297,7 @@ class ElasticEngine(RuleBasedStateMachine):
     @rule(data=st.data(), code=st.sampled_from([0, 0, 255]))
     def end_one(self, data: st.DataObject, code: int) -> None:
         job = data.draw(st.sampled_from(self.running()))
-        there = [each.rank for each in job.attempt.staying if each.ended_at is None]
+        there = [each.rank for each in job.attempt.there if each.ended_at is None]
         ends(self.engine, job.id, data.draw(st.sampled_from(there)), code=code)
 
     @precondition(lambda self: self.running())
@@ -304,7 +307,7 @@ class ElasticEngine(RuleBasedStateMachine):
         self.schedule(late=False)
 
     def gone(self, job: Job, **status: object) -> None:
-        for each in job.attempt.staying:
+        for each in job.attempt.there:
             if each.ended_at is None:
                 ends(self.engine, job.id, each.rank, **status)
 

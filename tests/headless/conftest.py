@@ -75,6 +75,13 @@ class EngineDouble:
         self.asked.append(("restart",))
         return self.status()
 
+    def unit(self) -> str:
+        return "[Unit]\n"
+
+    def install_unit(self) -> Path:
+        self.asked.append(("install_unit",))
+        return Path("/u/cockpit-cluster-engine.service")
+
 
 class SiteDouble:
     """A cluster.toml that is only remembered."""

@@ -27,7 +27,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
     ),
-    **dict.fromkeys(("engine", "engine status", "engine start", "engine restart", "schema", "new"), ()),
+    **dict.fromkeys(("engine", "engine status", "engine start", "engine restart", "engine unit", "schema", "new"), ()),
     **dict.fromkeys(
         (
             "job",

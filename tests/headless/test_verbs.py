@@ -276,6 +276,15 @@ def test_the_engine_is_started_stopped_and_restarted(desk: Desk) -> None:
     assert desk.engine.asked == [("start", True), ("stop", False), ("stop", True), ("restart",)]
 
 
+@pytest.mark.req("TR-14")
+def test_the_unit_is_printed_or_installed_with_what_to_do_next(desk: Desk) -> None:
+    assert desk("engine", "unit").lines == ["[Unit]"]
+    assert desk.engine.asked == []
+    done = desk("engine", "unit", "--install")
+    assert done.lines == ["/u/cockpit-cluster-engine.service"]
+    assert desk.engine.asked == [("install_unit",)]
+
+
 class Found(NamedTuple):
     level: str
     subject: str

@@ -19,7 +19,9 @@ COMMANDS = (("--help",), ("schema", "job"), ("jobs",), ("engine", "status", "-o"
 READ_RESOURCES = """
 from importlib.resources import files
 from cockpit.resources import fixture, theme_files
+from cockpit.backends.local.unit import unit_text
 print(files("cockpit"))
+assert "ExecStart" in unit_text(), "no unit"
 assert [file.name for file in theme_files()], "no themes"
 assert fixture("README.md").read_text(), "no fixtures"
 """

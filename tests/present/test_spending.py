@@ -90,6 +90,6 @@ def test_where_there_are_no_cards_cpu_hours_are_told() -> None:
     rows = [Held("ann", (0, 0, 0), (HOUR, 2 * HOUR, 0), 0.0)]
     assert spending_title(By.USER, 3, rows) == "3.0 CPU-hours in the last 3 days, by user"
     begins = [datetime.fromtimestamp(edge / 1000, UTC) for edge in EDGES[:-1]]
-    lines = [plain(each) for each in spending_answer(rows[0], begins, By.USER, {}, 100)]
+    lines = [plain(each) for each in spending_answer(rows[0], begins, By.USER, {}, 100, cards=False)]
     assert lines[0].startswith("ann  held 3.0 CPU-hours, 0.0% of all.")
     assert lines[1].removeprefix("  a day").strip() == "1.0 on average; most on 8 Mar, 2.0; today so far 0.0"

@@ -13,6 +13,7 @@ async def test_card_hours_as_a_chart_by_whatever_one_asks() -> None:
         cockpit = lab.cockpit
         await cockpit.press("h").sees("-hours in the last 7 days, by account", "BY DAY", "█")
         await cockpit.press("b").sees("by user", "■ alice", "■ bob").press("d").sees("last 30 days, by user")
+        await cockpit.press("b", "d", "b", "b", "b", "d").sees("last 30 days, by user")
         await cockpit.press("/").type("name:alice").press("Enter").sees("■ alice").misses("■ bob")
         await cockpit.sees("alice  held", "on average; most on").press("Enter").sees('/ user:"alice"')
 

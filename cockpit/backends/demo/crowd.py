@@ -12,7 +12,7 @@ from cockpit.engine.access import Actor
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Submitter
-from cockpit.model.spec import WHOLE_CARD, Algorithm, DebugHold, HoldCards, JobSpec, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, Algorithm, DebugHold, Elastic, HoldCards, JobSpec, NodeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -133,6 +133,7 @@ class Crowd:
             output=f"{home}/outputs",
             algorithm=Algorithm(path=home),
             nodes=size.nodes,
+            elastic=_elastic(size),
             specs=(_node_spec(size, template),),
             pool=template.pool,
             partitions=template.partitions,
@@ -144,6 +145,13 @@ class Crowd:
             hold=held,
             project=user.group,
         )
+
+
+def _elastic(size: Weighted) -> Elastic | None:
+    if size.elastic is None:
+        return None
+    least, most = size.elastic
+    return Elastic(workers=size.nodes, min_workers=least, max_workers=most)
 
 
 def _node_spec(size: Weighted, template: Template) -> NodeSpec:

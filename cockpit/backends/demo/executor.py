@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.backends.demo.loads import use_of
 from cockpit.engine.effects import Force
 from cockpit.errors import RequestRefused
-from cockpit.model.ids import Millis
+from cockpit.model.ids import Millis, ReplicaId
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.tasks import Tasks
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ThawReplica,
     )
     from cockpit.engine.ports import Observer
-    from cockpit.model.ids import NodeName, ReplicaId
+    from cockpit.model.ids import NodeName
     from cockpit.model.node import Node
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
@@ -130,7 +130,14 @@ class ScriptedExecutor:
         await self._pass(script.begins_ms)
         self._began_at[replica] = self._clock.now()
         self._observer.replica_started(replica, LIMITS)
-        await self._go_on(replica, script, script.runs_of(replica.rank))
+        await self._go_on(replica, script, self._shared(replica, script.runs_of(replica.rank)))
+
+    def _shared(self, replica: ReplicaId, runs_ms: int | None) -> int | None:
+        """A worker that comes to a running job ends with it."""
+        eldest = self._ends_at.get(ReplicaId(replica.job, replica.attempt, 0))
+        if eldest is None or self._made[replica].spec.elastic is None or runs_ms is None:
+            return runs_ms
+        return min(runs_ms, max(0, eldest - self._clock.now()))
 
     async def _go_on(self, replica: ReplicaId, script: Script, runs_ms: int | None) -> None:
         self._ends_at[replica] = None if runs_ms is None else Millis(self._clock.now() + runs_ms)

@@ -90,6 +90,8 @@ class Weighted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Per node: whole, or a share below 1."""
     cpus: int = 4
     memory_gib: int = 16
+    elastic: tuple[int, int] | None = None
+    """At least and at most so many nodes, where it is elastic; `nodes` are those that it starts with."""
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

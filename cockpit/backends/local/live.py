@@ -76,30 +76,21 @@ class LiveBackend(Verbs):
                 yield overview
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
-        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
-            pages = wire.stream("jobs", JobsArgs(ended, brief=True))
-            return rows_of_all([encoded async for encoded in pages])
+        return rows_of_all(await self._pieces("jobs", JobsArgs(ended, brief=True)))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        records: list[EventRecord] = []
-        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("events", messages.EventsArgs(job, after, limit)):
-                records += _decode_events(encoded)
-        return records
+        pieces = await self._pieces("events", messages.EventsArgs(job, after, limit))
+        return [record for piece in pieces for record in _decode_events(piece)]
 
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
-        jobs: list[EndedJob] = []
-        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
-            async for encoded in wire.stream("accounting", messages.AccountingArgs(since, until, user)):
-                jobs += _decode_ended(encoded)
-        return jobs
+        pieces = await self._pieces("accounting", messages.AccountingArgs(since, until, user))
+        return [job for piece in pieces for job in _decode_ended(piece)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
-        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
-            pages = wire.stream("priorities", messages.PrioritiesArgs(weights))
-            return whole_list([_decode_priorities(encoded) async for encoded in pages])
+        pieces = await self._pieces("priorities", messages.PrioritiesArgs(weights))
+        return whole_list(map(_decode_priorities, pieces))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()
@@ -142,6 +133,11 @@ class LiveBackend(Verbs):
         """On a wire of its own, where it keeps nothing else waiting."""
         async with self._keeper.own_wire() as wire:
             return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
+
+    async def _pieces(self, op: str, args: msgspec.Struct) -> list[msgspec.Raw]:
+        """An answer that comes in several frames."""
+        async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
+            return [piece async for piece in wire.stream(op, args)]
 
     async def _updates(self, *, anything: bool) -> AsyncGenerator[Update, None]:
         async with self._keeper.own_wire() as wire:

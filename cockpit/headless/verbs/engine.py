@@ -63,6 +63,21 @@ async def run_restart(call: Call) -> int:
     return _tell(call, call.services.engine().restart())
 
 
+def unit_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--install", action="store_true", help="write it where systemd looks for it, as root")
+
+
+async def run_unit(call: Call) -> int:
+    engine = call.services.engine()
+    if not call.args.install:
+        call.streams.line(engine.unit().rstrip("\n"))
+        return ExitCode.OK
+    path = engine.install_unit()
+    call.streams.line(str(path))
+    call.streams.hint(f"Start it now and at every boot: systemctl daemon-reload && systemctl enable --now {path.stem}")
+    return ExitCode.OK
+
+
 def _tell(call: Call, status: EngineStatus) -> int:
     call.streams.line(f"the engine runs as process {status.pid}")
     for trouble in status.trouble:
@@ -77,4 +92,5 @@ STATUS = Verb(
 )
 START = Verb(start_arguments, run_start, ("cockpit engine start", "cockpit engine start --system"))
 STOP = Verb(stop_arguments, run_stop, ("cockpit engine stop", "cockpit engine stop --jobs --yes"))
+UNIT = Verb(unit_arguments, run_unit, ("cockpit engine unit", "cockpit engine unit --install"))
 RESTART = Verb(no_options, run_restart, ("cockpit engine restart",))

@@ -18,6 +18,8 @@ EMPTY_GIB = 0.1
 
 def state_folder(around: Surroundings) -> list[Finding]:
     folder = around.state_folder
+    if around.system and around.uid != 0:
+        return [ok("state folder", f"{folder}, which root alone may look into")]
     if kind := network_filesystem(folder):
         advice = "SQLite's locks do not hold there. Set state_folder in config.toml to a folder on a local disk."
         return [missing("state folder", f"{folder} is on a network file system ({kind})", advice)]
@@ -43,7 +45,8 @@ def _space(folder: Path) -> Finding:
 def socket_folder(around: Surroundings) -> list[Finding]:
     folder = around.socket.parent
     try:
-        exists = trusted_socket_folder(around.socket, around.uid, create=False)
+        owner = 0 if around.system else around.uid
+        exists = trusted_socket_folder(around.socket, owner, create=False, shared=around.system)
     except RuntimeMissing as wrong:
         return [
             missing("socket folder", str(wrong), f"No engine can be reached: `rm -r {folder}` as its owner or root.")

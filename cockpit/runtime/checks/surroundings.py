@@ -17,6 +17,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     socket: Path
     """Of the engine that this user would talk to."""
     state_folder: Path
+    system: bool = False
+    """That engine is the machine's, and its places are root's."""
     ask: Ask
     root: Path = Path("/")
     """Stands for `/` where the kernel's files and device nodes are read."""

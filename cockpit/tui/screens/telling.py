@@ -81,7 +81,7 @@ class Telling(Typing):
         row, rows = self.name_under_cursor(), self.app.spending_rows
         if row is not None and rows.spending is not None:
             columns = self.query_one("#answer").size.width
-            yield from spending_answer(row, rows.begins(), rows.by, self._keys(), columns)
+            yield from spending_answer(row, rows.begins(), rows.by, self._keys(), columns, cards=rows.cards)
 
     def _queue_answer(self) -> Iterator[Line]:
         row, size = self.queue_under_cursor(), self.query_one("#answer").size

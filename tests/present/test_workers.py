@@ -1,0 +1,69 @@
+"""What a person reads of an elastic job's size, in a list and on its page."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.growth import NoGrowth
+from cockpit.model.ids import NodeName
+from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.model.spec import Elastic
+from cockpit.model.view import JobDetail
+from cockpit.present.columns import Context
+from cockpit.present.job_cells import COLUMNS
+from cockpit.present.spans import plain
+from cockpit.present.tables.jobs import JOBS, why
+from cockpit.present.workers import replica_count, workers_fact, workers_now
+from tests.doubles.samples import NOW, job, job_row
+
+CONTEXT = Context(now=NOW)
+
+
+def row(nodes: int, **changes: object) -> JobRow:
+    on = tuple(NodeName(f"n{number}") for number in range(nodes))
+    return job_row(7, nodes=nodes, placed_on=on, workers=(1, 3, 8), **changes)
+
+
+@pytest.mark.req("EL-01")
+@pytest.mark.parametrize(
+    ("shown", "sentence"),
+    [
+        (row(2), "runs with 2 of 3 workers"),
+        (row(3), None),
+        (row(8), None),
+        (row(2, state=JobState.SUCCEEDED, ended_at=row(2).submitted_at), None),
+        (job_row(7), None),
+    ],
+)
+def test_a_list_says_who_runs_with_fewer_than_asked(shown: JobRow, sentence: str | None) -> None:
+    assert why(shown, CONTEXT) == sentence
+
+
+@pytest.mark.req("EL-01")
+def test_a_list_shows_how_many_there_are_and_may_be() -> None:
+    (nodes,) = [each for each in COLUMNS if each.id == "nodes"]
+    assert plain(nodes.cell(row(2), CONTEXT)) == "2/8"
+    assert plain(nodes.cell(job_row(7, nodes=2), CONTEXT)) == "2"
+    (workers,) = [each for each in JOBS.columns if each.id == "workers"]
+    assert (workers_now(row(2)), workers_now(job_row(7))) == ("2 (1–8)", "–")
+    assert workers.record_json is not None
+    assert workers.record_json(row(2).workers) == {"min_workers": 1, "workers": 3, "max_workers": 8}
+
+
+@pytest.mark.req("EL-01")
+def test_a_page_says_why_it_has_no_more() -> None:
+    sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
+    detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=NoGrowth.KEPT)
+    assert workers_fact(detail) == "2, asked for 3, may have 1 to 8; what is free is kept for jobs that wait"
+    assert workers_fact(replace(detail, row=row(3), growth=None)) == "3, may have 1 to 8"
+    assert (replica_count(sized), replica_count(job())) == ("3 workers", "1 node")
+
+
+@pytest.mark.req("EL-01")
+@pytest.mark.parametrize("reason", NoGrowth)
+def test_every_reason_has_its_words(reason: NoGrowth) -> None:
+    sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
+    detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=reason)
+    assert workers_fact(detail).startswith("2, asked for 3, may have 1 to 8; ")
