@@ -6,8 +6,7 @@ SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end mo
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Self
 
@@ -17,10 +16,11 @@ from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
-from cockpit.model.reasons import BehindHead, Reason, WouldDelay
+from cockpit.model.reasons import BehindHead, Reason
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course, Window
 from cockpit.sched.decisions import Reserved
+from cockpit.sched.delayed import first_delayed
 from cockpit.sched.easy import InTheWay
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, allocated, eligible, find, find_among, has_room
@@ -84,34 +84,15 @@ class Conservative:
         they would delay. They may stay until that one begins."""
         self.settle()
         line = Conservative(self._now, self._backfill, self._fit)
-        ahead: dict[JobId, Reserved] = {}
-        found: dict[tuple[JobId, str], WouldDelay] = {}
-        room = {shape: has_room(index, shape) for shape in self._waiting.values()}
-        for (job, partition), shape in self._waiting.items():
-            if room[shape] and (met := line._first_met(index, shape, ahead)) is not None:
-                found[job, partition] = WouldDelay(met.job, met.reserved_at)
-            if job in self._holes and job not in ahead:
-                hole = ahead[job] = self._holes[job]
-                line._keep(index, hole, self._until[job])
-        return found
+        return first_delayed(line, index, self._waiting, self._holes, self._until)
 
-    def _keep(self, index: Index, hole: Reserved, end: Millis) -> None:
+    def keep(self, index: Index, hole: Reserved, end: Millis) -> None:
+        """It is reserved, also on nodes that nobody has looked at yet."""
         for order, _ in index.located(hole.placement):
             self._course(index, order)
         self._reserve(index, hole.job, hole.placement, hole.reserved_at, end)
 
-    def _first_met(self, index: Index, shape: Shape, ahead: Mapping[JobId, Reserved]) -> Reserved | None:
-        """Of those ahead, whose places are reserved here: at whose beginning the shape has to be gone again."""
-        moments = sorted({each.reserved_at for each in ahead.values()})
-        stays = bisect_left(moments, 1, key=lambda moment: not self._open_until(index, shape, moment))
-        if not stays:
-            return None
-        orders = self._open_until(index, shape, moments[stays - 1])
-        nodes = {index.rooms[order].node.name for order in orders}
-        then = [each for each in ahead.values() if each.reserved_at == moments[stays - 1]]
-        return next((each for each in then if any(part.node in nodes for part in each.placement)), then[0])
-
-    def _open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
+    def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
         """The nodes where the shape may be from now until then; none where they are too few."""
         span = moment - self._now
         for spec in shape.specs:
@@ -178,7 +159,7 @@ class Conservative:
         """A hole is needed no more."""
         self._courses, self._own, self._not_before = {}, set(), {}
         for hole in self._holes.values():
-            self._keep(index, hole, self._until[hole.job])
+            self.keep(index, hole, self._until[hole.job])
 
     def is_due_after(self, now: Millis) -> bool:
         """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
