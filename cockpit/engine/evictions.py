@@ -44,8 +44,9 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
     if job.ended:
         if job.deleted:
             return _conflict(f"Job {job.id} was deleted; `cockpit clone {job.id}` submits it as a new one.")
-        if (namesake := machine.live_job_named(job.project, job.spec.name)) is not None:
-            return _conflict(f"Job {namesake} has the name of job {job.id}; `cockpit clone {job.id}` gives it another.")
+        if machine.live_job_named(job.project, job.spec.name) is not None:
+            theirs = f"Another job of project {job.project} has the name of job {job.id} now"
+            return _conflict(f"{theirs}; `cockpit clone {job.id}` gives it another.")
         return [events.JobRequeued(job.id, EndCause.REQUEUE)]
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")
@@ -70,8 +71,7 @@ def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")
     if not job.suspension.by:
-        others = ", ".join(map(str, job.suspension.for_jobs))
-        return _conflict(f"Job {job.id} gave way to job {others}, and goes on by itself when that leaves its CPUs.")
+        return _conflict(f"Job {job.id} gave way to another, and goes on by itself when that leaves its CPUs.")
     if short := next(_short_of_cpus(machine, job), ""):
         return _conflict(f"{short}; resume job {job.id} when they are free again.")
     return [events.JobResumed(job.id)]

@@ -67,7 +67,7 @@ def ended_job(job: Job) -> EndedJob:
     """Of a job that has ended."""
     held = list(spans(job, job.state_since))
     used = [
-        (each.used, span.until_at - span.from_at)
+        (each.used, (each.ended_at or span.until_at) - (each.started_at or span.from_at))
         for attempt, span in zip(attempts(job), held, strict=True)
         for each in attempt.replicas
         if each.used is not None

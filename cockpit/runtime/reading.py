@@ -177,9 +177,10 @@ async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
     """While there are containers, as they are measured; afterwards what was kept of it."""
     if found.attempt is None:
         return
-    there = found.state in OCCUPYING or found.kept
-    for each, replica in zip(found.attempt.replicas, found.attempt.replica_ids(found.id), strict=True):
-        use = await engine.host.executor.used(replica) if there else None
+    there = frozenset(found.attempt.replica_ids(found.id) if found.state in OCCUPYING or found.kept else ())
+    for each in found.attempt.replicas:
+        replica = ReplicaId(found.id, found.attempt.number, each.rank)
+        use = await engine.host.executor.used(replica) if replica in there else None
         if use is not None:
             yield use
         elif each.used is not None:

@@ -20,22 +20,26 @@ if TYPE_CHECKING:
     from cockpit.runtime.host import Host
 
 MOST = 10_000
-"""Events looked at for one request."""
+"""Events looked at together."""
 
 
 async def timeline(host: Host, actor: Actor, args: EventsArgs) -> Sequence[EventRecord]:
     """Oldest first: the cluster's events and those of jobs that the actor may see. With `after` < 0 the last `limit` of
-    the newest `MOST`; otherwise what is visible of the next `limit`. Of one job only who may see it asks.
+    the newest `MOST`; otherwise the next `limit`. Of one job only who may see it asks.
     """
     job = None if args.job is None else JobId(args.job)
     limit = max(0, min(args.limit, MOST))
-    latest = args.after < 0 and job is None and not actor.admin
-    records = await host.journal.events(job=job, after=args.after, limit=MOST if latest else limit)
     if actor.admin:
-        return records
-    shown = shown_to(actor, await _jobs(host, records))
-    seen = list(_seen(shown, records))
-    return seen[len(seen) - min(limit, len(seen)) :]
+        return await host.journal.events(job=job, after=args.after, limit=limit)
+    after = args.after
+    while True:
+        records = await host.journal.events(job=job, after=after, limit=MOST if job is None else limit)
+        seen = list(_seen(shown_to(actor, await _jobs(host, records)), records))
+        if args.after < 0:
+            return seen[max(0, len(seen) - limit) :]
+        if seen or job is not None or len(records) < MOST:
+            return seen[:limit]
+        after = records[-1].seq  # else who follows would never get past what others do
 
 
 async def _jobs(host: Host, records: Iterable[EventRecord]) -> dict[JobId, Job]:

@@ -6,10 +6,9 @@ SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end mo
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, Self
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -17,31 +16,17 @@ from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
-from cockpit.model.reasons import BehindHead, Reason, WouldDelay
+from cockpit.model.reasons import BehindHead, Reason
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.course import NEVER, Course, Window
 from cockpit.sched.decisions import Reserved
+from cockpit.sched.delayed import first_delayed
 from cockpit.sched.easy import InTheWay
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, allocated, eligible, find, find_among, has_room
 from cockpit.sched.reservation import is_certain
 from cockpit.sched.room import Room
 from cockpit.sched.shape import Shape, alternative
-
-
-class Hole(NamedTuple):
-    """Where and when a job that waits starts, by the plan."""
-
-    reserved_at: Millis
-    until: Millis
-    job: Job
-    shape: Shape
-    found: Found
-
-    def reservation(self) -> Reserved:
-        """As people are told."""
-        number = alternative(self.job.spec, self.shape, self.found.spec_index)
-        return Reserved(self.job.id, self.reserved_at, number, self.found.placement)
 
 
 class Conservative:
@@ -53,7 +38,9 @@ class Conservative:
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self.head: JobId | None = None
         """The first job that waits for room."""
-        self._holes: dict[JobId, Hole] = {}
+        self._holes: dict[JobId, Reserved] = {}
+        self._until: dict[JobId, Millis] = {}
+        """When each of them is left again, by the plan."""
         self._waiting: dict[tuple[JobId, str], Shape] = {}
         """Who has no place now, in the order of the queue, by partition."""
         self._put_off: list[tuple[Index, Job, Shape]] = []
@@ -77,7 +64,7 @@ class Conservative:
     def reservations(self) -> list[Reserved]:
         """In the order of the queue."""
         self.settle()
-        return [each.reservation() for each in self._holes.values()]
+        return list(self._holes.values())
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
@@ -97,34 +84,15 @@ class Conservative:
         they would delay. They may stay until that one begins."""
         self.settle()
         line = Conservative(self._now, self._backfill, self._fit)
-        ahead: dict[JobId, Hole] = {}
-        found: dict[tuple[JobId, str], WouldDelay] = {}
-        room = {shape: has_room(index, shape) for shape in self._waiting.values()}
-        for (job, partition), shape in self._waiting.items():
-            if room[shape] and (met := line._first_met(index, shape, ahead)) is not None:
-                found[job, partition] = WouldDelay(met.job.id, met.reserved_at)
-            if job in self._holes and job not in ahead:
-                hole = ahead[job] = self._holes[job]
-                line._keep(index, hole)
-        return found
+        return first_delayed(line, index, self._waiting, self._holes, self._until)
 
-    def _keep(self, index: Index, hole: Hole) -> None:
-        for order, _ in index.located(hole.found.placement):
+    def keep(self, index: Index, hole: Reserved, end: Millis) -> None:
+        """It is reserved, also on nodes that nobody has looked at yet."""
+        for order, _ in index.located(hole.placement):
             self._course(index, order)
-        self._reserve(index, hole.job.id, hole.found.placement, hole.reserved_at, hole.until)
+        self._reserve(index, hole.job, hole.placement, hole.reserved_at, end)
 
-    def _first_met(self, index: Index, shape: Shape, ahead: Mapping[JobId, Hole]) -> Hole | None:
-        """Of those ahead, whose places are reserved here: at whose beginning the shape has to be gone again."""
-        moments = sorted({each.reserved_at for each in ahead.values()})
-        stays = bisect_left(moments, 1, key=lambda moment: not self._open_until(index, shape, moment))
-        if not stays:
-            return None
-        orders = self._open_until(index, shape, moments[stays - 1])
-        nodes = {index.rooms[order].node.name for order in orders}
-        then = [each for each in ahead.values() if each.reserved_at == moments[stays - 1]]
-        return next((each for each in then if any(part.node in nodes for part in each.found.placement)), then[0])
-
-    def _open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
+    def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
         """The nodes where the shape may be from now until then; none where they are too few."""
         span = moment - self._now
         for spec in shape.specs:
@@ -153,9 +121,11 @@ class Conservative:
         moment, found = hole
         self.head = self.head or job.id
         if job.id not in self._holes:  # else it has one in another partition
-            until = self._rounded(moment + limit)
-            self._reserve(index, job.id, found.placement, moment, until)
-            self._holes[job.id] = Hole(moment, until, job, shape, found)
+            self._until[job.id] = self._rounded(moment + limit)
+            self._reserve(index, job.id, found.placement, moment, self._until[job.id])
+            self._holes[job.id] = Reserved(
+                job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
+            )
         return hole
 
     def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
@@ -189,7 +159,7 @@ class Conservative:
         """A hole is needed no more."""
         self._courses, self._own, self._not_before = {}, set(), {}
         for hole in self._holes.values():
-            self._keep(index, hole)
+            self.keep(index, hole, self._until[hole.job])
 
     def is_due_after(self, now: Millis) -> bool:
         """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
@@ -205,6 +175,7 @@ class Conservative:
         fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - of its own kind
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
+        fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
         fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
         fresh._courses, fresh._own = self._courses.copy(), set()  # noqa: SLF001 - of its own kind
         return fresh
@@ -228,15 +199,14 @@ class Conservative:
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
-        best: tuple[Millis, list[int]] | None = None
-        number = 0
-        for which, spec in enumerate(shape.specs):
+        best: tuple[Millis, int, list[int]] | None = None
+        for number, spec in enumerate(shape.specs):
             hole = self._opening(index, shape, spec, span, stay, after)
             if hole is not None and (best is None or hole[0] < best[0]):
-                best, number = hole, which
+                best = hole[0], number, hole[1]
         if best is None:
             return None
-        moment, orders = best
+        moment, number, orders = best
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
@@ -279,15 +249,14 @@ class Conservative:
         return None
 
     def _course(self, index: Index, order: int) -> Course:
-        course = self._courses.get(order)
-        if course is None:
+        if order not in self._courses:
             room = index.rooms[order]
             ends = index.ends
             if self._grain > 1:
                 ends = {job: self._rounded(ends[job]) for job in room.tenants if job in ends}
-            course = self._courses[order] = Course(self._now, room, ends)
+            self._courses[order] = Course(self._now, room, ends)
             self._own.add(order)
-        return course
+        return self._courses[order]
 
     def _is_certain(self, index: Index) -> bool:
         """Whether there is a hole for everybody."""

@@ -204,19 +204,12 @@ def _kin(job: Job, partition: str) -> object:
     """All of the job that decides what it asks for there."""
     spec, array = job.spec, job.array
     return (
-        spec.nodes,
-        spec.specs,
-        spec.node_names,
-        spec.pool,
-        spec.driver_version,
-        spec.exclusive,
-        spec.reservation,
+        shape_of(spec, partition),
         spec.time_limit_seconds,
-        partition,
+        spec.divide_over_clusters,
         job.account,
         job.submitter.name,
         job.qos,
         job.project,
-        spec.divide_over_clusters,
         (array.array, array.at_once) if array is not None else None,
     )

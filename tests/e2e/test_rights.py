@@ -18,6 +18,7 @@ from cockpit.engine.access import RIGHTS
 from cockpit.model.cluster import Cluster, Project
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol.pages import JobsPage, rows_of
+from cockpit.runtime import timeline
 from cockpit.runtime.operations import OPERATIONS, SHELL
 from tests.builders import a_node
 from tests.e2e.people import ANN, BOB, CAROL, LAB
@@ -229,6 +230,16 @@ def _subscribed(client: RawClient) -> dict[int, str]:
         rows = rows_of(msgspec.convert(page, JobsPage))
         found |= {row.id: row.access for row in rows}
     return found
+
+
+@pytest.mark.req("JT-60")
+def test_who_follows_gets_past_what_others_do(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MOST", 3)
+    last = lab.read(ADMINISTRATOR, "events", {"after": -1, "limit": 1})[0]["seq"]
+    lab.submitted(OWNER, [_spec(f"noise-{number}", "hold", "none") for number in range(9)])
+    (own,) = lab.submitted(STRANGER, [{**SPEC, "name": "mine-too", "begin_at": NEVER}])
+    (seen,) = lab.read(STRANGER, "events", {"after": last, "limit": 3})
+    assert seen["body"]["job"] == own
 
 
 @pytest.mark.req("JT-02", "JT-60")

@@ -183,10 +183,10 @@ def test_what_people_may_not_do_is_refused_with_the_reason() -> None:
     assert "suspended" in driver.act(decide.open_shell(driver.job(first), 0, ())).message
     driver.ended(second, code=0)
     assert driver.act(evictions.resume(driver.machine, driver.job(first))) is None
-    (urgent,) = driver.submit(a_spec("urgent", qos="high", cpus=2))
+    driver.submit(a_spec("urgent", qos="high", cpus=2))
     driver.schedule()
     refused = driver.act(evictions.resume(driver.machine, driver.job(first)))
-    assert f"gave way to job {urgent}" in refused.message
+    assert "gave way to another" in refused.message
 
 
 @pytest.mark.req("JT-31")

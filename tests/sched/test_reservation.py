@@ -5,6 +5,7 @@ import pytest
 from cockpit.model.cluster import Backfill, BackfillKind, Reservation
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import BehindHead, NotEnoughFree, WouldDelay
+from cockpit.sched.conservative import Conservative
 from cockpit.sched.policy import Policy
 from tests.sched.world import World, node, spec_of, wants
 
@@ -255,3 +256,18 @@ def test_inside_a_reservation_that_ends_too_soon_nobody_is_promised_anything() -
     world.withdraw(too_long)
     job = world.submit_spec(spec_of(wants(4000), limit=10, reservation="kept"), **inside)
     assert [(each.job, each.reserved_at) for each in world.run().reservations] == [(job, 50_000)]
+
+
+@pytest.mark.req("SC-13")
+def test_those_who_ask_for_the_same_are_told_whom_they_would_delay_by_one_search(monkeypatch) -> None:
+    searched = []
+    look = Conservative.open_until
+    monkeypatch.setattr(Conservative, "open_until", lambda *asked: searched.append(1) or look(*asked))
+    world = World(node("n1", 4), policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)))
+    world.submit(wants(2000), limit=10)
+    world.run()
+    head = world.submit(wants(4000), limit=10)
+    others = [world.submit(wants(1000), limit=60 + number) for number in range(50)]
+    world.run()
+    assert {world.reason(each) for each in others} == {WouldDelay(head, 10_000)}
+    assert len(searched) < 10
