@@ -16,6 +16,8 @@ _RULES = apply_queue.RULES | apply_attempt.RULES | apply_workers.RULES | apply_c
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
     """Fold one journal record into `state`. Raises `IllegalTransition` or `KeyError` where the journal is broken."""
-    keep_highest(state, record.body)
-    _RULES[type(record.body)](record.body, state, record)
+    body = record.body
+    if state.highest or state.cluster.priority.flags:
+        keep_highest(state, body)
+    _RULES[type(body)](body, state, record)
     state.seq, state.at = record.seq, record.at

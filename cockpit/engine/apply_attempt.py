@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cockpit.engine.eventrules import Rules, change, change_waiting, entering, free, ledger, usage_rules, write_down
+from cockpit.engine.eventrules import Rules, change, change_waiting, free, ledger, since, usage_rules, write_down
 from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
@@ -19,10 +18,12 @@ if TYPE_CHECKING:
 RULES = Rules()
 
 
-def _change_replica(job: Job, rank: int, change: Callable[[Replica], Replica]) -> Attempt:
-    assert job.attempt is not None
-    replicas = tuple([change(each) if each.rank == rank else each for each in job.attempt.replicas])
-    return replace(job.attempt, replicas=replicas)
+def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN401 - of Replica
+    attempt = job.attempt
+    assert attempt is not None
+    replicas = attempt.replicas
+    changed = replace(replicas[rank], **fields)
+    return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]))
 
 
 @RULES.of(events.PrologFailed)
@@ -58,8 +59,17 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
-    entered = entering(job, JobState.STARTING, record.at)
-    change(state, record, body.job, attempt=attempt, earlier=earlier, clears=(), ending=None, exit=None, **entered)
+    state.jobs[body.job] = replace(
+        job,
+        version=record.seq,
+        state=JobState.STARTING,
+        state_since=since(job, JobState.STARTING, record.at),
+        attempt=attempt,
+        earlier=earlier,
+        clears=(),
+        ending=None,
+        exit=None,
+    )
 
 
 @RULES.of(events.MemberPlaced)
@@ -92,17 +102,17 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
 @RULES.of(events.ReplicaStarted)
 def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt = _change_replica(job, body.rank, lambda each: replace(each, started_at=record.at, limits=body.limits))
+    attempt = _with_replica(job, body.rank, started_at=record.at, limits=body.limits)
     after = job.state if job.state is JobState.SUSPENDED else JobState.RUNNING  # a late one of a gang that stands still
-    change(state, record, body.job, attempt=attempt, **entering(job, after, record.at))
+    entered = since(job, after, record.at)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
 
 
 @RULES.of(events.ReplicaEnded)
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    ended = {"ended_at": record.at, "exit": body.exit, "used": body.used}
-    attempt = _change_replica(job, body.rank, lambda each: replace(each, **ended))
-    change(state, record, body.job, attempt=attempt)
+    attempt = _with_replica(job, body.rank, ended_at=record.at, exit=body.exit, used=body.used)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt)
 
 
 @RULES.of(events.TimeLimitSet)
@@ -130,7 +140,8 @@ def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord)
 def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
-    change(state, record, body.job, suspension=body.suspension, **entering(job, JobState.SUSPENDED, record.at))
+    entered = since(job, JobState.SUSPENDED, record.at)
+    change(state, record, body.job, suspension=body.suspension, state=JobState.SUSPENDED, state_since=entered)
 
 
 @RULES.of(events.JobResumed)
@@ -142,7 +153,8 @@ def _(body: events.JobResumed, state: ClusterState, record: events.EventRecord) 
         body.job,
         attempt=_gone_on(job, record.at),
         suspension=None,
-        **entering(job, JobState.RUNNING, record.at),
+        state=JobState.RUNNING,
+        state_since=since(job, JobState.RUNNING, record.at),
     )
 
 
@@ -184,7 +196,8 @@ def _queue_again(
         held_until=None,
         deleted=False,
         accrues_from=accrues,
-        **entering(job, JobState.QUEUED, record.at),
+        state=JobState.QUEUED,
+        state_since=since(job, JobState.QUEUED, record.at),
     )
 
 
@@ -205,10 +218,11 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         write_down(state, usage.ended(ledger(state), rules, job, record.at))
     if job.array is not None and body.state is not JobState.SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)
-    change(
-        state,
-        record,
-        body.job,
+    state.jobs[body.job] = replace(
+        job,
+        version=record.seq,
+        state=body.state,
+        state_since=since(job, body.state, record.at),
         attempt=_gone_on(job, record.at),
         ending=None,
         leaving=(),
@@ -218,9 +232,8 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         end_cause=body.cause,
         ended_at=record.at,
         held_until=body.held_until,
-        **entering(job, body.state, record.at),
     )
-    if job.attempt is not None:
+    if job.attempt is not None and job.attempt.members:
         free(state, job.attempt.members, record.at)
 
 

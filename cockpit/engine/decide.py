@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.model.ids import ReplicaId
-    from cockpit.model.job import Replica
+    from cockpit.model.job import Attempt, Replica
     from cockpit.model.node import Node
     from cockpit.model.usage import Used
     from cockpit.sched.plan import Plan
@@ -189,10 +189,9 @@ def replica_ended(
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
-    others = [each for each in job.attempt.there if each.rank != replica.rank]
+    others = _there_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
     if all(each.exit is not None for each in others):
-        earlier = sorted(others, key=lambda each: (each.ended_at or now, each.rank))
-        exits = [(each.rank, each.exit) for each in earlier if each.exit is not None]
+        exits = [(each.rank, each.exit) for each in others if each.exit is not None]
         exits += [] if left else [(replica.rank, status)]  # a worker that was recalled ends as it likes
         requeued = job.ending is not None and job.ending.requeue
         decided.append(_job_requeued(job, exits) if requeued else _job_ended(job, exits, now, hold_seconds))
@@ -265,9 +264,16 @@ def _too_late(job: Job, now: Millis) -> bool:
     return latest is not None and now > latest
 
 
+def _there_beside(attempt: Attempt, rank: int) -> list[Replica]:
+    """The other replicas; those that have ended in the order in which they did."""
+    others = [each for each in attempt.there if each.rank != rank]
+    return sorted(others, key=lambda each: (each.ended_at or 0, each.rank))
+
+
 def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, hold_seconds: int) -> events.JobEnded:
     """`exits`: rank and status of every replica, in the order in which they ended."""
-    failed, decisive = any(not status.ok for _, status in exits), _decisive(exits)
+    decisive = _decisive(exits)
+    failed = not decisive.ok
     cause = job.ending.cause if job.ending is not None else _cause_of(job, decisive)
     state = _END_STATES.get(cause) or (JobState.ERROR if failed else JobState.SUCCEEDED)
     if state is JobState.EXPIRED and not _ever_started(job):
@@ -285,8 +291,10 @@ def _job_requeued(job: Job, exits: Sequence[tuple[int, ExitStatus]]) -> events.J
 
 def _decisive(exits: Sequence[tuple[int, ExitStatus]]) -> ExitStatus:
     """That of the first replica that failed, else of rank 0."""
-    failures = (status for _, status in exits if not status.ok)
-    return next(failures, None) or min(exits, key=lambda each: each[0])[1]
+    for _, status in exits:
+        if not status.ok:
+            return status
+    return min(exits)[1] if len(exits) > 1 else exits[0][1]
 
 
 def _cause_of(job: Job, status: ExitStatus) -> EndCause:

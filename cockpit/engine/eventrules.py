@@ -44,9 +44,12 @@ def change_waiting(state: ClusterState, record: events.EventRecord, job: JobId, 
     state.jobs[job] = replace(changed, accrues_from=accrues_from(changed, record.at, state.cluster))
 
 
-def entering(job: Job, after: JobState, at: Millis) -> dict[str, Any]:
+def since(job: Job, after: JobState, at: Millis) -> Millis:
+    """Since when the job is in a state that it is in already or enters now. Raises `IllegalTransition`."""
+    if job.state is after:
+        return job.state_since
     lifecycle.check(job.state, after)
-    return {} if job.state is after else {"state": after, "state_since": at}
+    return at
 
 
 def free(state: ClusterState, members: Collection[str], at: Millis) -> None:

@@ -85,6 +85,13 @@ def _is_reserved(job: Job) -> bool:
     return job.part is not None and bool(job.part.reserved) and job.state is JobState.QUEUED
 
 
+def _put(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
+    if belongs:
+        group[job] = None
+    else:
+        group.pop(job, None)
+
+
 class Machine:
     """The engine's state and what is derived from it."""
 
@@ -137,17 +144,17 @@ class Machine:
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record; what the world must now do, in order."""
-        state, body = self.state, record.body
-        apply(state, record)
-        kind = type(body)
+        self.follow(record)
+        return effects_of(record, self.state)
+
+    def follow(self, record: events.EventRecord) -> None:
+        """Apply one journal record of a world that does by itself what it must."""
+        apply(self.state, record)
+        kind = type(record.body)
         if kind in _OF_NO_JOB:
             self._note(record)
-        else:
-            self._follow(kind, body.job)  # type: ignore[union-attr] # all other kinds are of a job
-        return effects_of(record, state)
-
-    def _follow(self, kind: type, job: JobId) -> None:
-        """What happened to one job."""
+            return
+        job: JobId = record.body.job  # type: ignore[union-attr] # all other kinds are of a job
         self._touch(job)
         if kind is events.JobArchived:
             self._forget(job)
@@ -198,9 +205,9 @@ class Machine:
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
-            promised=sorted(self._promised),
+            promised=sorted(self._promised) if self._promised else (),
             suspended=tuple(self._suspended),
-            elastic=sorted(self._elastic),
+            elastic=sorted(self._elastic) if self._elastic else (),
             jobs=self._jobs,
             cluster=self.state.cluster,
             accounts=self.state.accounts,
@@ -229,29 +236,18 @@ class Machine:
         self._behind = {}
 
     def _index(self, job: Job) -> None:
-        before = self._occupied.get(job.id)
         if job.state is JobState.QUEUED:
             self._line_up(job)
         else:
             self._queue.pop(job.id, None)
-        for group, belongs in (
-            (self._promised, job.clears or _is_reserved(job)),
-            (self._suspended, job.state is JobState.SUSPENDED),
-        ):
-            if belongs:
-                group[job.id] = None
-            elif group:
-                group.pop(job.id, None)
-        if before is not None or job.attempt is not None:
-            self._index_occupation(job, before)
-            if job.spec.elastic is not None:
-                self._index_elastic(job)
-
-    def _index_elastic(self, job: Job) -> None:
-        if job.state in OCCUPYING:
-            self._elastic[job.id] = None
-        else:
-            self._elastic.pop(job.id, None)
+        if self._promised or job.clears or job.part is not None:
+            _put(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
+        if self._suspended or job.state is JobState.SUSPENDED:
+            _put(self._suspended, job.id, belongs=job.state is JobState.SUSPENDED)
+        if job.spec.elastic is not None:
+            _put(self._elastic, job.id, belongs=job.state in OCCUPYING)
+        if job.attempt is not None:
+            self._index_occupation(job)
 
     def _line_up(self, job: Job) -> None:
         """In its place, also when it comes back."""
@@ -269,8 +265,8 @@ class Machine:
         self._changes += [(job, each) for job, each in fresh.items() if self._others.get(job) != each]
         self._others = fresh
 
-    def _index_occupation(self, job: Job, before: Placement | None) -> None:
-        now_holds = occupation(job)
+    def _index_occupation(self, job: Job) -> None:
+        before, now_holds = self._occupied.get(job.id), occupation(job)
         if now_holds is before is None:
             return
         end = _gone_at(job) if now_holds is not None else None

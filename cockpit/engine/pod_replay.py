@@ -74,7 +74,7 @@ class PodReplay:
     def _tell(self, *bodies: events.EventBody) -> None:
         for body in bodies:
             seq = self.machine.state.seq + 1
-            self.machine.handle(events.EventRecord(seq=seq, at=_AT, actor="replay", origin="replay", body=body))
+            self.machine.follow(events.EventRecord(seq=seq, at=_AT, actor="replay", origin="replay", body=body))
 
 
 class Curve:

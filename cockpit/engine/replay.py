@@ -17,18 +17,17 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.timers import next_decay
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis, ReplicaId
-from cockpit.model.job import ExitStatus
+from cockpit.model.job import ExitStatus, Job
 from cockpit.sched.cycle import next_plan
+from cockpit.sched.entries import partitions_of
 from cockpit.sched.index import refreshed
 from cockpit.sched.placement import has_room
 from cockpit.sched.sequel import beside_starts, following
-from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cockpit.model.node import Node
-    from cockpit.model.spec import JobSpec
     from cockpit.sched.index import Index
     from cockpit.sched.plan import Plan
     from cockpit.sched.policy import Policy
@@ -70,7 +69,7 @@ class Replay:
         """Version of the state that the last cycle left behind."""
         self._room: Index | None = None
         """What is free, since somebody last asked or a cycle was; None: it has changed."""
-        self._tell(events.NodesChanged(tuple(nodes)), *rules)
+        self._tell((events.NodesChanged(tuple(nodes)), *rules))
 
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
@@ -100,8 +99,7 @@ class Replay:
         if ties.one_cycle_a_moment:
             for job in ending:
                 self._end(job)
-            for arrival in arriving:
-                self._tell(arrival.submitted)
+            self._tell([arrival.submitted for arrival in arriving])
             self._look()
         elif ties.submissions_first:
             self._submit_each(arriving)
@@ -112,8 +110,8 @@ class Replay:
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
-            self._tell(arrival.submitted)
-            self._look(arrival if self._policy.ties.only_what_fits_sets_off_a_cycle else None)
+            self._tell((arrival.submitted,))
+            self._look(arrival.submitted.job if self._policy.ties.only_what_fits_sets_off_a_cycle else None)
 
     def _end_each(self, ending: Sequence[JobId]) -> None:
         for job in ending:
@@ -126,31 +124,31 @@ class Replay:
             return
         self._room = None
         for part in self.machine.occupied[job]:
-            replica = ReplicaId(job, 1, part.rank)
-            self._tell(*decide.replica_ended(self.machine, replica, _WELL, self._now))
-        self._tell(events.JobArchived(job))
+            self._tell(decide.replica_ended(self.machine, ReplicaId(job, 1, part.rank), _WELL, self._now))
+        self._tell((events.JobArchived(job),))
 
-    def _look(self, for_the_sake_of: Arrival | None = None) -> None:
+    def _look(self, for_the_sake_of: JobId | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
         if self._looked_at == self.machine.state.seq or not self.machine.queue:
             return
         self._let_usage_decay()
-        if for_the_sake_of and not self._has_room(for_the_sake_of.submitted.spec):
+        if for_the_sake_of and not self._has_room(self.machine.queue[for_the_sake_of]):
             return
         self._plan = plan = next_plan(self._plan, self.machine.snapshot(self._now), self._policy)
         for placed in decide.placed(self.machine, plan):
-            self._tell(placed)
+            self._tell((placed,))
             if isinstance(placed, events.JobPlaced):
                 self._start(placed)
         self._room = plan.round.index
         self._looked_at = self.machine.state.seq
 
-    def _has_room(self, spec: JobSpec) -> bool:
+    def _has_room(self, job: Job) -> bool:
         if self._room is None:
             snapshot, plan = self.machine.peek(self._now), self._plan
             rest = beside_starts(plan, snapshot) if plan is not None else None
             self._room = following(plan, snapshot, rest) if plan is not None else refreshed(None, snapshot)
-        return has_room(self._room, shape_of(spec))
+        asks = self._room.book.more((job, partition) for partition in partitions_of(job))
+        return any(has_room(self._room, ask.request.shape) for ask in asks)
 
     def _let_usage_decay(self) -> None:
         """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""
@@ -159,24 +157,24 @@ class Replay:
         if due is not None and due <= self._now:
             period = due - state.usage_at
             at = Millis(self._now - (self._now - state.usage_at) % period)
-            self._handle(events.UsageDecayed(), at)
+            self._follow(events.UsageDecayed(), at)
 
     def _start(self, placed: events.JobPlaced) -> None:
         job = placed.job
         for part in placed.placement:
-            self._tell(*decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""))
+            self._tell(decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""))
         tie = len(self.started_at) if self._policy.ties.ends_in_order_of_start else job
         self.started_at[job] = self._now
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
 
-    def _tell(self, *bodies: events.EventBody) -> None:
-        now = self._now
+    def _tell(self, bodies: Iterable[events.EventBody]) -> None:
+        now, told = self._now, self.told
         for body in bodies:
-            self._handle(body, now)
-            if self.told is not None:
-                self.told(body, now)
+            self._follow(body, now)
+            if told is not None:
+                told(body, now)
 
-    def _handle(self, body: events.EventBody, at: Millis) -> None:
+    def _follow(self, body: events.EventBody, at: Millis) -> None:
         machine = self.machine
         seq = machine.state.seq + 1
-        machine.handle(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))
+        machine.follow(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.job import Job
 
-NEVER = 1 << 62
 KEEP_ENDED_MS = 3_600_000
 """How long an ended job stays in the live state before accounting alone remembers it."""
 
@@ -32,11 +31,11 @@ def began_at(job: Job) -> Millis | None:
     attempt = job.attempt
     if attempt is None:
         return None
-    begin: int = NEVER
+    begin: Millis | None = None
     for each in attempt.replicas:
-        if each.started_at is not None and each.started_at < begin:
+        if each.started_at is not None and (begin is None or each.started_at < begin):
             begin = each.started_at
-    return attempt.placed_at if begin == NEVER else Millis(begin)
+    return attempt.placed_at if begin is None else begin
 
 
 def next_due(job: Job) -> Millis | None:

@@ -82,6 +82,8 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackfillKind(StrEnum):
+    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, once in every pass
+
     OFF = "off"
     """Nothing passes the first job that waits for room."""
     EASY = "easy"

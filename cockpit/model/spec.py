@@ -90,7 +90,7 @@ class Array(msgspec.Struct, frozen=True):
     """How many may run at the same time (`%limit`); 0: all."""
 
 
-class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
+class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """What one node of the job must offer. Several in a job are equal alternatives."""
 
     cpus: int = 1

@@ -24,7 +24,8 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Counters:
-    """Use by counter, in thousandths; what nobody uses is not there."""
+    """Use by counter, in thousandths; what nobody uses is not there. Shared between indices: who wants to change one
+    that is not its own takes another (`changed`, `fork`)."""
 
     def __init__(self) -> None:
         self.used: dict[Counter, int] = {}
@@ -38,6 +39,16 @@ class Counters:
 
     def of(self, counter: Counter) -> int:
         return self.used.get(counter, NOTHING)
+
+    def changed(self, told: Mapping[JobId, Tally | None]) -> Counters:
+        """With each of these jobs adding this and nothing else; itself where that changes nothing."""
+        tallies = self.tallies
+        if not any(job in tallies or (tally is not None and tally.parts) for job, tally in told.items()):
+            return self
+        fresh = self.fork()
+        for job, tally in told.items():
+            fresh.set(job, tally)
+        return fresh
 
     def set(self, job: JobId, tally: Tally | None) -> None:
         """The job now adds this, and nothing else."""
@@ -94,4 +105,6 @@ def of_workers(
 
 def counts(rules: Rulebook, job: Job, partition: str) -> bool:
     """Whether anything of the job is counted: most clusters have no limits."""
-    return bool(rules.party(job, partition).counters) or bool(job.array and job.array.at_once)
+    if job.array is not None and job.array.at_once:
+        return True
+    return rules.binding and bool(rules.party(job, partition).counters)

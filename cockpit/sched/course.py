@@ -35,8 +35,8 @@ class Course:
         self._tenants = [len(room.tenants)]
         self._rooms = [room] if room.node.cards else []
         """Of each step, where the node has cards."""
-        for end, job in sorted((max(ends[job], now + 1), job) for job in room.tenants if job in ends):
-            self._leave(Millis(end), job)
+        for end, job in sorted([(ends[job], job) for job in room.tenants if job in ends]):
+            self._leave(Millis(end) if end > now else Millis(now + 1), job)
 
     def copy(self) -> Course:
         """One that may be changed while this one stays."""
@@ -86,8 +86,10 @@ class Course:
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
         """The job has its part from `start` to `end`."""
         first, last = self._begin(start), self._begin(end)
-        self._cpus[first:last] = [free - part.cpus for free in self._cpus[first:last]]
-        self._tenants[first:last] = [count + 1 for count in self._tenants[first:last]]
+        cpus, tenants, taken = self._cpus, self._tenants, part.cpus
+        for step in range(first, last):
+            cpus[step] -= taken
+            tenants[step] += 1
         if self._memory_mib:
             self._memory_mib[first:last] = [free - part.memory_mib for free in self._memory_mib[first:last]]
         if self._rooms:
@@ -142,14 +144,26 @@ class Course:
         return max(0, bisect_right(self._at, moment) - 1)
 
     def _leave(self, end: Millis, job: JobId) -> None:
-        step = self._begin(end)
+        """The last of those so far."""
+        if end != self._at[-1]:
+            self._append(end)
         part = self.now.tenants[job]
-        self._cpus[step] += part.cpus
-        self._tenants[step] -= 1
+        self._cpus[-1] += part.cpus
+        self._tenants[-1] -= 1
         if self._memory_mib:
-            self._memory_mib[step] += part.memory_mib
+            self._memory_mib[-1] += part.memory_mib
         if self._rooms:
-            self._rooms[step] = self._rooms[step].left_by(job)
+            self._rooms[-1] = self._rooms[-1].left_by(job)
+
+    def _append(self, moment: Millis) -> None:
+        """One more step, like the last one."""
+        self._at.append(moment)
+        self._cpus.append(self._cpus[-1])
+        self._tenants.append(self._tenants[-1])
+        if self._memory_mib:
+            self._memory_mib.append(self._memory_mib[-1])
+        if self._rooms:
+            self._rooms.append(self._rooms[-1])
 
     def _begin(self, moment: Millis) -> int:
         """The step that begins at the moment, made where there is none."""

@@ -15,7 +15,7 @@ from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, find
-from cockpit.sched.reservation import Guard, is_certain, reserve
+from cockpit.sched.reservation import AnyGuard, is_certain, reserve, within
 from cockpit.sched.shape import Shape, alternative
 
 InTheWay = Mapping[tuple[JobId, str], WouldDelay]
@@ -28,7 +28,7 @@ class InOrder:
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self.head: JobId | None = None
         """The first job that waits for room."""
-        self._guard: Guard | None = None
+        self._guard: AnyGuard | None = None
         self._promised: Index | None = None
         """As things stood when a reservation became certain that nobody has asked for yet."""
         self._guarded: tuple[Job, Shape] | None = None
@@ -43,7 +43,7 @@ class InOrder:
         return self._guarded is not None
 
     @property
-    def guard(self) -> Guard | None:
+    def guard(self) -> AnyGuard | None:
         """The head's reservation; None: nobody knows when it has room, or not within the window."""
         if self._promised is not None and self._guarded is not None:
             self._guard = reserve(self._promised, self._now, self._backfill, *self._guarded)
@@ -92,7 +92,7 @@ class InOrder:
         still, and so leave later than was known."""
         before = self.guard
         if still and before is not None and self.head != job.id:
-            self._guard = before.within(cleared)
+            self._guard = within(before, cleared)
             if self._guard is None:
                 self._guard = before
                 return None

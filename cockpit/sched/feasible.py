@@ -10,7 +10,7 @@ from cockpit.model.ids import Millis, NodeName
 from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NodesReserved, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.sched.index import Floor, admits, suits
+from cockpit.sched.floor import Floor, admits, suits
 from cockpit.sched.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
 

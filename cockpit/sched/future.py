@@ -134,8 +134,7 @@ class Future:
                 self._wait(left.requeued)
         if gone:
             self._index.apply([(job, None) for job in gone], {})
-            for job in gone:
-                self._index.counters.set(job, None)
+            self._index.counters = self._index.counters.changed(dict.fromkeys(gone))
             self._settle()
         return bool(gone)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
@@ -14,7 +14,7 @@ from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
 from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
-from cockpit.sched.counters import Counters, of_array, tally
+from cockpit.sched.counters import Counters, Tally, counts, of_array, tally
 from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.placement import Found
 from cockpit.sched.quotas import NO_LEAF, QUOTA
@@ -31,15 +31,16 @@ NO_USE: Use = MappingProxyType({})
 
 
 class Gates:
-    """Asked and told in the course of one pass; before the first start `counters` become those of an index that it may
-    change, and grow with what it starts."""
+    """Asked and told in the course of one pass; `counters` grow with what it starts."""
 
     def __init__(self, snapshot: Snapshot, book: RequestBook, counters: Counters, bars: Bars) -> None:
         self._snapshot = snapshot
         self._book = book
         self._rules = book.rules
         self.counters = counters
-        """Of the pass's index."""
+        """As of the pass's index."""
+        self._own = False
+        """Whether the counters are this pass's alone."""
         self._bars = bars
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
@@ -126,17 +127,27 @@ class Gates:
         amounts = held(found.placement, self._snapshot.nodes)
         return self._rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
-    def started(self, job: Job, partition: str, amounts: Amounts) -> list[int]:
+    def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
-        added, of, stops = tally(self._rules, job, partition, amounts), self.counters.of, self._book.stops
-        self.counters.set(job.id, added)
+        if not counts(self._rules, job, partition):
+            return ()
+        added = self.adds(job, partition, amounts)
+        of, stops = self.counters.of, self._book.stops
         return [
             number
             for counter, amount in added.parts
             for number in stops.between(counter, of(counter) - amount, of(counter))
         ]
+
+    def adds(self, job: Job, partition: str, amounts: Amounts) -> Tally:
+        """The job counts by these amounts, and nothing else, from here."""
+        if not self._own:
+            self.counters, self._own = self.counters.fork(), True
+        added = tally(self._rules, job, partition, amounts)
+        self.counters.set(job.id, added)
+        return added
 
     def _beyond(self, bounds: Iterable[Running], amounts: Amounts, free: Use = NO_USE) -> Running | None:
         used = self.counters.used

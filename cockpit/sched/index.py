@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Iterable, Iterator, Mapping
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.node import Allocation, Card, Node, NodeState, Placement
-from cockpit.model.reasons import Reason
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.cards import accepts, can_be_whole, share_taken, shareable
-from cockpit.sched.counters import Counters, tally_of_placed
-from cockpit.sched.partitions import memberships
+from cockpit.sched.counters import Counters, Tally, tally_of_placed
+from cockpit.sched.floor import Floor
 from cockpit.sched.request import RequestBook
-from cockpit.sched.reserved_nodes import reserving
 from cockpit.sched.room import Room, room_of
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import Shape
@@ -33,114 +27,6 @@ Located = tuple[tuple[int, Allocation], ...]
 
 Departure = tuple[Millis, JobId, Located]
 """When somebody who holds resources is gone at the latest, who, and what comes free."""
-
-
-class Kind(msgspec.Struct, frozen=True):
-    """Nodes that the same requests may use: pool, driver version, partitions, reservations, service and cards agree;
-    CPUs and memory need not."""
-
-    number: int
-    pool: str
-    driver_version: str
-    up: bool
-    cards: tuple[Card, ...]
-    """Of one such node."""
-    partitions: tuple[str, ...]
-    """Empty: it runs no jobs."""
-    reservations: tuple[str, ...]
-    """By which it is, was or will be kept."""
-
-    @property
-    def whole_cards(self) -> int:
-        return sum(map(can_be_whole, self.cards))
-
-
-class Floor:
-    """What does not change while the nodes and whom they serve stay the same, and what was found out about it."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        nodes, self.cluster, self.reservations = snapshot.nodes, snapshot.cluster, dict(snapshot.reservations)
-        self.version = snapshot.nodes_version
-        self.nodes = tuple(nodes.values())
-        self.position = {name: order for order, name in enumerate(nodes)}
-        partitions = memberships(snapshot.cluster, self.nodes)
-        reservations = reserving(snapshot.reservations, self.nodes)
-        self.never: dict[Shape, Reason | None] = {}
-        self.at_hand: dict[object, Any] = {}
-        """What policies worked out; one that works takes its own away meanwhile."""
-        self._kinds_for: dict[object, list[Kind]] = {}
-        self._places_for: dict[object, frozenset[int]] = {}
-        self.kind_of: list[int] = []
-        kinds: dict[object, Kind] = {}
-        for node, belongs, kept in zip(self.nodes, partitions, reservations, strict=True):
-            up = node.state is NodeState.UP
-            cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
-            kind = kinds.setdefault(
-                (node.pool, node.driver_version, up, cards, belongs, kept),
-                Kind(len(kinds), node.pool, node.driver_version, up, node.cards, belongs, kept),
-            )
-            self.kind_of.append(kind.number)
-        self.kinds = tuple(kinds.values())
-        self.members: list[list[int]] = [[] for _ in self.kinds]
-        for order, number in enumerate(self.kind_of):
-            self.members[number].append(order)
-        self.sizes = _by_size(self.nodes, self.kind_of)
-
-    def of(self, snapshot: Snapshot) -> bool:
-        """Whether it is still that of the snapshot."""
-        same_nodes = self.version == snapshot.nodes_version
-        return same_nodes and self.cluster == snapshot.cluster and self.reservations == snapshot.reservations
-
-    def kinds_for(self, shape: Shape, spec: NodeSpec) -> list[Kind]:
-        """Kinds in service that the shape may use and whose cards, all free, suffice for one replica."""
-        asked = shape if spec is shape.specs[0] else (shape, spec)
-        found = self._kinds_for.get(asked)
-        if found is None:
-            found = [kind for kind in self.kinds if kind.up and admits(kind, shape) and _has_cards(kind, spec)]
-            self._kinds_for[asked] = found
-        return found
-
-    def places_for(self, shape: Shape, spec: NodeSpec) -> frozenset[int]:
-        """The nodes of those kinds, by order; pins count nothing here."""
-        asked = shape if spec is shape.specs[0] else (shape, spec)
-        found = self._places_for.get(asked)
-        if found is None:
-            found = frozenset(order for kind in self.kinds_for(shape, spec) for order in self.members[kind.number])
-            self._places_for[asked] = found
-        return found
-
-
-def _by_size(nodes: Sequence[Node], kind_of: Sequence[int]) -> list[tuple[Room, list[Node]]]:
-    """Nodes that are equal when empty, with the empty room of one of them."""
-    sizes: dict[tuple[int, int, int], tuple[Room, list[Node]]] = {}
-    for node, kind in zip(nodes, kind_of, strict=True):
-        size = (kind, node.cpus, node.memory_mib)
-        if size not in sizes:
-            sizes[size] = (room_of(node, 0, kind, ()), [])
-        sizes[size][1].append(node)
-    return list(sizes.values())
-
-
-def suits(place: Kind | Node, shape: Shape) -> bool:
-    """Whether pool and driver version are what the shape asks for."""
-    return shape.pool in (None, place.pool) and shape.driver_version in (None, place.driver_version)
-
-
-def admits(kind: Kind, shape: Shape) -> bool:
-    """Whether the kind suits and is open to the shape: in its partition, and not kept from it by a reservation."""
-    return (
-        suits(kind, shape)
-        and shape.partition in kind.partitions
-        and (not shape.reservation or shape.reservation in kind.reservations)
-        and not any(name in kind.reservations for name in shape.barred)
-    )
-
-
-def _has_cards(kind: Kind, spec: NodeSpec) -> bool:
-    usable = [card for card in kind.cards if accepts(spec, card)]
-    if spec.shares_a_card:
-        return any(share_taken(card, spec.card_milli) <= shareable(card) for card in usable)
-    return spec.whole_cards <= sum(map(can_be_whole, usable))
 
 
 class Index:
@@ -179,7 +65,7 @@ class Index:
         """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
         fork = Index.__new__(Index)
         fork.version, fork.floor, fork.book = self.version, self.floor, self.book
-        fork.counters = self.counters.fork()
+        fork.counters = self.counters
         fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
         fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
@@ -254,7 +140,8 @@ class Index:
     def _come(self, job: JobId, placement: Placement, end: Millis | None, before: dict[int, Room]) -> None:
         """`before`: rooms as they were, by order, to be added to."""
         self.placed[job] = placement
-        self._count_running(placement, +1)
+        if self._running is not None:
+            self._count_running(placement, +1)
         located, rooms = self.located(placement), self.rooms
         for order, part in located:
             before.setdefault(order, rooms[order])
@@ -265,7 +152,8 @@ class Index:
 
     def _leave(self, job: JobId, before: dict[int, Room]) -> None:
         placement = self.placed.pop(job)
-        self._count_running(placement, -1)
+        if self._running is not None:
+            self._count_running(placement, -1)
         rooms = self.rooms
         for order, _ in self.located(placement):
             before.setdefault(order, rooms[order])
@@ -280,7 +168,8 @@ class Index:
         if kind not in self._own:
             self._own.add(kind)
             self.by_whole[kind] = self.by_whole[kind].copy()
-            self.by_hole[kind] = self.by_hole[kind].copy()
+            if new.holes:
+                self.by_hole[kind] = self.by_hole[kind].copy()
         whole = self.by_whole[kind]
         whole.take(len(old.idle), old)
         whole.put(len(new.idle), new)
@@ -291,7 +180,7 @@ class Index:
                 self.by_hole[kind].put(hole, new)
 
     def _most_free(self) -> int:
-        return max(map(Shelves.most_free, self.by_whole), default=0)
+        return max([shelves.most_free() for shelves in self.by_whole], default=0)
 
 
 def _shared_holes(room: Room) -> frozenset[int]:
@@ -336,8 +225,13 @@ def _count_anew(index: Index, snapshot: Snapshot) -> None:
 
 def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
     """What each of the changed jobs adds to the limits from now on."""
-    rules = index.book.rules
+    rules, tallies = index.book.rules, index.counters.tallies
+    told: dict[JobId, Tally | None] = {}
     for job_id, placement in changes.items():
         job = snapshot.jobs.get(job_id) if placement else None
-        told = tally_of_placed(rules, job, placement, snapshot.nodes) if job is not None and placement else None
-        index.counters.set(job_id, told)
+        if job is not None and placement:
+            told[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)
+        elif job_id in tallies:
+            told[job_id] = None
+    if told:
+        index.counters = index.counters.changed(told)

@@ -10,9 +10,10 @@ from typing import Protocol
 import msgspec
 
 from cockpit.model.ids import NodeName
-from cockpit.model.node import Placement
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.index import Index, admits
+from cockpit.sched.floor import admits
+from cockpit.sched.index import Index
 from cockpit.sched.room import Room, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
 from cockpit.sched.shape import Shape
 from cockpit.sched.shelves import Shelves, walk
@@ -44,6 +45,8 @@ class Fit(Protocol):
 
 def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
+    if fit is None and not avoid and (kind := index.floor.plain_kind(shape)) is not None:
+        return _find_plainly(index, shape.specs[0], kind)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
         if spec.cpus > index.widest:
@@ -52,6 +55,14 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
     return None
+
+
+def _find_plainly(index: Index, spec: NodeSpec, kind: int) -> Found | None:
+    """Of a request for CPUs and memory on one node of one kind."""
+    order = index.by_whole[kind].tightest(spec.cpus, spec.memory_mib) if spec.cpus <= index.widest else None
+    if order is None:
+        return None
+    return Found(0, (Allocation(0, index.floor.nodes[order].name, spec.cpus, spec.memory_mib),))
 
 
 def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:
@@ -65,6 +76,8 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
+    if (kind := index.floor.plain_kind(shape)) is not None:
+        return _find_plainly(index, shape.specs[0], kind) is not None
     if index.too_narrow_for(shape):
         return False
     return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)

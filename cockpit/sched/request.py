@@ -88,7 +88,7 @@ class RequestBook:
     def asks_in_line(self, jobs: Sequence[Job]) -> list[Ask]:
         """As `asks`, of each job in each of its partitions."""
         self.tidied(len(jobs))
-        found = list(map(self._single.get, map(id, jobs)))
+        found = [*map(self._single.get, map(id, jobs))]
         for number in [number for number, ask in enumerate(found) if ask is None] if not all(found) else ():
             partitions = partitions_of(jobs[number])
             if len(partitions) > 1:
@@ -115,14 +115,13 @@ class RequestBook:
 
     def ask(self, job: Job, partition: str) -> Ask:
         """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
-        made = self._made(job, partition)
-        number = self._request_numbers.setdefault(made, len(self.requests))
-        if number == len(self.requests):
-            self.requests.append(made)
-        spec = job.spec
-        cpus = spec.specs[0].cpus if len(spec.specs) == 1 and not made.claim else 0
-        free = not (made.bound or is_conditional(job))
-        return Ask(self._shape_number(made), number, spec.time_limit_seconds, job, self.requests[number], cpus, free)
+        kin = _kin(job, partition)
+        known = self._of_kin.get(kin)
+        if known is None:
+            known = self._of_kin[kin] = self._numbered(job, partition)
+        shape, number, request, cpus, bound = known
+        free = not (bound or is_conditional(job))
+        return Ask(shape, number, job.spec.time_limit_seconds, job, request, cpus, free)
 
     def tidied(self, entries: int) -> bool:
         """Whether all numbers are new, since most of the old ones were of jobs that are gone."""
@@ -140,6 +139,8 @@ class RequestBook:
         self._shape_numbers: dict[tuple[Shape, str], int] = {}
         """With the claim: of two jobs of a shape one may find room by making it."""
         self._request_numbers: dict[Request, int] = {}
+        self._of_kin: dict[object, tuple[int, int, Request, int, bool]] = {}
+        """What asks have in common: shape, number, request, cpus, and whether the request is bound."""
         self._single: dict[int, Ask] = {}
         """By identity, of the jobs that may run in one partition."""
         self._several: dict[tuple[int, str], Ask] = {}
@@ -159,6 +160,15 @@ class RequestBook:
         else:
             self._several[id(job), partition] = ask
         return ask
+
+    def _numbered(self, job: Job, partition: str) -> tuple[int, int, Request, int, bool]:
+        made = self._made(job, partition)
+        number = self._request_numbers.setdefault(made, len(self.requests))
+        if number == len(self.requests):
+            self.requests.append(made)
+        specs = job.spec.specs
+        cpus = specs[0].cpus if len(specs) == 1 and not made.claim else 0
+        return self._shape_number(made), number, self.requests[number], cpus, made.bound
 
     def _shape_number(self, request: Request) -> int:
         if request.refused is not None:
@@ -181,8 +191,25 @@ class RequestBook:
         return Request(shape, binding, task.array, task.at_once, seconds, claim=self.rules.claim(job, partition))
 
     def _judgement(self, job: Job, shape: Shape) -> Reason | None:
-        alike = (shape, job.account, job.submitter.name, job.qos, job.spec.time_limit_seconds)
+        spec = job.spec
+        whose = (job.account, job.submitter.name, job.qos)
+        alike = (shape, *whose, spec.time_limit_seconds, spec.divide_over_clusters)
         judged = self._judged.get(alike, _UNJUDGED)
         if judged is _UNJUDGED:  # no second look-up: a large pass forgets in a thread of its own
             judged = self._judged[alike] = self.rules.refusal(job, shape.partition)
         return judged
+
+
+def _kin(job: Job, partition: str) -> object:
+    """All of the job that decides what it asks for there."""
+    spec, array = job.spec, job.array
+    return (
+        shape_of(spec, partition),
+        spec.time_limit_seconds,
+        spec.divide_over_clusters,
+        job.account,
+        job.submitter.name,
+        job.qos,
+        job.project,
+        (array.array, array.at_once) if array is not None else None,
+    )

@@ -22,6 +22,7 @@ from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import allocated, eligible, fitting
+from cockpit.sched.plain_guard import PlainGuard, reserve_plainly
 from cockpit.sched.reserved_nodes import closed
 from cockpit.sched.room import Room, best_fit_rank, shortfall
 from cockpit.sched.shape import Shape
@@ -38,21 +39,16 @@ class Guard:
     ) -> None:
         self.head = head
         self.reserved_at = reserved_at
-        self._shape = shape
+        self.shape = shape
         self._rooms = rooms
         """One for each of the head's alternatives."""
         self._position = position
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes the head gets."""
-        return self._shape.nodes
-
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether the head still has its room if the job holds this placement until `end`."""
         return end <= self.reserved_at or any(
-            len(rooms) - sum(room is None for _, room in self._met(rooms, spec, job, placement)) >= self._shape.nodes
-            for rooms, spec in zip(self._rooms, self._shape.specs, strict=True)
+            len(rooms) - sum(room is None for _, room in self._met(rooms, spec, job, placement)) >= self.shape.nodes
+            for rooms, spec in zip(self._rooms, self.shape.specs, strict=True)
         )
 
     def beside(self, job: JobId, end: Millis, placement: Placement) -> Guard:
@@ -60,27 +56,20 @@ class Guard:
         if end <= self.reserved_at:
             return self
         beside = []
-        for rooms, spec in zip(self._rooms, self._shape.specs, strict=True):
+        for rooms, spec in zip(self._rooms, self.shape.specs, strict=True):
             met = dict(self._met(rooms, spec, job, placement))
             left = ((order, met.get(order, room)) for order, room in rooms.items())
             beside.append({order: room for order, room in left if room is not None})
-        return Guard(self.head, self._shape, self.reserved_at, beside, self._position)
+        return Guard(self.head, self.shape, self.reserved_at, beside, self._position)
 
-    def within(self, index: Index) -> Guard | None:
-        """The guard of the same moment in another index, in which some leave later; None: the head would be delayed."""
-        gone = {job for job, end in index.ends.items() if end <= self.reserved_at}
-        found: list[Rooms] = []
-        for spec, known in zip(self._shape.specs, self._rooms, strict=True):
-            places = known.keys() if index.floor.reservations else eligible(index, self._shape, spec)
-            rooms = {order: index.rooms[order].without(gone) for order in places}
-            found.append({order: room for order, room in rooms.items() if _fits(room, self._shape, spec)})
-        if not _enough(found, self._shape):
-            return None
-        return Guard(self.head, self._shape, self.reserved_at, found, self._position)
+    @property
+    def places(self) -> list[Collection[int]]:
+        """Nodes of these rooms, by alternative."""
+        return [rooms.keys() for rooms in self._rooms]
 
     def reservation(self) -> Reserved:
         spec_index = self._spec_index()
-        placement = allocated(self._shape, self._shape.specs[spec_index], self._chosen())
+        placement = allocated(self.shape, self.shape.specs[spec_index], self._chosen())
         return Reserved(self.head, self.reserved_at, spec_index, placement)
 
     @cached_property
@@ -89,13 +78,13 @@ class Guard:
         return frozenset([room.order for room in self._chosen()])
 
     def _spec_index(self) -> int:
-        return next(number for number, rooms in enumerate(self._rooms) if len(rooms) >= self._shape.nodes)
+        return next(number for number, rooms in enumerate(self._rooms) if len(rooms) >= self.shape.nodes)
 
     def _chosen(self) -> list[Room]:
         number = self._spec_index()
-        spec = self._shape.specs[number]
+        spec = self.shape.specs[number]
         ranked = sorted(self._rooms[number].values(), key=lambda room: best_fit_rank(room, spec))
-        return ranked[: self._shape.nodes]
+        return ranked[: self.shape.nodes]
 
     def _met(self, rooms: Rooms, spec: NodeSpec, job: JobId, placement: Placement) -> Iterator[tuple[int, Room | None]]:
         """What becomes of those of the rooms in which the job still is at the head's moment; None: too little."""
@@ -104,7 +93,24 @@ class Guard:
             if (room := rooms.get(order)) is not None:
                 enough = room.cpus - part.cpus >= spec.cpus  # which spares making most rooms
                 left = room.having(job, part) if enough else None
-                yield order, left if left is not None and _fits(left, self._shape, spec) else None
+                yield order, left if left is not None and _fits(left, self.shape, spec) else None
+
+
+AnyGuard = Guard | PlainGuard
+
+
+def within(guard: AnyGuard, index: Index) -> Guard | None:
+    """The guard of the same moment in another index, in which some leave later; None: the head would be delayed."""
+    shape, floor = guard.shape, index.floor
+    gone = {job for job, end in index.ends.items() if end <= guard.reserved_at}
+    found: list[Rooms] = []
+    for number, spec in enumerate(shape.specs):
+        places: Collection[int] = eligible(index, shape, spec)
+        if isinstance(guard, Guard) and floor.reservations:
+            places = guard.places[number]
+        rooms = {order: index.rooms[order].without(gone) for order in places}
+        found.append({order: room for order, room in rooms.items() if _fits(room, shape, spec)})
+    return Guard(guard.head, shape, guard.reserved_at, found, floor.position) if _enough(found, shape) else None
 
 
 def is_certain(index: Index, backfill: Backfill) -> bool:
@@ -112,9 +118,16 @@ def is_certain(index: Index, backfill: Backfill) -> bool:
     return len(index.ends) == len(index.placed) and not (index.floor.reservations or backfill.window_seconds)
 
 
-def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Guard | None:
-    """Let those who hold resources go one after the other until the head has room; None when nobody knows that
-    moment, or it lies beyond the window."""
+def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> AnyGuard | None:
+    """Let those who hold resources go one after the other until the head, which has no room now, has some; None when
+    nobody knows that moment, or it lies beyond the window."""
+    if (kind := _plain(index, backfill, shape)) is not None:
+        return reserve_plainly(index, now, head.id, shape, kind)
+    return reserve_by_rooms(index, now, backfill, head, shape)
+
+
+def reserve_by_rooms(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Guard | None:
+    """As `reserve`, whatever the head asks for."""
     shape = replace(shape, barred=()) if shape.barred else shape  # whom a reservation keeps out now may come in later
     places = [eligible(index, shape, spec) for spec in shape.specs]
     watched = places[0].union(*places[1:]) if len(places) > 1 else places[0]
@@ -134,6 +147,15 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Sha
         if _enough(usable, shape):
             return Guard(head.id, shape, moment, usable, index.floor.position)
     return None  # only inside a reservation that ends too soon
+
+
+def _plain(index: Index, backfill: Backfill, shape: Shape) -> int | None:
+    """The kind of node that it is about, where numbers say all and moments are what they are."""
+    floor = index.floor
+    if floor.reservations or backfill.window_seconds or backfill.resolution_seconds:
+        return None
+    kind = floor.plain_kind(shape)
+    return kind if kind is not None and not floor.kinds[kind].cards else None
 
 
 def _unreserved(index: Index, shape: Shape, rooms: list[Rooms], moment: Millis, span: int) -> list[Rooms]:

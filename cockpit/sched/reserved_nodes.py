@@ -20,8 +20,9 @@ class Bars:
 
     def __init__(self, reservations: Mapping[str, Reservation], now: Millis) -> None:
         self.now = now
-        lasting = [each for each in reservations.values() if each.end_at > now]
-        lasting.sort(key=lambda each: (each.start_at, each.name))
+        lasting = [each for each in reservations.values() if each.end_at > now] if reservations else []
+        if lasting:
+            lasting.sort(key=lambda each: (each.start_at, each.name))
         self.lasting = tuple(lasting)
         self._all = reservations
         self._against: dict[tuple[int, str], tuple[str, ...]] = {}

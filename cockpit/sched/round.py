@@ -108,7 +108,8 @@ class Round:
         fresh._started = set()  # noqa: SLF001 - of its own kind
         fresh.given = fresh.index = index
         fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
-        fresh._gates = Gates(snapshot, index.book, index.counters, self._bars)  # noqa: SLF001 - of its own kind
+        fresh._bars = Bars(snapshot.reservations, snapshot.now)  # noqa: SLF001 - of its own kind
+        fresh._gates = Gates(snapshot, index.book, index.counters, fresh._bars)  # noqa: SLF001 - of its own kind
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.line = self.line.resumed(snapshot.now)
@@ -164,6 +165,7 @@ class Round:
             self._take_over(self.index.fork())
             done = grown(self.snapshot, who, self.index, self.line, self._fit, self._sizes(), self._off_reserved)
             self.growths, self.no_growth = done
+            self.index.counters = self._gates.counters
 
     def _is_taken_from(self, job: JobId) -> bool:
         """By what this pass decided."""
@@ -172,7 +174,7 @@ class Round:
 
     def passes(self, ask: Ask) -> bool:
         """Whether no rule stops the job; closes its request where one stops all of it."""
-        if ask.job.id in self._started:  # in another partition
+        if self._started and ask.job.id in self._started:  # in another partition
             return False
         if ask.free:
             return True
@@ -303,15 +305,18 @@ class Round:
         gone_at[job.id] = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         going = [(other, placed[other]) for other in others if other in placed]
         self.index.apply([*going, (job.id, found.placement)], gone_at)
-        self._close(self._gates.started(job, shape.partition, self._amounts(found, shape)))
+        self._count(job, shape.partition, self._amounts(found, shape))
         self.line.started(self.index, job, found.placement)
 
     def _take_over(self, index: Index) -> None:
         self.line.settle()
-        if self._gates.counters is self.given.counters:
-            self._gates.counters = self.given.counters.fork()
         index.counters = self._gates.counters
         self.index = index
+
+    def _count(self, job: Job, partition: str, amounts: Amounts) -> None:
+        """It counts to the limits from here."""
+        self._close(self._gates.started(job, partition, amounts))
+        self.index.counters = self._gates.counters
 
     def _amounts(self, found: Found, shape: Shape) -> Amounts:
         return self._gates.amounts(found, shape)
@@ -382,7 +387,7 @@ class Round:
             self._take_over(self.given.fork())
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
-        self._close(self._gates.started(job, shape.partition, amounts))
+        self._count(job, shape.partition, amounts)
         if shape.partition not in self._totalled:
             self.line.started(self.index, job, found.placement)
 

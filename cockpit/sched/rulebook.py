@@ -31,14 +31,16 @@ class Rulebook:
         self.quotas = Quotas(quota)
         self.enforced = enforced(cluster.enforce)
         self.safe = Enforce.SAFE in self.enforced
+        self.binding = Enforce.LIMITS in self.enforced or quota is not None
+        """Whether there may be limits on what runs, for anybody."""
         self._asked: dict[Shape, list[Amounts]] = {}
         self._parties: dict[tuple[str, str, str, str, str], Party] = {}
 
     def party(self, job: Job, partition: str) -> Party:
         """Whose limits bind the job there."""
-        leaf = self.quotas.leaf(job.project)
-        if Enforce.LIMITS not in self.enforced and leaf == NO_LEAF:
+        if not self.binding:
             return NOBODY
+        leaf = self.quotas.leaf(job.project)
         asked_of = (job.account, job.submitter.name, job.qos, partition, leaf)
         if asked_of not in self._parties:
             self._parties[asked_of] = self._party(*asked_of)

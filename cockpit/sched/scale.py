@@ -15,7 +15,7 @@ from cockpit.model.node import Node
 from cockpit.model.priority import FactorName, Part
 from cockpit.model.spec import JobSpec
 from cockpit.sched.factors import Size, job_size, job_size_by_time, normalised
-from cockpit.sched.index import suits
+from cockpit.sched.floor import suits
 from cockpit.sched.partitions import nodes_of
 from cockpit.sched.room import room_of, shortfall
 from cockpit.sched.shape import shape_of

@@ -66,6 +66,14 @@ class Shelves:
                 if memory >= memory_mib:
                     yield order
 
+    def tightest(self, cpus: int, memory_mib: int) -> int | None:
+        """The first of these."""
+        for _, shelf in sorted(self._shelves.items()):
+            for number in range(bisect_left(shelf, (cpus,)), len(shelf)):
+                if shelf[number][1] >= memory_mib:
+                    return shelf[number][2]
+        return None
+
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:
         """Of those with enough CPUs, most memory first (then CPUs, then order)."""
         entries = sorted(self.with_cpus(label, cpus), key=lambda entry: (-entry[1], -entry[0], entry[2]))

@@ -11,7 +11,8 @@ from cockpit.model.reasons import NodeShortfall, NodesReserved, NotEnoughFree, N
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.cards import accepts
 from cockpit.sched.feasible import infeasible, kept_by, wanted
-from cockpit.sched.index import Index, Kind
+from cockpit.sched.floor import Kind
+from cockpit.sched.index import Index
 from cockpit.sched.placement import find, fitting, pinned
 from cockpit.sched.room import Room, shortfall, whole_cards
 from cockpit.sched.shape import Shape

@@ -10,7 +10,6 @@ from cockpit.model.ids import NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node, Placement
 from cockpit.sched.amounts import ONE, Amounts, held
-from cockpit.sched.counters import tally
 from cockpit.sched.gates import Gates
 from cockpit.sched.limits import JOBS
 from cockpit.sched.rulebook import Rulebook
@@ -41,7 +40,7 @@ class Sizes:
     def resized(self, job: Job, partition: str, placement: Placement) -> float:
         """A job that runs counts by this from here; what that is billed per second."""
         amounts = self._amounts(placement, partition)
-        self._gates.counters.set(job.id, tally(self._rules, job, partition, amounts | {JOBS: ONE}))
+        self._gates.adds(job, partition, amounts | {JOBS: ONE})
         return amounts[BILLING] / ONE
 
     def _has(self, job: Job, partition: str) -> Amounts:

@@ -47,9 +47,10 @@ class Rules(msgspec.Struct, frozen=True):
 
     def qos(self, job: Job) -> list[str]:
         """The job's own and that of the partition it runs in, those that there are; each once."""
-        partition = self.cluster.partition(job.attempt.partition) if job.attempt is not None else None
-        names = (job.qos, partition.qos if partition is not None else "")
-        return [name for name in dict.fromkeys(names) if name in self.accounts.qos]
+        where = job.attempt.partition if job.attempt is not None else ""
+        partition = self.cluster.partition(where) if where else None
+        names = (job.qos,) if partition is None or partition.qos == job.qos else (job.qos, partition.qos)
+        return [name for name in names if name in self.accounts.qos]
 
     def charge(self, job: Job) -> bool:
         """Whether what the job uses is written down: it runs, on somebody's account, and does not stand still."""

@@ -102,12 +102,12 @@ def test_a_job_that_runs_for_no_time_ends_at_the_moment_it_starts() -> None:
 def test_every_job_goes_through_its_whole_life_in_the_machine(monkeypatch) -> None:
     told = []
 
-    def handle(machine, record):
+    def follow(machine, record):
         told.append((record.at // 1000, type(record.body).__name__, getattr(record.body, "job", None)))
         return usual(machine, record)
 
-    usual = Machine.handle
-    monkeypatch.setattr(Machine, "handle", handle)
+    usual = Machine.follow
+    monkeypatch.setattr(Machine, "follow", follow)
     history = replay(4, (0, 3, 9, 10), (1, 4, 5, 5))
     assert list(history.moments()) == [0, 0, 1, 2]
     assert told == [
