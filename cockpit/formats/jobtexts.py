@@ -55,7 +55,8 @@ def _text(value: object) -> str:
 
 def _json(value: object) -> str:
     """What cannot be seen stands as its escape."""
-    return json.dumps(value, ensure_ascii=not is_visible(str(value)))
+    text = json.dumps(value, ensure_ascii=False)
+    return text if is_visible(text) else json.dumps(value).replace("\x7f", "\\u007f")  # the one that JSON leaves
 
 
 def _is_plain(text: str) -> bool:

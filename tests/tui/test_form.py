@@ -68,7 +68,7 @@ async def test_leaving_asks_only_where_something_was_typed() -> None:
         cockpit = lab.cockpit
         await cockpit.press("n").sees("New job").press("Esc").misses("New job").stands_on("train")
         await cockpit.press("n").sees(READY).type("x").press("Esc").sees("Leave the form?").press("n")
-        await cockpit.sees("New job").press("Esc", "y").misses("New job")
+        await cockpit.misses("Leave the form?").press("Esc").sees("Leave the form?").press("y").misses("New job")
         assert len(await lab.backend.jobs(ended=True)) == 7
 
 
