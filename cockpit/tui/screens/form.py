@@ -274,7 +274,8 @@ class FormScreen(ModalScreen[None]):
     # Drawing
 
     def _draw(self) -> None:
-        if not self.is_mounted:
+        """An answer may come back when the form has been left."""
+        if not self.app.is_running or self not in self.app.screen_stack:
             return
         self.query_one("#verdict", Lines).show([self._verdict()])
         self.query_one("#form-keys", Lines).show([KEYS])
