@@ -43,6 +43,7 @@ WORDS = {
 LATER = {
     ("kept", "no room"),
     ("no room", "would delay"),  # whoever came after took the room that there was
+    ("would delay", "no room"),  # as one that runs into fewer reservations, so that nobody has looked at this one
     ("limit", "never"),  # for what the limit leaves of the alternatives, that is
 }
 """What is told, where something else was said when the job was looked at."""
