@@ -15,7 +15,7 @@ from cockpit.present.filters import compile_filter
 from cockpit.present.ordered import Ordered
 from cockpit.present.saved import Saved, none_saved
 from cockpit.present.searching import SearchMemory
-from cockpit.present.sorting import key_parts, sorted_places
+from cockpit.present.sorting import arranged, comparables, key_parts
 from cockpit.present.tables.jobs import JOBS
 
 if TYPE_CHECKING:
@@ -165,8 +165,10 @@ class JobList:
         submitted = sorted(ids)
         if ids != submitted:
             passing.sort(key=_id)
-        keys = self._sorting()
-        self._order = [submitted[place] for place in sorted_places(passing, keys, context)] if keys else submitted
+        for column, descending in self._sorting():
+            values = comparables(column, column.facts(passing, context))
+            submitted = arranged(submitted, values, descending=descending)
+        self._order = submitted
         self._ordered = self._places = None
 
     def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:

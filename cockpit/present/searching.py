@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import date, tzinfo
+from itertools import compress
 from operator import attrgetter
 from typing import Any, Final
 
@@ -65,30 +66,17 @@ def anywhere(table: Table, word: str, memory: SearchMemory | None = None) -> Mas
     if memory is None or _BETWEEN in word or NOTHING in word:
         return any_of([containing(column, word) for column in table.columns])
     wanted = word.casefold()
-    others = [_where_it_ticks(column, word) for column in memory.ticking if can_hold(column, wanted)]
+    others = [(column.ticks, containing(column, word)) for column in memory.ticking if can_hold(column, wanted)]
 
     def found(rows: Sequence[Any], context: Context) -> list[bool]:
         passing = [wanted in text for text in memory.texts(rows, context)]
-        for mask in others:
-            left = [row for row, there in zip(rows, passing, strict=True) if not there]
-            more = iter(mask(left, context))
-            passing = [there or next(more) for there in passing]
+        for ticks, holds in others:  # those cells are not remembered
+            ticking = list(map(ticks, rows)) if ticks is not None else []
+            if any(ticking):
+                unsure = [bool(does) and not there for does, there in zip(ticking, passing, strict=True)]
+                more = iter(holds(list(compress(rows, unsure)), context))
+                passing = [there or (open_ and next(more)) for there, open_ in zip(passing, unsure, strict=True)]
         return passing
-
-    return found
-
-
-def _where_it_ticks(column: Column, word: str) -> Mask:
-    """The word in those cells that are not remembered."""
-    ticks, holds = column.ticks, containing(column, word)
-    assert ticks is not None
-
-    def found(rows: Sequence[Any], context: Context) -> list[bool]:
-        ticking = list(map(ticks, rows))
-        if not any(ticking):
-            return ticking
-        more = iter(holds([row for row, does in zip(rows, ticking, strict=True) if does], context))
-        return [does and next(more) for does in ticking]
 
     return found
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from cockpit.present.columns import FRACTIONS, Column, Context, Fraction, Kind
 from cockpit.present.repeating import SAMPLE
 
 Row = TypeVar("Row")
+Item = TypeVar("Item")
 SortKey = tuple[Column, bool]
 """A column and whether it descends; the most important key comes first."""
 _PLAIN: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.SECONDS, Kind.MIB, Kind.MOMENT})
@@ -24,28 +26,35 @@ def sorted_rows(rows: Sequence[Row], keys: Sequence[SortKey], context: Context) 
 def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context) -> list[int]:
     """The same as places in `rows`."""
     places = list(range(len(rows)))
-    for column, descending in reversed(keys):
+    for number, (column, descending) in enumerate(reversed(keys)):
         values = comparables(column, column.facts(rows, context))
-        often = len(set(values[:SAMPLE])) <= SAMPLE // 4
-        places = (_by_bucket if often else _one_by_one)(places, values, descending)
+        places = arranged(places, [values[place] for place in places] if number else values, descending=descending)
     return places
 
 
-def _by_bucket(places: Sequence[int], values: Sequence[Any], descending: bool) -> list[int]:
+def arranged(items: Sequence[Item], values: Sequence[Any], *, descending: bool) -> list[Item]:
+    """The items in the order of their values (`comparables`), one each. Stable; those without one come last."""
+    often = len(set(values[:SAMPLE])) <= SAMPLE // 4
+    return (_by_bucket if often else _one_by_one)(items, values, descending)
+
+
+def _by_bucket(items: Sequence[Item], values: Sequence[Any], descending: bool) -> list[Item]:
     """Where values repeat: each is sorted once."""
-    buckets: dict[Any, list[int]] = {value: [] for value in set(values)}
-    for place in places:
-        buckets[values[place]].append(place)
+    buckets: dict[Any, list[Item]] = {value: [] for value in set(values)}
+    put = {value: bucket.append for value, bucket in buckets.items()}
+    for value, item in zip(values, items, strict=True):
+        put[value](item)
     absent = buckets.pop(None, [])
-    return [place for value in sorted(buckets, reverse=descending) for place in buckets[value]] + absent
+    return [*chain.from_iterable(buckets[value] for value in sorted(buckets, reverse=descending)), *absent]
 
 
-def _one_by_one(places: Sequence[int], values: Sequence[Any], descending: bool) -> list[int]:
-    if None not in values:
-        return sorted(places, key=values.__getitem__, reverse=descending)
-    present = [place for place in places if values[place] is not None]
-    absent = [place for place in places if values[place] is None]
-    return sorted(present, key=values.__getitem__, reverse=descending) + absent
+def _one_by_one(items: Sequence[Item], values: Sequence[Any], descending: bool) -> list[Item]:
+    places: Sequence[int] = range(len(items))
+    absent: list[Item] = []
+    if None in values:
+        places = [place for place in places if values[place] is not None]
+        absent = [item for item, value in zip(items, values, strict=True) if value is None]
+    return [*map(items.__getitem__, sorted(places, key=values.__getitem__, reverse=descending)), *absent]
 
 
 def comparables(column: Column, facts: Sequence[Any]) -> list[Any]:

@@ -64,7 +64,7 @@ def pages() -> list[bytes]:
     """As the engine sends them."""
     random = Random(5)
     rows = [a_row(random, job) for job in range(1, ROWS + 1)]
-    return [msgspec.msgpack.encode(page_of(rows[at : at + PAGE_ROWS])) for at in range(0, ROWS, PAGE_ROWS)]
+    return [msgspec.msgpack.encode(page_of(rows[at : at + PAGE_ROWS], brief=True)) for at in range(0, ROWS, PAGE_ROWS)]
 
 
 def milliseconds(work: Callable[[], object]) -> float:

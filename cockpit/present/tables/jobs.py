@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from cockpit.model.job import EndCause, JobState
@@ -67,8 +68,8 @@ def is_waiting(row: JobRow) -> bool:
     return row.started_at is None and row.ended_at is None
 
 
-def is_kept(row: JobRow) -> bool:
-    return row.held_until is not None
+is_kept: Final = attrgetter("held_until")
+"""Whether its containers are, and so its cells count down. A hundred thousand rows are asked for each word."""
 
 
 def cards(row: JobRow, _: Context) -> int | float:
