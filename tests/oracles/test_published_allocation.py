@@ -18,7 +18,7 @@ SEEDS = int(os.environ.get("COCKPIT_SEEDS", "2"))
 """The published experiments have ten, from 42."""
 
 
-@pytest.mark.req("SC-23")
+@pytest.mark.req("SC-23", "PF-06")
 @pytest.mark.parametrize(("fit", "least"), [(FractionFit.BEST, 92.9), (FractionFit.FGD, 94.9)])
 def test_cards_are_allocated_as_far_as_published(fit: FractionFit, least: float) -> None:
     nodes = read_nodes("nodes", trace("openb_node_list_gpu_node.csv").read_bytes())

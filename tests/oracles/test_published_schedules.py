@@ -19,7 +19,7 @@ def replay(name: str, processors: int, policy: str):
     return len(runs), figures(runs, processors)
 
 
-@pytest.mark.req("SC-20")
+@pytest.mark.req("SC-20", "PF-03")
 def test_kth_under_easy() -> None:
     jobs, found = replay("KTH-SP2.easy-oracle.swf.gz", 100, "easy")
     assert jobs == 28_481
@@ -28,7 +28,7 @@ def test_kth_under_easy() -> None:
     assert round(found.utilisation, 3) == 0.686
 
 
-@pytest.mark.req("SC-20")
+@pytest.mark.req("SC-20", "PF-03")
 def test_sdsc_under_easy() -> None:
     jobs, found = replay("SDSC-SP2.easy-oracle.swf.gz", 128, "easy")
     assert jobs == 54_006
@@ -44,7 +44,7 @@ def test_kth_under_easy_with_perfect_run_times() -> None:
     assert round(found.mean_bounded_slowdown, 4) == 71.7224
 
 
-@pytest.mark.req("SC-22")
+@pytest.mark.req("SC-22", "PF-04")
 def test_kth_under_conservative_backfill() -> None:
     jobs, found = replay("KTH-SP2.conservative-replan-oracle.swf.gz", 100, "conservative")
     assert jobs == 28_481
