@@ -193,7 +193,13 @@ class Upkeep(Knowing):
             spending = await self.backend.spending(edges)
             self._spending_at = now + SPENDING_SECONDS
             if len(edges) == rows.days + 1:  # else somebody turned to other days meanwhile
-                _show_changes(self.main_screen.spending, *rows.take(spending))
+                table, others = self.main_screen.spending, rows.spending is None
+                changed, moved = rows.take(spending)
+                if others:  # of other days: nothing of it is news
+                    table.order_changed()
+                    table.redraw()
+                else:
+                    _show_changes(table, changed, moved)
                 self.account_rows.tree.spend(spending)
 
     def _take_overview(self, overview: Overview) -> None:
