@@ -110,7 +110,7 @@ JOBS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(JOBS)
 def test_what_is_read_is_valid(job: dict[str, Any]) -> None:
     if is_read(job):
