@@ -89,10 +89,11 @@ class FormScreen(ModalScreen[None]):
         Binding("ctrl+o", "add", show=False, priority=True),
         Binding("ctrl+t", "preview", show=False, priority=True),
         Binding("escape", "leave", show=False),
-        Binding("down,enter", "app.focus_next", show=False),
-        Binding("up", "app.focus_previous", show=False),
-        Binding("pagedown", "scroll_aside(1)", show=False),
-        Binding("pageup", "scroll_aside(-1)", show=False),
+        Binding("enter", "app.focus_next", show=False),
+        Binding("down", "app.focus_next", show=False, priority=True),  # else fields that are scrolled would have these
+        Binding("up", "app.focus_previous", show=False, priority=True),
+        Binding("pagedown", "scroll_aside(1)", show=False, priority=True),
+        Binding("pageup", "scroll_aside(-1)", show=False, priority=True),
     ]
 
     app: Face
