@@ -40,6 +40,7 @@ async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -
     await _begin(engine, setup)
     await server.start(listener)
     await engine.stopping.wait()
+    engine.socket.unlink(missing_ok=True)  # before anybody is refused there: that would look like an engine that died
     await server.stop()
     try:
         await engine.host.act(lambda _machine, _now: [events.EngineStopped(engine.version)], _OWN)

@@ -76,7 +76,6 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         async with asyncio.TaskGroup() as group:
             group.create_task(_look_at_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
             await serve(engine, listener, setup)
-        places.socket.unlink(missing_ok=True)
     finally:
         await journal.close()
         folder.release()
