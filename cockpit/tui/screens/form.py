@@ -115,6 +115,7 @@ class FormScreen(ModalScreen[None]):
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
+        self._demand: Mapping[str, float] = {}
         self._shows = RUNS
         self._timer: Timer | None = None
 
@@ -175,6 +176,7 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
+            self._demand = card_demand(self.app.job_rows.list.rows())  # once: a hundred thousand jobs are common
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -297,7 +299,7 @@ class FormScreen(ModalScreen[None]):
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
         yield from why_lines(self._outlook, self.app.context(), columns)
-        yield from room_lines(spec, self._there, card_demand(self.app.job_rows.list.rows()), columns)
+        yield from room_lines(spec, self._there, self._demand, columns)
         yield line()
         yield line(Span(self._shows, STRONG))
         if self._shows == RUNS:
