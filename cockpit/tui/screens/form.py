@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
@@ -22,6 +22,7 @@ from cockpit.present.units import counted
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.widgets.field_row import FieldRow
 from cockpit.tui.widgets.lines import Lines, LineView
 from cockpit.tui.widgets.typed import Typed
 
@@ -53,31 +54,6 @@ KEYS = line(
         for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
     )
 )
-
-
-class FieldRow(Vertical):
-    """A field's name, its text, and below it what is wrong."""
-
-    def __init__(self, path: str, text: str) -> None:
-        super().__init__()
-        self.path = path
-        self._text = text
-
-    def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Label(title(self.path), classes="title", markup=False)
-            yield Typed(self._text)
-        yield Label("", classes="wrong", markup=False)
-
-    @property
-    def typed(self) -> Typed:
-        return self.query_one(Typed)
-
-    def blame(self, said: str) -> None:
-        """Empty: nothing is wrong."""
-        label = self.query_one(".wrong", Label)
-        label.update(safe(said))
-        label.display = bool(said)
 
 
 class FormScreen(ModalScreen[None]):
