@@ -30,11 +30,6 @@ def command_errors(command: str) -> list[str]:
     return [f"{why}; a command is one executable with its arguments, so wrap it: {_advice(command)}"]
 
 
-def split_command(command: str) -> tuple[str, ...]:
-    """The words without their quotes, unexpanded (`${NAME}` and `$((…))` stand as written). Raises `SpecErrors`."""
-    return tuple("".join(_as_written(part) for part in word.parts) for word in _words(command))
-
-
 def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
     """The arguments that the program is started with; never empty. Raises `SpecErrors`, led by `command:`, where the
     command is none or its arithmetic fails with this environment."""
@@ -63,12 +58,6 @@ def _words(command: str) -> list[Word]:
     if isinstance(words, Unlike):
         raise SpecErrors([f"command: {error}" for error in command_errors(command)])
     return words
-
-
-def _as_written(part: Part) -> str:
-    if isinstance(part, Literal):
-        return part.text
-    return f"${{{part.name}}}" if isinstance(part, Variable) else f"$(({part.text}))"
 
 
 def _expanded(word: Word, env: Mapping[str, str]) -> str:

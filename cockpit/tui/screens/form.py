@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
@@ -22,6 +22,7 @@ from cockpit.present.units import counted
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.widgets.field_row import FieldRow
 from cockpit.tui.widgets.lines import Lines, LineView
 from cockpit.tui.widgets.typed import Typed
 
@@ -53,31 +54,6 @@ KEYS = line(
         for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
     )
 )
-
-
-class FieldRow(Vertical):
-    """A field's name, its text, and below it what is wrong."""
-
-    def __init__(self, path: str, text: str) -> None:
-        super().__init__()
-        self.path = path
-        self._text = text
-
-    def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Label(title(self.path), classes="title", markup=False)
-            yield Typed(self._text)
-        yield Label("", classes="wrong", markup=False)
-
-    @property
-    def typed(self) -> Typed:
-        return self.query_one(Typed)
-
-    def blame(self, said: str) -> None:
-        """Empty: nothing is wrong."""
-        label = self.query_one(".wrong", Label)
-        label.update(safe(said))
-        label.display = bool(said)
 
 
 class FormScreen(ModalScreen[None]):
@@ -115,6 +91,7 @@ class FormScreen(ModalScreen[None]):
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
+        self._demand: Mapping[str, float] = {}
         self._shows = RUNS
         self._timer: Timer | None = None
 
@@ -175,6 +152,7 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
+            self._demand = card_demand(self.app.job_rows.list.rows())  # once: a hundred thousand jobs are common
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -297,7 +275,7 @@ class FormScreen(ModalScreen[None]):
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
         yield from why_lines(self._outlook, self.app.context(), columns)
-        yield from room_lines(spec, self._there, card_demand(self.app.job_rows.list.rows()), columns)
+        yield from room_lines(spec, self._there, self._demand, columns)
         yield line()
         yield line(Span(self._shows, STRONG))
         if self._shows == RUNS:

@@ -1,0 +1,40 @@
+"""One field of a form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Label
+
+from cockpit.present.job_form import title
+from cockpit.present.safe import safe
+from cockpit.tui.widgets.typed import Typed
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+class FieldRow(Vertical):
+    """A field's name, its text, and below it what is wrong."""
+
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__()
+        self.path = path
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Label(title(self.path), classes="title", markup=False)
+            yield Typed(self._text)
+        yield Label("", classes="wrong", markup=False)
+
+    @property
+    def typed(self) -> Typed:
+        return self.query_one(Typed)
+
+    def blame(self, said: str) -> None:
+        """Empty: nothing is wrong."""
+        label = self.query_one(".wrong", Label)
+        label.update(safe(said))
+        label.display = bool(said)
