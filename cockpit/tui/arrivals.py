@@ -30,6 +30,10 @@ class Arrivals:
         if not loaded and now < self._next:
             return None
         self._next = now + SECONDS_BETWEEN
-        shown = Changes(self._changed, self._order_changed)
+        return self.rest()
+
+    def rest(self) -> Changes:
+        """What waits to be shown, where nothing more comes."""
+        rest = Changes(self._changed, self._order_changed)
         self._changed, self._order_changed = [], False
-        return shown
+        return rest

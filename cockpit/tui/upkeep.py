@@ -77,6 +77,9 @@ class Upkeep(Knowing):
         if not self.is_headless and has_hung_up(0):
             self.exit(0)
             return
+        waiting = self._arrivals.rest()  # of a list whose pages have stopped coming
+        if waiting.changed:
+            self._show_jobs(waiting)
         if self.screen is self.main_screen:
             self.main_screen.table.tick()
             self.main_screen.draw()

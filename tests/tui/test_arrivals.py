@@ -32,3 +32,12 @@ def test_what_was_not_shown_yet_is_once_all_is_loaded_and_nothing_waits_from_the
     arrivals.worth_showing(page(2, order_changed=True), SOON, loaded=False)
     assert arrivals.worth_showing(page(), 2 * SOON, loaded=True) == page(2, order_changed=True)
     assert arrivals.worth_showing(page(3), 3 * SOON, loaded=True) == page(3)
+
+
+@pytest.mark.req("UI-29")
+def test_where_nothing_more_comes_the_rest_can_be_had_once():
+    arrivals = Arrivals()
+    arrivals.worth_showing(page(1), 0.0, loaded=False)
+    arrivals.worth_showing(page(2, order_changed=True), SOON, loaded=False)
+    assert arrivals.rest() == page(2, order_changed=True)
+    assert arrivals.rest() == page()
