@@ -14,7 +14,7 @@ from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.image import HOST
 from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec, Mode, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -103,6 +103,8 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if spec.mode not in {None, Mode.STANDALONE}:
+            yield f"mode: containers here do not reach each other yet, which {spec.mode} needs; leave it out"
         if spec.image != HOST:
             yield "image: containers here are made of the machine's own root only; leave it out"
         if spec.staging:

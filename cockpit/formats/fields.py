@@ -34,6 +34,7 @@ from cockpit.model.spec import (
     HoldCards,
     HomeAccess,
     JobSpec,
+    Mode,
     NodeSpec,
     PriorityWord,
     Suspension,
@@ -193,6 +194,12 @@ JOB = Table(
             attribute="volumes",
             kind=ListOf(VOLUME, MOST_VOLUMES),
             about="Writable folders that the job sees as /workspace/volume/<name>.",
+        ),
+        Field(
+            name="mode",
+            attribute="mode",
+            kind=Choice(Mode),
+            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch or deepspeed.",
         ),
         Field(name="nodes", attribute="nodes", kind=Whole(NODES), about="Number of nodes, each with what a spec says."),
         Field(

@@ -17,6 +17,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "output": "./out",
     "algorithm": "{path: ./algo}",
     "volumes": "[{path: ./data, name: data}]",
+    "mode": "pytorch",
     "nodes": "1",
     "specs": "[{cpus: 1, memory: 1G, cards: 0}]",
     "node_names": "[n01]",

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, Mode, NodeSpec
 from cockpit.model.text import is_visible, visible
 
 
@@ -83,7 +83,9 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    return [f"{path}: {error}" for path, error in (*_conflicts(spec), *_elastic_conflicts(spec))]
+    return [
+        f"{path}: {error}" for path, error in (*_conflicts(spec), *_mode_conflicts(spec), *_elastic_conflicts(spec))
+    ]
 
 
 def _checks(spec: JobSpec) -> _Checks:
@@ -205,6 +207,12 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for path, names in (("volumes", volumes), ("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.mode is Mode.STANDALONE and spec.nodes != 1:
+        others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
+        yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
