@@ -97,6 +97,8 @@ def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
     """What an edit cannot change."""
     if spec.array is not None:
         yield "array: is fixed once a job is submitted; remove it, or submit another array"
+    if spec.kind is not job.spec.kind:
+        yield "kind: is fixed once a job is submitted; remove it, or submit another job"
     if job.array is not None and spec.name != job.spec.name:
         yield f"name: job {job.id} is a task, and all tasks of an array have its name; leave it as it is"
 

@@ -14,6 +14,7 @@ from cockpit.model.rules import (
     CPUS,
     GRACE_SECONDS,
     LABEL_LENGTH,
+    MOST_BATCH_TASKS,
     MOST_CARD_MODELS,
     MOST_PARTITIONS,
     MOST_PINS,
@@ -33,10 +34,12 @@ from cockpit.model.spec import (
     Failover,
     HoldCards,
     HomeAccess,
+    JobKind,
     JobSpec,
     NodeSpec,
     PriorityWord,
     Suspension,
+    Task,
     Volume,
 )
 
@@ -72,6 +75,25 @@ ALGORITHM = Table(
         Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it."),
     ],
     short="path",
+)
+
+TASK = Table(
+    Task,
+    [
+        Field(
+            name="command",
+            attribute="command",
+            kind=Text(minLength=1, maxLength=COMMAND_BYTES),
+            required=True,
+            about="Give the executable and its arguments.",
+        ),
+        Field(
+            name="algorithm",
+            attribute="algorithm",
+            kind=ALGORITHM,
+            about="The folder that the task sees as /workspace/algorithm.",
+        ),
+    ],
 )
 
 VOLUME = Table(
@@ -173,7 +195,14 @@ JOB = Table(
             attribute="command",
             kind=Text(minLength=1, maxLength=COMMAND_BYTES),
             required=True,
+            spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR,
             about="Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
+        ),
+        Field(
+            name="kind",
+            attribute="kind",
+            kind=Choice(JobKind),
+            about="One command (regular), several tasks (batch), or a session: a shell or a notebook (interactive).",
         ),
         Field(
             name="output",
@@ -187,6 +216,12 @@ JOB = Table(
             attribute="algorithm",
             kind=ALGORITHM,
             about="The folder that the job sees as /workspace/algorithm.",
+        ),
+        Field(
+            name="tasks",
+            attribute="tasks",
+            kind=ListOf(TASK, MOST_BATCH_TASKS),
+            about="Of a batch: each task's command and algorithm; task i writes into <name>-<i> of the output folder.",
         ),
         Field(
             name="volumes",

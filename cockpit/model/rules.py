@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
 
 
@@ -56,6 +56,8 @@ MOST_PARTITIONS = 64
 MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
 """Of one array; nothing larger is even counted out."""
+MOST_BATCH_TASKS = 1000
+FILE_NAME_BYTES = 255
 LABEL_LENGTH = 253
 PATH_BYTES = 4095
 COMMAND_BYTES = 64 * 1024
@@ -82,15 +84,18 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    return [f"{path}: {error}" for path, error in (*_conflicts(spec), *_elastic_conflicts(spec))]
+    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_kind_conflicts(spec))
+    return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
     yield "name", name_error(spec.name)
-    yield "command", text_error(spec.command, COMMAND_BYTES)
+    if spec.command or spec.kind is JobKind.REGULAR:
+        yield "command", text_error(spec.command, COMMAND_BYTES)
     yield "output", path_error(spec.output)
     if spec.algorithm is not None:
         yield "algorithm.path", path_error(spec.algorithm.path)
+    yield from _task_checks(spec)
     yield from _volume_checks(spec)
     yield "nodes", NODES.error(spec.nodes)
     yield "specs", _count_error(len(spec.specs), MOST_SPECS, least=1)
@@ -161,6 +166,14 @@ def _volume_checks(spec: JobSpec) -> _Checks:
         yield f"volumes[{index}].path", path_error(volume.path)
 
 
+def _task_checks(spec: JobSpec) -> _Checks:
+    yield "tasks", _count_error(len(spec.tasks), MOST_BATCH_TASKS)
+    for index, task in enumerate(spec.tasks[:MOST_BATCH_TASKS]):
+        yield f"tasks[{index}].command", text_error(task.command, COMMAND_BYTES)
+        if task.algorithm is not None:
+            yield f"tasks[{index}].algorithm.path", path_error(task.algorithm.path)
+
+
 def _elastic_checks(spec: JobSpec) -> _Checks:
     if spec.elastic is not None:
         for name in ("workers", "min_workers", "max_workers"):
@@ -218,6 +231,31 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
     if spec.divide_over_clusters:
         yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
+
+
+def _kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.kind is JobKind.BATCH:
+        yield from _batch_conflicts(spec)
+    elif spec.tasks:
+        yield "tasks", f"cannot stand in a job of the kind {spec.kind}; write kind: batch, or remove them"
+    if spec.kind is JobKind.INTERACTIVE and spec.array is not None:
+        yield "array", "cannot stand in a session, which people enter one by one; remove it"
+
+
+def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if not spec.tasks:
+        yield "tasks", "is missing; a batch has one or more: [{command: …, algorithm: …}]"
+    if spec.command:
+        yield "command", "cannot stand beside tasks, each of which has its own; remove it"
+    if spec.algorithm is not None:
+        yield "algorithm", "cannot stand beside tasks, each of which has its own; remove it"
+    if spec.array is not None:
+        yield "array", "cannot stand beside tasks, which are one already; remove it"
+    longest = f"{spec.name}-{len(spec.tasks) - 1}"
+    if _utf8_size(longest) > FILE_NAME_BYTES:
+        yield "name", f"becomes a folder with each task's number, of more than {FILE_NAME_BYTES} bytes; shorten it"
+    if error := text_error(f"{spec.output}/{longest}", PATH_BYTES):
+        yield "output", f"with a task's folder in it {error}"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

@@ -34,6 +34,19 @@ class HomeAccess(StrEnum):
     RW = "rw"
 
 
+class JobKind(StrEnum):
+    """What a job is to do."""
+
+    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+
+    REGULAR = "regular"
+    """One command."""
+    BATCH = "batch"
+    """Several tasks, each with a command, an algorithm and a folder for its output of its own."""
+    INTERACTIVE = "interactive"
+    """A session: a shell that people enter, or a notebook."""
+
+
 class HoldCards(StrEnum):
     """What happens to a failed job's cards while its container is kept."""
 
@@ -116,6 +129,13 @@ class Algorithm(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
 
 
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of a batch."""
+
+    command: str
+    algorithm: Algorithm | None = None
+
+
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
     """A writable folder mounted at /workspace/volume/<name>."""
 
@@ -163,9 +183,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
-    command: str
+    kind: JobKind = JobKind.REGULAR
+    command: str = ""
+    """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""
     output: str
     algorithm: Algorithm | None = None
+    tasks: tuple[Task, ...] = ()
+    """Of a batch. Task i writes into the folder `<name>-<i>` of `output`."""
     volumes: tuple[Volume, ...] = ()
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
