@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from cockpit.formats.conditions import Dependencies, Indices, Moment
-from cockpit.formats.kinds import Choice, Environment, Flag, ListOf, Path, Single, Text, Whole
+from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Single, Text, Whole
 from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
@@ -243,6 +243,18 @@ JOB = Table(
             attribute="home",
             kind=Choice(HomeAccess),
             about="The submitter's home folder in the container: none, read-only (ro) or writable (rw).",
+        ),
+        Field(
+            name="image",
+            attribute="image",
+            kind=ImageText(),
+            about="The root file system: the machine's own (host), dir:PATH, tar:PATH, or a name for podman or docker.",
+        ),
+        Field(
+            name="staging",
+            attribute="staging",
+            kind=Flag(),
+            about="Copy its datasets, all read-only, to fast storage of its nodes before the command runs.",
         ),
         Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
         Field(

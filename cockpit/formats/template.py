@@ -29,6 +29,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "grace_period": "1m",
     "hold": "true",
     "home": "rw",
+    "image": "dir:./root",
+    "staging": "true",
     "env": "{OMP_NUM_THREADS: 4}",
     "project": "vision",
     "access": "ro",

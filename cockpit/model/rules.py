@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from cockpit.model.image import ImageKind, image_of
 from cockpit.model.names import name_error
 from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
@@ -110,6 +111,7 @@ def _checks(spec: JobSpec) -> _Checks:
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
     yield from _again_checks(spec)
+    yield "image", image_error(spec.image)
     yield from _env_checks(spec.env)
     if spec.project is not None:
         yield "project", name_error(spec.project)
@@ -276,6 +278,20 @@ def path_error(path: str) -> str | None:
     if path != "/" and not all(part not in {"", ".", ".."} for part in path[1:].split("/")):
         return f'"{visible(path)}" contains an empty part, "." or ".."; write it without'
     return None
+
+
+def image_error(text: str) -> str | None:
+    """`host`, a path behind `dir:` or `tar:`, or a name that no command takes for an option."""
+    kind, where = image_of(text)
+    if kind is ImageKind.HOST:
+        return None
+    if kind is not ImageKind.NAMED:
+        return path_error(where)
+    if not text:
+        return "is empty; give one"
+    if text.startswith("-"):
+        return f'"{visible(text)}" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'
+    return label_error(text)
 
 
 def label_error(text: str) -> str | None:

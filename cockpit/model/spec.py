@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.image import HOST
 
 WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
@@ -208,6 +209,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     hold: bool = False
     """Submit held: queued, with the reason Held, until released."""
     home: HomeAccess = HomeAccess.RO
+    image: str = HOST
+    """`model.image` says what it may be."""
+    staging: bool = False
+    """Its datasets are copied to fast storage of its nodes before the command runs."""
     env: dict[str, str] = {}
     project: str | None = None
     """None: the submitter's own project, named like the user."""
