@@ -237,16 +237,7 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
 
 
-_NOT_YET = "is not acted on by this version yet; leave it out"
-
-
 def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    if spec.restart is not None:
-        yield "restart", _NOT_YET
-    if spec.resume is not None:
-        yield "resume", _NOT_YET
-    if spec.hooks.before_start or spec.hooks.after_end:
-        yield "hooks", _NOT_YET
     if spec.resume is not None and spec.restart is not None:
         yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
     if spec.resume is not None and spec.pool is None:

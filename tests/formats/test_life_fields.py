@@ -8,7 +8,8 @@ import pytest
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import Defaults, read_jobs
-from cockpit.model.spec import JobSpec
+from cockpit.formats.specfile import spec_as_yaml
+from cockpit.model.spec import Hooks, JobSpec, Restart, Resume
 
 HEAD = "name: train\ncommand: python t.py\noutput: /out\n"
 
@@ -38,3 +39,19 @@ def read(text: str) -> JobSpec:
 def test_what_is_wrong_is_said_with_its_field(text: str, error: str) -> None:
     with pytest.raises(SpecErrors, match=re.escape(error)):
         read(text)
+
+
+@pytest.mark.req("JT-17", "JT-18", "JT-24")
+def test_it_is_written_as_it_reads() -> None:
+    again = read(
+        "pool: a\nresume: {max_resumes: 3, grace_period: 5m}\nhooks: {before_start: echo, after_end: 'a\n\n  b'}"
+    )
+    assert (again.resume, again.hooks) == (
+        Resume(max_resumes=3, grace_seconds=300),
+        Hooks(before_start="echo", after_end="a\nb"),
+    )
+    restarted = read("restart: {max_restarts: 4}")
+    assert restarted.restart == Restart(max_restarts=4)
+    for spec in (again, restarted):
+        (written,) = read_jobs("job.yaml", spec_as_yaml(spec), "/", defaults=Defaults())
+        assert (written.resume, written.restart, written.hooks) == (spec.resume, spec.restart, spec.hooks)
