@@ -6,6 +6,7 @@ import posixpath
 
 from cockpit.formats.conditions import Dependencies, Indices, Moment
 from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Single, Text, Whole
+from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
@@ -358,6 +359,24 @@ JOB = Table(
             attribute="elastic",
             kind=ELASTIC,
             about="It runs with as many workers as there is room for, between bounds; excludes nodes.",
+        ),
+        Field(
+            name="restart",
+            attribute="restart",
+            kind=RESTART,
+            about="It begins again when it fails, so many times; excludes resume and elastic.",
+        ),
+        Field(
+            name="resume",
+            attribute="resume",
+            kind=RESUME,
+            about="It goes on from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
+        ),
+        Field(
+            name="hooks",
+            attribute="hooks",
+            kind=HOOKS,
+            about="Scripts of its own in its container: before_start and after_end.",
         ),
     ],
 )
