@@ -12,8 +12,9 @@ from cockpit.engine.charges import Charge, charge
 from cockpit.engine.sharing import access_errors, membership_errors
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
+from cockpit.model.image import HOST
 from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, Hooks, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -102,6 +103,13 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if spec.image != HOST:
+            yield "image: containers here are made of the machine's own root only; leave it out"
+        for path, given in (("restart", spec.restart), ("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
+            if given:
+                yield f"{path}: is not acted on here yet; leave it out"
+        if spec.staging:
+            yield "staging: nothing is copied here yet; leave it out"
         if not self._actor.admin:
             yield from self._privileges(spec)
             yield from membership_errors(self._machine.state.cluster, self._actor, self._owner, project)

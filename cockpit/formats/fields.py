@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from cockpit.formats.conditions import Dependencies, Indices, Moment
-from cockpit.formats.kinds import Choice, Environment, Flag, ListOf, Path, Single, Text, Whole
+from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Single, Text, Whole
+from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
@@ -278,6 +279,18 @@ JOB = Table(
             kind=Choice(HomeAccess),
             about="The submitter's home folder in the container: none, read-only (ro) or writable (rw).",
         ),
+        Field(
+            name="image",
+            attribute="image",
+            kind=ImageText(),
+            about="The root file system: the machine's own (host), dir:PATH, tar:PATH, or a name for podman or docker.",
+        ),
+        Field(
+            name="staging",
+            attribute="staging",
+            kind=Flag(),
+            about="Copy its datasets, all read-only, to fast storage of its nodes before the command runs.",
+        ),
         Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
         Field(
             name="project",
@@ -381,6 +394,24 @@ JOB = Table(
             attribute="elastic",
             kind=ELASTIC,
             about="It runs with as many workers as there is room for, between bounds; excludes nodes.",
+        ),
+        Field(
+            name="restart",
+            attribute="restart",
+            kind=RESTART,
+            about="It begins again when it fails, so many times; excludes resume and elastic.",
+        ),
+        Field(
+            name="resume",
+            attribute="resume",
+            kind=RESUME,
+            about="It goes on from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
+        ),
+        Field(
+            name="hooks",
+            attribute="hooks",
+            kind=HOOKS,
+            about="Scripts of its own in its container: before_start and after_end.",
         ),
     ],
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from cockpit.model.image import ImageKind, image_of
 from cockpit.model.names import name_error
 from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
@@ -38,6 +39,8 @@ TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
+RESTARTS = Bounds(0, 1000)
+"""Of restarts, and of resumes."""
 NICE = SITE_FACTOR = Bounds(-2_147_483_645, 2_147_483_645)
 """As Slurm's."""
 MOMENT = Bounds(0, 253_402_300_799_999, " ms")
@@ -84,7 +87,7 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_kind_conflicts(spec))
+    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec), *_kind_conflicts(spec))
     return [f"{path}: {error}" for path, error in found]
 
 
@@ -111,6 +114,8 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
+    yield from _again_checks(spec)
+    yield "image", image_error(spec.image)
     yield from _env_checks(spec.env)
     if spec.project is not None:
         yield "project", name_error(spec.project)
@@ -180,6 +185,17 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
             yield f"elastic.{name}", NODES.error(getattr(spec.elastic, name))
 
 
+def _again_checks(spec: JobSpec) -> _Checks:
+    """What happens around its command, and after it has failed."""
+    if spec.restart is not None:
+        yield "restart.max_restarts", RESTARTS.error(spec.restart.max_restarts)
+    if spec.resume is not None:
+        yield "resume.max_resumes", RESTARTS.error(spec.resume.max_resumes)
+        yield "resume.grace_period", GRACE_SECONDS.error(spec.resume.grace_seconds)
+    for name in ("before_start", "after_end"):
+        yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
+
+
 def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
     yield at, _count_error(len(labels), most)
     for index, label in enumerate(labels[:most]):
@@ -238,6 +254,8 @@ def _kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield from _batch_conflicts(spec)
     elif spec.tasks:
         yield "tasks", f"cannot stand in a job of the kind {spec.kind}; write kind: batch, or remove them"
+    if spec.kind is not JobKind.REGULAR and spec.resume is not None:
+        yield "resume", "is for regular jobs alone; remove it, or write kind: regular"
     if spec.kind is JobKind.INTERACTIVE and spec.array is not None:
         yield "array", "cannot stand in a session, which people enter one by one; remove it"
 
@@ -256,6 +274,16 @@ def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "name", f"becomes a folder with each task's number, of more than {FILE_NAME_BYTES} bytes; shorten it"
     if error := text_error(f"{spec.output}/{longest}", PATH_BYTES):
         yield "output", f"with a task's folder in it {error}"
+
+
+def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.resume is not None and spec.restart is not None:
+        yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
+    if spec.resume is not None and spec.pool is None:
+        yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
+    for path in ("restart", "resume"):
+        if spec.elastic is not None and getattr(spec, path) is not None:
+            yield path, f"cannot stand beside elastic, whose workers come and go; remove {path} or elastic"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
@@ -280,6 +308,20 @@ def path_error(path: str) -> str | None:
     if path != "/" and not all(part not in {"", ".", ".."} for part in path[1:].split("/")):
         return f'"{visible(path)}" contains an empty part, "." or ".."; write it without'
     return None
+
+
+def image_error(text: str) -> str | None:
+    """`host`, a path behind `dir:` or `tar:`, or a name that no command takes for an option."""
+    kind, where = image_of(text)
+    if kind is ImageKind.HOST:
+        return None
+    if kind is not ImageKind.NAMED:
+        return path_error(where)
+    if not text:
+        return "is empty; give one"
+    if text.startswith("-"):
+        return f'"{visible(text)}" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'
+    return label_error(text)
 
 
 def label_error(text: str) -> str | None:

@@ -80,6 +80,8 @@ def test_every_field_reaches_the_spec() -> None:
         "grace_period": 5,
         "hold": True,
         "home": "rw",
+        "image": "dir:../root",
+        "staging": True,
         "env": {"A": "b", "N": 4},
         "project": "nlp",
     }
@@ -103,6 +105,8 @@ def test_every_field_reaches_the_spec() -> None:
         grace_seconds=5,
         hold=True,
         home=HomeAccess.RW,
+        image="dir:/root",
+        staging=True,
         env={"A": "b", "N": "4"},
         project="nlp",
     )
@@ -165,6 +169,9 @@ def test_paths_begin_at_the_files_folder(path: str, expected: str) -> None:
         ({"nodes": 1.5}, "nodes: is the number 1.5; write a whole number from 1 on, without quotes"),
         ({"nodes": 0}, "nodes: 0 is not between 1 and 10000"),
         ({"hold": "yes"}, 'hold: is the text "yes"; write true or false, without quotes'),
+        ({"image": ""}, "image: is empty; give one"),
+        ({"image": "dir:"}, "image: is empty; give one"),
+        ({"image": "-v"}, 'image: "-v" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'),
         ({"home": "rx"}, 'home: is the text "rx"; write none or ro or rw'),
         ({"partitions": "gpu"}, 'partitions: is the text "gpu"; write a list: ["gpu"]'),
         ({"partitions": 3}, "partitions: is the number 3; write a list: [3]"),

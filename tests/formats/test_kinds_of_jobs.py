@@ -62,6 +62,10 @@ def test_it_is_written_as_it_reads(text: str) -> None:
         ({"kind": "batch", "tasks": [{"command": "x"}] * 1001}, "tasks: has 1001 entries; give 0 to 1000"),
         ({"kind": "interactive", "array": "0-1"}, "array: cannot stand in a session"),
         ({"kind": "interactive", "tasks": [{"command": "x"}]}, "tasks: cannot stand in a job of the kind interactive"),
+        (
+            {"kind": "interactive", "pool": "a", "resume": {"max_resumes": 1, "grace_period": "1m"}},
+            "resume: is for regular jobs alone",
+        ),
         ({"kind": "shell"}, 'kind: is the text "shell"; write regular or batch or interactive'),
     ],
 )

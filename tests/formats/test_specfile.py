@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,6 +82,8 @@ SPECS = st.builds(
     grace_seconds=st.integers(0, 86_400),
     hold=st.booleans(),
     home=st.sampled_from(HomeAccess),
+    image=st.sampled_from(["host", "dir:/a b", "tar:/x.tar", "torch:2.1", "localhost/a@b"]),
+    staging=st.booleans(),
     env=st.dictionaries(st.from_regex(r"\A[A-Z_]{1,5}\Z"), st.text(max_size=20), max_size=3),
     project=st.none() | NAMES,
     account=st.none() | NAMES,
@@ -114,6 +117,14 @@ def test_every_legal_spec_reads_back_equal_from_yaml_and_from_json(spec: JobSpec
         return
     assert read_back(spec_as_yaml(spec)) == spec
     assert read_back(json.dumps(spec_as_table(spec)), "job.json") == spec
+
+
+@pytest.mark.req("UI-08")
+@pytest.mark.parametrize("value", ["\U00018cd6", "\\\U00018cd6", "\U00018cd6\U000e0001", "\\ud823\\udcd6"])
+def test_characters_that_cannot_be_seen_can_stand_in_a_form(value: str) -> None:
+    spec = JobSpec(name="a", command="x", output="/out", env={"A": value})
+    read = read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json")
+    assert msgspec.structs.replace(read, limit_by_default=False) == spec
 
 
 @pytest.mark.req("UI-08")
