@@ -27,7 +27,6 @@ from cockpit.model.rules import (
 )
 from cockpit.model.spec import (
     Access,
-    Algorithm,
     DebugHold,
     Elastic,
     Failover,
@@ -37,7 +36,6 @@ from cockpit.model.spec import (
     NodeSpec,
     PriorityWord,
     Suspension,
-    Volume,
 )
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.mounts import Algorithm, Dataset, Model, Volume
 
 WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
@@ -99,6 +100,8 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Thousandths of a card per node: below 1000 a share of one card, else whole cards (a multiple of 1000)."""
     card_models: tuple[str, ...] = ()
     """Any of these; empty means any model."""
+    name: str = ""
+    """Of the catalogue's spec that this is; the engine fills in the rest when it accepts the job."""
 
     @property
     def whole_cards(self) -> int:
@@ -107,20 +110,6 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     @property
     def shares_a_card(self) -> bool:
         return 0 < self.card_milli < WHOLE_CARD
-
-
-class Algorithm(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder mounted at /workspace/algorithm."""
-
-    path: str
-    read_only: bool = False
-
-
-class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """A writable folder mounted at /workspace/volume/<name>."""
-
-    name: str
-    path: str
 
 
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,12 +155,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     output: str
     algorithm: Algorithm | None = None
+    datasets: tuple[Dataset, ...] = ()
+    models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     node_names: tuple[str, ...] = ()
     """Empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None
+    pool_nodes: tuple[str, ...] = ()
+    """Of a pool of the catalogue: its nodes when the job was accepted. Written by the engine alone."""
     driver_version: str | None = None
     exclusive: bool = False
     terminal: bool = False
