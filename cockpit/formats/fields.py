@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import posixpath
+from typing import Any
 
 from cockpit.formats.conditions import Dependencies, Indices, Moment
-from cockpit.formats.kinds import Choice, Environment, Flag, ListOf, Path, Single, Text, Whole
+from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
+from cockpit.model.mountrules import MOST_MOUNTS
+from cockpit.model.mounts import (
+    Algorithm,
+    AlgorithmSource,
+    Dataset,
+    DatasetSource,
+    Model,
+    ModelSource,
+    Volume,
+)
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
 from cockpit.model.rules import (
     COMMAND_BYTES,
@@ -18,7 +29,6 @@ from cockpit.model.rules import (
     MOST_PARTITIONS,
     MOST_PINS,
     MOST_SPECS,
-    MOST_VOLUMES,
     NICE,
     NODES,
     TIME_LIMIT_SECONDS,
@@ -41,7 +51,21 @@ from cockpit.model.spec import (
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
-NODE_SPEC = Table(
+
+class _NodeSpecs(Table[NodeSpec]):
+    """The name of one stands for all that the catalogue says of it."""
+
+    def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
+        found = super().read(value, at, reading)
+        if found.name and found != NodeSpec(name=found.name):
+            reading.wrong(f"{at}.name", "stands alone: the catalogue says what it is; remove it, or the other fields")
+        return found
+
+    def write(self, value: NodeSpec) -> dict[str, object]:
+        return super().write(NodeSpec(name=value.name) if value.name else value)
+
+
+NODE_SPEC = _NodeSpecs(
     NodeSpec,
     [
         Field(name="cpus", attribute="cpus", kind=Whole(CPUS), about="CPUs per node."),
@@ -60,31 +84,106 @@ NODE_SPEC = Table(
             alias=True,
             about="The one card model that will do, instead of card_models.",
         ),
+        Field(
+            name="name",
+            attribute="name",
+            kind=_NAME,
+            about="A spec of the catalogue, instead of the other fields.",
+        ),
     ],
+    short="name",
 )
+
+
+def _last_part(given: dict[str, Any]) -> str:
+    """Of a path that is given; empty where there is none."""
+    return posixpath.basename(str(given.get("path", "")))
+
+
+_READ_ONLY = Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it.")
+_VERSION = Field(name="version", attribute="version", kind=_NAME, about="Of one that has versions, which.")
+_PATH = Field(name="path", attribute="path", kind=Path(), about="Its folder, where it is none of the catalogue.")
+
+_EITHER = ("path", "name")
 
 ALGORITHM = Table(
     Algorithm,
     [
-        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the algorithm's folder."),
-        Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it."),
+        _PATH,
+        Field(name="name", attribute="name", kind=_NAME, about="Its name in the catalogue, instead of a path."),
+        Field(
+            name="source",
+            attribute="source",
+            kind=Choice(AlgorithmSource),
+            about="Where in the catalogue: own or favorite.",
+        ),
+        _READ_ONLY,
     ],
     short="path",
+    either=_EITHER,
+)
+
+DATASET = Table(
+    Dataset,
+    [
+        Field(
+            name="name",
+            attribute="name",
+            kind=_NAME,
+            derive=_last_part,
+            about="Its name in the catalogue, and its folder's in the job; of a path by default the last part.",
+        ),
+        _PATH,
+        Field(
+            name="source",
+            attribute="source",
+            kind=Choice(DatasetSource),
+            about="Where in the catalogue: private, favorite or annotation.",
+        ),
+        _VERSION,
+        _READ_ONLY,
+    ],
+    short="name",
+    either=_EITHER,
+)
+
+MODEL = Table(
+    Model,
+    [
+        Field(
+            name="name",
+            attribute="name",
+            kind=_NAME,
+            derive=_last_part,
+            about="Its name in the catalogue, and its folder's in the job; of a path by default the last part.",
+        ),
+        _PATH,
+        Field(
+            name="source",
+            attribute="source",
+            kind=Choice(ModelSource),
+            about="Where in the catalogue: private, pretrained or favorite.",
+        ),
+        _VERSION,
+    ],
+    short="name",
+    either=_EITHER,
 )
 
 VOLUME = Table(
     Volume,
     [
-        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the volume's folder."),
+        Field(name="path", attribute="path", kind=Path(), about="Its folder; without it the catalogue's of its name."),
         Field(
             name="name",
             attribute="name",
             kind=_NAME,
-            derive=lambda given: posixpath.basename(given["path"]),
-            about="Its folder under /workspace/volume; by default the last part of its path.",
+            derive=_last_part,
+            about="Its folder under /workspace/volume, and its name in the catalogue; by default the path's last part.",
         ),
     ],
     short="path",
+    either=_EITHER,
 )
 
 DEBUG_HOLD = Table(
@@ -187,10 +286,29 @@ JOB = Table(
             about="The folder that the job sees as /workspace/algorithm.",
         ),
         Field(
+            name="datasets",
+            attribute="datasets",
+            kind=ListOf(DATASET, MOST_MOUNTS),
+            about="Datasets that the job sees below /workspace/dataset, of annotations /workspace/anno_dataset.",
+        ),
+        Field(
+            name="models",
+            attribute="models",
+            kind=ListOf(MODEL, MOST_MOUNTS),
+            about="Models that the job sees, read-only, below /workspace/model.",
+        ),
+        Field(
             name="volumes",
             attribute="volumes",
-            kind=ListOf(VOLUME, MOST_VOLUMES),
+            kind=ListOf(VOLUME, MOST_MOUNTS),
             about="Writable folders that the job sees as /workspace/volume/<name>.",
+        ),
+        Field(
+            name="spec",
+            attribute="specs",
+            kind=Single(NODE_SPEC),
+            alias=True,
+            about="The one spec that will do, instead of specs: its name in the catalogue, or its fields.",
         ),
         Field(name="nodes", attribute="nodes", kind=Whole(NODES), about="Number of nodes, each with what a spec says."),
         Field(
@@ -240,6 +358,18 @@ JOB = Table(
             attribute="home",
             kind=Choice(HomeAccess),
             about="The submitter's home folder in the container: none, read-only (ro) or writable (rw).",
+        ),
+        Field(
+            name="image",
+            attribute="image",
+            kind=ImageText(),
+            about="The root file system: the machine's own (host), dir:PATH, tar:PATH, or a name for podman or docker.",
+        ),
+        Field(
+            name="staging",
+            attribute="staging",
+            kind=Flag(),
+            about="Copy its datasets, all read-only, to fast storage of its nodes before the command runs.",
         ),
         Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
         Field(

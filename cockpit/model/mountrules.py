@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cockpit.model.mounts import VERSIONED
+from cockpit.model.mounts import VERSIONED, DatasetSource
 from cockpit.model.names import name_error
 from cockpit.model.text import visible
 from cockpit.model.textrules import count_error, path_error
@@ -50,7 +50,9 @@ def _versioned(spec: JobSpec) -> tuple[tuple[str, Sequence[Dataset | Model]], ..
 
 
 def _place(each: Dataset | Model) -> str:
-    return "/".join(filter(None, (each.source, each.name, each.version)))
+    """An annotation's folder says nothing of its version."""
+    version = "" if each.source is DatasetSource.ANNOTATION else each.version
+    return "/".join(filter(None, (each.source, each.name, version)))
 
 
 def _reference_checks(at: str, given: Reference) -> Iterator[tuple[str, str | None]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from cockpit.model.image import ImageKind, image_of
 from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
 from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
@@ -104,6 +105,7 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
+    yield "image", image_error(spec.image)
     yield from _env_checks(spec.env)
     if spec.project is not None:
         yield "project", name_error(spec.project)
@@ -224,6 +226,20 @@ def cards_error(milli: int) -> str | None:
     if milli > WHOLE_CARD and milli % WHOLE_CARD:
         return f"{milli / WHOLE_CARD:g} is neither whole nor a share below 1; ask for {-(-milli // WHOLE_CARD)}"
     return None
+
+
+def image_error(text: str) -> str | None:
+    """`host`, a path behind `dir:` or `tar:`, or a name that no command takes for an option."""
+    kind, where = image_of(text)
+    if kind is ImageKind.HOST:
+        return None
+    if kind is not ImageKind.NAMED:
+        return path_error(where)
+    if not text:
+        return "is empty; give one"
+    if text.startswith("-"):
+        return f'"{visible(text)}" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'
+    return label_error(text)
 
 
 def label_error(text: str) -> str | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.mounts import Algorithm, Dataset, Model, Volume
+from cockpit.model.image import HOST
+from cockpit.model.mounts import Algorithm, Dataset, Model, Reference, Volume
 
 WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
@@ -177,6 +179,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     hold: bool = False
     """Submit held: queued, with the reason Held, until released."""
     home: HomeAccess = HomeAccess.RO
+    image: str = HOST
+    """`model.image` says what it may be; a name may be one of the catalogue."""
+    image_found: str = ""
+    """What the name means in the catalogue; empty: it stands for itself. Written by the engine alone."""
+    staging: bool = False
+    """Its datasets are copied to fast storage of its nodes before the command runs."""
     env: dict[str, str] = {}
     project: str | None = None
     """None: the submitter's own project, named like the user."""
@@ -205,6 +213,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """None: it runs on exactly `nodes` nodes."""
 
     @property
+    def root_image(self) -> str:
+        """What its containers begin with, as `model.image` writes it."""
+        return self.image_found or self.image
+
+    @property
     def least_nodes(self) -> int:
         """So many start together or not at all."""
         return self.nodes if self.elastic is None else self.elastic.min_workers
@@ -212,3 +225,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def most_nodes(self) -> int:
         return self.nodes if self.elastic is None else self.elastic.max_workers
+
+    def references(self) -> Iterator[tuple[str, Reference]]:
+        """What it mounts but its output, each with the path of its field."""
+        if self.algorithm is not None:
+            yield "algorithm", self.algorithm
+        for field, given in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
+            yield from ((f"{field}[{index}]", each) for index, each in enumerate(given))
