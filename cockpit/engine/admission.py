@@ -14,7 +14,7 @@ from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.image import HOST
 from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, Hooks, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -107,6 +107,9 @@ class Admission:
             yield "name: nothing has a name here yet; write paths, and specs with their fields"
         if spec.image != HOST:
             yield "image: containers here are made of the machine's own root only; leave it out"
+        for path, given in (("restart", spec.restart), ("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
+            if given:
+                yield f"{path}: is not acted on here yet; leave it out"
         if spec.staging:
             yield "staging: nothing is copied here yet; leave it out"
         if not self._actor.admin:

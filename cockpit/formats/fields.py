@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
-from typing import Any
-
 from cockpit.formats.conditions import Dependencies, Indices, Moment
 from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
+from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
+from cockpit.formats.mountfields import ALGORITHM, DATASET, MODEL, VOLUME
 from cockpit.formats.tables import Field, Table
 from cockpit.model.mountrules import MOST_MOUNTS
-from cockpit.model.mounts import (
-    Algorithm,
-    AlgorithmSource,
-    Dataset,
-    DatasetSource,
-    Model,
-    ModelSource,
-    Volume,
-)
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
 from cockpit.model.rules import (
     COMMAND_BYTES,
@@ -94,97 +84,6 @@ NODE_SPEC = _NodeSpecs(
     short="name",
 )
 
-
-def _last_part(given: dict[str, Any]) -> str:
-    """Of a path that is given; empty where there is none."""
-    return posixpath.basename(str(given.get("path", "")))
-
-
-_READ_ONLY = Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it.")
-_VERSION = Field(name="version", attribute="version", kind=_NAME, about="Of one that has versions, which.")
-_PATH = Field(name="path", attribute="path", kind=Path(), about="Its folder, where it is none of the catalogue.")
-
-_EITHER = ("path", "name")
-
-ALGORITHM = Table(
-    Algorithm,
-    [
-        _PATH,
-        Field(name="name", attribute="name", kind=_NAME, about="Its name in the catalogue, instead of a path."),
-        Field(
-            name="source",
-            attribute="source",
-            kind=Choice(AlgorithmSource),
-            about="Where in the catalogue: own or favorite.",
-        ),
-        _READ_ONLY,
-    ],
-    short="path",
-    either=_EITHER,
-)
-
-DATASET = Table(
-    Dataset,
-    [
-        Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
-            derive=_last_part,
-            about="Its name in the catalogue, and its folder's in the job; of a path by default the last part.",
-        ),
-        _PATH,
-        Field(
-            name="source",
-            attribute="source",
-            kind=Choice(DatasetSource),
-            about="Where in the catalogue: private, favorite or annotation.",
-        ),
-        _VERSION,
-        _READ_ONLY,
-    ],
-    short="name",
-    either=_EITHER,
-)
-
-MODEL = Table(
-    Model,
-    [
-        Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
-            derive=_last_part,
-            about="Its name in the catalogue, and its folder's in the job; of a path by default the last part.",
-        ),
-        _PATH,
-        Field(
-            name="source",
-            attribute="source",
-            kind=Choice(ModelSource),
-            about="Where in the catalogue: private, pretrained or favorite.",
-        ),
-        _VERSION,
-    ],
-    short="name",
-    either=_EITHER,
-)
-
-VOLUME = Table(
-    Volume,
-    [
-        Field(name="path", attribute="path", kind=Path(), about="Its folder; without it the catalogue's of its name."),
-        Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
-            derive=_last_part,
-            about="Its folder under /workspace/volume, and its name in the catalogue; by default the path's last part.",
-        ),
-    ],
-    short="path",
-    either=_EITHER,
-)
 
 DEBUG_HOLD = Table(
     DebugHold,
@@ -474,6 +373,24 @@ JOB = Table(
             attribute="elastic",
             kind=ELASTIC,
             about="It runs with as many workers as there is room for, between bounds; excludes nodes.",
+        ),
+        Field(
+            name="restart",
+            attribute="restart",
+            kind=RESTART,
+            about="It begins again when it fails, so many times; excludes resume and elastic.",
+        ),
+        Field(
+            name="resume",
+            attribute="resume",
+            kind=RESUME,
+            about="It goes on from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
+        ),
+        Field(
+            name="hooks",
+            attribute="hooks",
+            kind=HOOKS,
+            about="Scripts of its own in its container: before_start and after_end.",
         ),
     ],
 )

@@ -41,6 +41,8 @@ TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
+RESTARTS = Bounds(0, 1000)
+"""Of restarts, and of resumes."""
 NICE = SITE_FACTOR = Bounds(-2_147_483_645, 2_147_483_645)
 """As Slurm's."""
 MOMENT = Bounds(0, 253_402_300_799_999, " ms")
@@ -83,7 +85,8 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    return [f"{path}: {error}" for path, error in (*_conflicts(spec), *_elastic_conflicts(spec))]
+    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec))
+    return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
@@ -105,6 +108,7 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
+    yield from _again_checks(spec)
     yield "image", image_error(spec.image)
     yield from _env_checks(spec.env)
     if spec.project is not None:
@@ -162,6 +166,17 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
             yield f"elastic.{name}", NODES.error(getattr(spec.elastic, name))
 
 
+def _again_checks(spec: JobSpec) -> _Checks:
+    """What happens around its command, and after it has failed."""
+    if spec.restart is not None:
+        yield "restart.max_restarts", RESTARTS.error(spec.restart.max_restarts)
+    if spec.resume is not None:
+        yield "resume.max_resumes", RESTARTS.error(spec.resume.max_resumes)
+        yield "resume.grace_period", GRACE_SECONDS.error(spec.resume.grace_seconds)
+    for name in ("before_start", "after_end"):
+        yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
+
+
 def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
     yield at, count_error(len(labels), most)
     for index, label in enumerate(labels[:most]):
@@ -213,6 +228,16 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
     if spec.divide_over_clusters:
         yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
+
+
+def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.resume is not None and spec.restart is not None:
+        yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
+    if spec.resume is not None and spec.pool is None:
+        yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
+    for path in ("restart", "resume"):
+        if spec.elastic is not None and getattr(spec, path) is not None:
+            yield path, f"cannot stand beside elastic, whose workers come and go; remove {path} or elastic"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

@@ -150,6 +150,30 @@ class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     """It may grow while it runs."""
 
 
+class Restart(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that fails begins again, under its id."""
+
+    max_restarts: int
+
+
+class Resume(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is interrupted goes on from its checkpoints, which are in its output folder."""
+
+    max_resumes: int
+    """So often after failures. Giving way to another job is none."""
+    grace_seconds: int
+    """In place of the job's own grace period, also where it gives way: time to write a checkpoint."""
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Scripts of the job's own, run by Bash in each of its containers. Empty: there is none."""
+
+    before_start: str = ""
+    """Where it fails, so does the job, and its command is not run."""
+    after_end: str = ""
+    """However the command ended."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
@@ -211,6 +235,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     failover: Failover = Failover()
     elastic: Elastic | None = None
     """None: it runs on exactly `nodes` nodes."""
+    restart: Restart | None = None
+    """Excludes `resume` and `elastic`."""
+    resume: Resume | None = None
+    """Needs `pool`; excludes `restart` and `elastic`."""
+    hooks: Hooks = Hooks()
+
+    @property
+    def end_grace_seconds(self) -> int:
+        """Between the request to end and the kill."""
+        return self.grace_seconds if self.resume is None else self.resume.grace_seconds
 
     @property
     def root_image(self) -> str:
