@@ -18,6 +18,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "tasks": "[{command: python3 /workspace/algorithm/train.py, algorithm: ./algo}]",
     "output": "./out",
     "algorithm": "{path: ./algo}",
+    "datasets": "[{path: ./data, read_only: true}]",
+    "models": "[{name: bert, source: favorite, version: v2}]",
     "volumes": "[{path: ./data, name: data}]",
     "nodes": "1",
     "specs": "[{cpus: 1, memory: 1G, cards: 0}]",

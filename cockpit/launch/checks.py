@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from cockpit.launch.command import command_errors
-from cockpit.model.rules import COMMAND_BYTES, MOST_BATCH_TASKS, spec_errors
+from cockpit.model.kindrules import MOST_BATCH_TASKS
+from cockpit.model.rules import spec_errors
 from cockpit.model.spec import JobSpec
+from cockpit.model.textrules import COMMAND_BYTES
 
 
 def submission_errors(spec: JobSpec) -> list[str]:

@@ -13,9 +13,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cockpit.model.image import ImageKind, image_of
+from cockpit.model.kindrules import kind_checks, kind_conflicts
+from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobKind, JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
+from cockpit.model.textrules import count_error, path_error, text_error, utf8_size
 
 
 class Bounds(NamedTuple):
@@ -52,18 +55,13 @@ DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
 
 MOST_SPECS = 64
 MOST_CARD_MODELS = 64
-MOST_VOLUMES = 64
 MOST_PINS = NODES.high
 MOST_VARIABLES = 1000
 MOST_PARTITIONS = 64
 MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
 """Of one array; nothing larger is even counted out."""
-MOST_BATCH_TASKS = 1000
-FILE_NAME_BYTES = 255
 LABEL_LENGTH = 253
-PATH_BYTES = 4095
-COMMAND_BYTES = 64 * 1024
 VALUE_BYTES = 64 * 1024
 """Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
 ENVIRONMENT_BYTES = 512 * 1024
@@ -87,21 +85,17 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec), *_kind_conflicts(spec))
+    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec), *kind_conflicts(spec))
     return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
     yield "name", name_error(spec.name)
-    if spec.command or spec.kind is JobKind.REGULAR:
-        yield "command", text_error(spec.command, COMMAND_BYTES)
+    yield from kind_checks(spec)
     yield "output", path_error(spec.output)
-    if spec.algorithm is not None:
-        yield "algorithm.path", path_error(spec.algorithm.path)
-    yield from _task_checks(spec)
-    yield from _volume_checks(spec)
+    yield from mount_checks(spec)
     yield "nodes", NODES.error(spec.nodes)
-    yield "specs", _count_error(len(spec.specs), MOST_SPECS, least=1)
+    yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
         yield from _node_spec_checks(f"specs[{index}]", alternative)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
@@ -132,7 +126,7 @@ def _scheduling_checks(spec: JobSpec) -> _Checks:
     for path, moment in (("begin_at", spec.begin_at), ("deadline", spec.deadline_at)):
         if moment is not None:
             yield path, MOMENT.error(moment)
-    yield "dependencies", _count_error(len(spec.dependencies), MOST_DEPENDENCIES)
+    yield "dependencies", count_error(len(spec.dependencies), MOST_DEPENDENCIES)
     for index, dependency in enumerate(spec.dependencies[:MOST_DEPENDENCIES]):
         yield f"dependencies[{index}]", _dependency_error(dependency)
     if spec.array is not None:
@@ -158,25 +152,12 @@ def _array_error(array: Array) -> str | None:
 
 
 def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+    if spec.name:
+        yield f"{at}.name", name_error(spec.name)
     yield f"{at}.cpus", CPUS.error(spec.cpus)
     yield f"{at}.memory", MEMORY_MIB.error(spec.memory_mib)
     yield f"{at}.cards", cards_error(spec.card_milli)
     yield from _label_checks(f"{at}.card_models", spec.card_models, MOST_CARD_MODELS)
-
-
-def _volume_checks(spec: JobSpec) -> _Checks:
-    yield "volumes", _count_error(len(spec.volumes), MOST_VOLUMES)
-    for index, volume in enumerate(spec.volumes[:MOST_VOLUMES]):
-        yield f"volumes[{index}].name", name_error(volume.name)
-        yield f"volumes[{index}].path", path_error(volume.path)
-
-
-def _task_checks(spec: JobSpec) -> _Checks:
-    yield "tasks", _count_error(len(spec.tasks), MOST_BATCH_TASKS)
-    for index, task in enumerate(spec.tasks[:MOST_BATCH_TASKS]):
-        yield f"tasks[{index}].command", text_error(task.command, COMMAND_BYTES)
-        if task.algorithm is not None:
-            yield f"tasks[{index}].algorithm.path", path_error(task.algorithm.path)
 
 
 def _elastic_checks(spec: JobSpec) -> _Checks:
@@ -197,7 +178,7 @@ def _again_checks(spec: JobSpec) -> _Checks:
 
 
 def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
-    yield at, _count_error(len(labels), most)
+    yield at, count_error(len(labels), most)
     for index, label in enumerate(labels[:most]):
         yield f"{at}[{index}]", label_error(label)
 
@@ -206,11 +187,11 @@ def _env_checks(env: dict[str, str]) -> _Checks:
     if not env:
         return
     if len(env) > MOST_VARIABLES:
-        yield "env", _count_error(len(env), MOST_VARIABLES)
+        yield "env", count_error(len(env), MOST_VARIABLES)
         return
     for name, value in env.items():
         yield f"env.{visible(name)}", variable_error(name) or text_error(value, VALUE_BYTES, least=0)
-    size = sum(_utf8_size(name) + _utf8_size(value) for name, value in env.items())
+    size = sum(utf8_size(name) + utf8_size(value) for name, value in env.items())
     if size > ENVIRONMENT_BYTES:
         yield "env", f"has {size} bytes in all; use at most {ENVIRONMENT_BYTES}, and files for what is larger"
 
@@ -228,8 +209,8 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     least = (spec.begin_at or 0) + (0 if spec.limit_by_default else 1000 * spec.time_limit_seconds)
     if spec.begin_at is not None and spec.deadline_at is not None and spec.deadline_at < least:
         yield "deadline", "comes before begin_at and the time limit are over; make it later, or one of them smaller"
-    volumes = (volume.name for volume in spec.volumes)
-    for path, names in (("volumes", volumes), ("node_names", spec.node_names), ("partitions", spec.partitions)):
+    yield from mount_conflicts(spec)
+    for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
 
@@ -247,33 +228,6 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
     if spec.divide_over_clusters:
         yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
-
-
-def _kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    if spec.kind is JobKind.BATCH:
-        yield from _batch_conflicts(spec)
-    elif spec.tasks:
-        yield "tasks", f"cannot stand in a job of the kind {spec.kind}; write kind: batch, or remove them"
-    if spec.kind is not JobKind.REGULAR and spec.resume is not None:
-        yield "resume", "is for regular jobs alone; remove it, or write kind: regular"
-    if spec.kind is JobKind.INTERACTIVE and spec.array is not None:
-        yield "array", "cannot stand in a session, which people enter one by one; remove it"
-
-
-def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    if not spec.tasks:
-        yield "tasks", "is missing; a batch has one or more: [{command: …, algorithm: …}]"
-    if spec.command:
-        yield "command", "cannot stand beside tasks, each of which has its own; remove it"
-    if spec.algorithm is not None:
-        yield "algorithm", "cannot stand beside tasks, each of which has its own; remove it"
-    if spec.array is not None:
-        yield "array", "cannot stand beside tasks, which are one already; remove it"
-    longest = f"{spec.name}-{len(spec.tasks) - 1}"
-    if _utf8_size(longest) > FILE_NAME_BYTES:
-        yield "name", f"becomes a folder with each task's number, of more than {FILE_NAME_BYTES} bytes; shorten it"
-    if error := text_error(f"{spec.output}/{longest}", PATH_BYTES):
-        yield "output", f"with a task's folder in it {error}"
 
 
 def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
@@ -296,17 +250,6 @@ def cards_error(milli: int) -> str | None:
         return f"{milli / WHOLE_CARD:g} is not between {CARDS.low} and {CARDS.high}"
     if milli > WHOLE_CARD and milli % WHOLE_CARD:
         return f"{milli / WHOLE_CARD:g} is neither whole nor a share below 1; ask for {-(-milli // WHOLE_CARD)}"
-    return None
-
-
-def path_error(path: str) -> str | None:
-    """A path on the machine that runs the job: absolute, without `.` and `..`; any character but NUL."""
-    if error := text_error(path, PATH_BYTES):
-        return error
-    if not path.startswith("/"):
-        return f'"{visible(path)}" is not absolute; write it from /'
-    if path != "/" and not all(part not in {"", ".", ".."} for part in path[1:].split("/")):
-        return f'"{visible(path)}" contains an empty part, "." or ".."; write it without'
     return None
 
 
@@ -335,24 +278,3 @@ def variable_error(name: str) -> str | None:
     if _VARIABLE.match(name) and not name.endswith("\n"):
         return None
     return f'"{visible(name)}" is no variable name; use letters, digits and "_", not beginning with a digit'
-
-
-def text_error(text: str, most_bytes: int, least: int = 1) -> str | None:
-    """Text that the kernel takes as an argument: no NUL, and encodable."""
-    if len(text) < least:
-        return "is empty; give one"
-    if "\0" in text:
-        return f'"{visible(text)}" contains a NUL character; remove it'
-    if (size := _utf8_size(text)) > most_bytes:
-        return f"has {size} bytes; use at most {most_bytes}"
-    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        return f'"{visible(text)}" contains half of a surrogate pair; write whole characters'
-    return None
-
-
-def _count_error(count: int, most: int, least: int = 0) -> str | None:
-    return None if least <= count <= most else f"has {count} entries; give {least} to {most}"
-
-
-def _utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
