@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cockpit.errors import SpecErrors
 from cockpit.launch.plan import ALGORITHM, OUTPUTS, VOLUMES, LaunchPlan, launch_plan
 from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
 from cockpit.present.events import exit_sentence
 from cockpit.present.moments import clock
@@ -78,7 +79,7 @@ def _slots(place: Allocation | None) -> str:
 def _files(job: Job) -> Iterator[Line]:
     """What each container shows of the machine beside its system."""
     spec = job.spec
-    rows: list[tuple[str, str, str]] = []
+    rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
     if spec.algorithm is not None:
         rows.append((ALGORITHM, spec.algorithm.path, "read only" if spec.algorithm.read_only else "read and write"))
     rows.append((OUTPUTS, spec.output, "read and write"))
