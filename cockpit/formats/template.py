@@ -16,6 +16,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "command": "python3 /workspace/algorithm/train.py",
     "output": "./out",
     "algorithm": "{path: ./algo}",
+    "datasets": "[{path: ./data, read_only: true}]",
+    "models": "[{name: bert, source: favorite, version: v2}]",
     "volumes": "[{path: ./data, name: data}]",
     "nodes": "1",
     "specs": "[{cpus: 1, memory: 1G, cards: 0}]",
@@ -48,6 +50,9 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "divide_over_clusters": "true",
     "failover": "{toleration_seconds: 60}",
     "elastic": "{workers: 1, min_workers: 1, max_workers: 4}",
+    "restart": "{max_restarts: 3}",
+    "resume": "{max_resumes: 3, grace_period: 5m}",
+    "hooks": "{before_start: nvidia-smi, after_end: cp -r /tmp/traces /workspace/outputs}",
 }
 """A value of each field, as YAML in one line."""
 _USUAL: Final = ("name", "algorithm", "output", "command", "nodes", "specs", "time_limit", "terminal")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.launch.plan import ALGORITHM, OUTPUTS, VOLUMES
+from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST, ImageKind, image_of
 from cockpit.model.spec import HomeAccess
@@ -121,7 +121,7 @@ def container_plan(
         home=submitter.home,
         home_access=spec.home,
         shared_home=bounds.shared_home,
-        mounts=_mounts(spec),
+        mounts=tuple(Mount(*each) for each in shown(spec)),
         image=_image(spec),
         devices=launch.devices,
         card_limits=launch.card_limits,
@@ -132,7 +132,7 @@ def container_plan(
         scratch_mib=bounds.scratch_mib,
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
-        may_be_plain=may_be_plain and spec.image == HOST,
+        may_be_plain=may_be_plain and spec.root_image == HOST,
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),
@@ -151,17 +151,5 @@ def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
 
 
 def _image(spec: JobSpec) -> Mount | None:
-    image = image_of(spec.image)
+    image = image_of(spec.root_image)
     return None if image.kind is ImageKind.HOST else Mount("image", image.where, "/", writable=False)
-
-
-def _mounts(spec: JobSpec) -> tuple[Mount, ...]:
-    algorithm = spec.algorithm
-    return (
-        *((Mount("algorithm", algorithm.path, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
-        Mount("output", spec.output, OUTPUTS, writable=True, create=True),
-        *(
-            Mount(f"volumes[{index}]", volume.path, f"{VOLUMES}/{volume.name}", writable=True)
-            for index, volume in enumerate(spec.volumes)
-        ),
-    )
