@@ -11,6 +11,7 @@ from cockpit.errors import SpecErrors
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
 from cockpit.present.events import exit_sentence
 from cockpit.present.moments import clock
@@ -80,7 +81,8 @@ def _slots(place: Allocation | None) -> str:
 def _files(job: Job) -> Iterator[Line]:
     """What each container shows of the machine beside its system."""
     spec = job.spec
-    rows = [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
+    rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
+    rows += [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
     if spec.home in HOME:
         rows.append((job.submitter.home, job.submitter.home, HOME[spec.home]))
     yield line(Span(f"{INDENT}Files of each container", STRONG))
