@@ -16,6 +16,7 @@ from cockpit.model.spec import HomeAccess
 from cockpit.present.events import exit_sentence
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
+from cockpit.present.sessions import command_words
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad, widest
@@ -48,7 +49,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from _files(detail.job)
     if attempt is None:
         yield line()
-        yield line(Span(f"{INDENT}runs  ", MUTED), safe(detail.job.spec.command))
+        yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
     else:
         yield from _ranks(detail.job, attempt, around)
 
