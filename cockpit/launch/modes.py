@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from cockpit.launch.command import starts_with, words_of
+from cockpit.launch.command import STAYS_OPEN, starts_with, words_of
 from cockpit.model.node import Mpi
 from cockpit.model.spec import Mode
 
@@ -25,8 +25,6 @@ AGENT: Final = "/run/cockpit-launch/agent"
 """Starts a program in another container of the same job, as a remote shell does."""
 AGENT_FOLDER: Final = "/run/cockpit-launch/bin"
 """Where the agent stands under the name `ssh`, for launchers that can be told of no other."""
-WAITING: Final = "sleep infinity"
-"""What the containers do whose processes rank 0 starts."""
 LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED})
 """Modes whose command runs once, on rank 0, and starts the processes of all."""
 
@@ -130,7 +128,7 @@ def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) ->
     }
     files = {HOSTFILE: hostfile(peers), MPICH_HOSTFILE: mpich_hostfile(peers)}
     if rank > 0:
-        return Outfit(WAITING, env, files)
+        return Outfit(STAYS_OPEN, env, files)
     launched = _mpi_command(command, peers, mpi)
     return Outfit(launched, env, files, tuple(_mpi_hints(command)))
 
@@ -170,7 +168,7 @@ def _torch_command(command: str, peers: Sequence[Peer], rank: int) -> str:
 def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
     """Its launcher looks for the host file by itself, and starts the others' processes through a remote shell."""
     env = {**torch_environment(peers, rank), **_remote_shell(Mode.DEEPSPEED, peers)}
-    return Outfit(WAITING if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
+    return Outfit(STAYS_OPEN if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
 
 
 def _remote_shell(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:

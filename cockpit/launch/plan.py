@@ -5,19 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
-from cockpit.launch.command import expand
+from cockpit.launch.command import STAYS_OPEN, expand
 from cockpit.launch.modes import AGENT_FOLDER, Peer, Role, has_agent, outfit
+from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.spec import HomeAccess, JobSpec
-
-WORKSPACE = "/workspace"
-ALGORITHM = f"{WORKSPACE}/algorithm"
-OUTPUTS = f"{WORKSPACE}/outputs"
-VOLUMES = f"{WORKSPACE}/volume"
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -60,7 +56,7 @@ def launch_plan(
     says which task it is. Raises `SpecErrors` where the command's arithmetic fails with the replica's environment."""
     ranks = [part.rank for part in placement]
     peers = peers_of(spec, placement)
-    mode = outfit(spec.mode, spec.command, peers, ranks.index(replica.rank), node.mpi)
+    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, ranks.index(replica.rank), node.mpi)
     env = {
         **_base_environment(spec, submitter),
         **spec.env,

@@ -32,7 +32,7 @@ async def run(call: Call) -> int:
 
     specs, _ = read_files(call)
     who = _submitter()
-    launches = [each for spec in specs for each in _launches(spec, who)]
+    launches = [each for spec in specs for task in _tasks(spec) for each in _launches(task, who)]
     if not is_page(call.args):
         write_rows(TABLE, launches, call.args, call.context(), call.streams)
         return ExitCode.OK
@@ -41,6 +41,15 @@ async def run(call: Call) -> int:
     for line in launch_lines(chosen_rows(TABLE, launches, call.args, call.context())):
         call.streams.line(line)
     return ExitCode.OK
+
+
+def _tasks(spec: JobSpec) -> list[JobSpec]:
+    """Those of a batch, under names of their own; any other job alone."""
+    from msgspec.structs import replace
+
+    from cockpit.launch.batch import task_spec
+
+    return [replace(task_spec(spec, index), name=f"{spec.name}-{index}") for index in range(len(spec.tasks))] or [spec]
 
 
 def _launches(spec: JobSpec, who: Submitter) -> Iterator[Launch]:
