@@ -105,7 +105,7 @@ class Admission:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
         if spec.image != HOST:
             yield "image: containers here are made of the machine's own root only; leave it out"
-        for path, given in (("restart", spec.restart), ("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
+        for path, given in (("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
             if given:
                 yield f"{path}: is not acted on here yet; leave it out"
         if spec.staging:
