@@ -103,6 +103,8 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if any(not each.path for _, each in spec.references()) or any(each.name for each in spec.specs):
+            yield "name: nothing has a name here yet; write paths, and specs with their fields"
         if spec.image != HOST:
             yield "image: containers here are made of the machine's own root only; leave it out"
         for path, given in (("resume", spec.resume), ("hooks", spec.hooks != Hooks())):

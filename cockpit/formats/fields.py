@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from cockpit.formats.conditions import Dependencies, Indices, Moment
-from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Single, Text, Whole
+from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
 from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
+from cockpit.formats.mountfields import ALGORITHM, DATASET, MODEL, VOLUME
 from cockpit.formats.tables import Field, Table
+from cockpit.model.mountrules import MOST_MOUNTS
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
 from cockpit.model.rules import (
     COMMAND_BYTES,
@@ -19,7 +19,6 @@ from cockpit.model.rules import (
     MOST_PARTITIONS,
     MOST_PINS,
     MOST_SPECS,
-    MOST_VOLUMES,
     NICE,
     NODES,
     TIME_LIMIT_SECONDS,
@@ -28,7 +27,6 @@ from cockpit.model.rules import (
 )
 from cockpit.model.spec import (
     Access,
-    Algorithm,
     DebugHold,
     Elastic,
     Failover,
@@ -38,13 +36,26 @@ from cockpit.model.spec import (
     NodeSpec,
     PriorityWord,
     Suspension,
-    Volume,
 )
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
-NODE_SPEC = Table(
+
+class _NodeSpecs(Table[NodeSpec]):
+    """The name of one stands for all that the catalogue says of it."""
+
+    def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
+        found = super().read(value, at, reading)
+        if found.name and found != NodeSpec(name=found.name):
+            reading.wrong(f"{at}.name", "stands alone: the catalogue says what it is; remove it, or the other fields")
+        return found
+
+    def write(self, value: NodeSpec) -> dict[str, object]:
+        return super().write(NodeSpec(name=value.name) if value.name else value)
+
+
+NODE_SPEC = _NodeSpecs(
     NodeSpec,
     [
         Field(name="cpus", attribute="cpus", kind=Whole(CPUS), about="CPUs per node."),
@@ -63,32 +74,16 @@ NODE_SPEC = Table(
             alias=True,
             about="The one card model that will do, instead of card_models.",
         ),
-    ],
-)
-
-ALGORITHM = Table(
-    Algorithm,
-    [
-        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the algorithm's folder."),
-        Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it."),
-    ],
-    short="path",
-)
-
-VOLUME = Table(
-    Volume,
-    [
-        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the volume's folder."),
         Field(
             name="name",
             attribute="name",
             kind=_NAME,
-            derive=lambda given: posixpath.basename(given["path"]),
-            about="Its folder under /workspace/volume; by default the last part of its path.",
+            about="A spec of the catalogue, instead of the other fields.",
         ),
     ],
-    short="path",
+    short="name",
 )
+
 
 DEBUG_HOLD = Table(
     DebugHold,
@@ -190,10 +185,29 @@ JOB = Table(
             about="The folder that the job sees as /workspace/algorithm.",
         ),
         Field(
+            name="datasets",
+            attribute="datasets",
+            kind=ListOf(DATASET, MOST_MOUNTS),
+            about="Datasets that the job sees below /workspace/dataset, of annotations /workspace/anno_dataset.",
+        ),
+        Field(
+            name="models",
+            attribute="models",
+            kind=ListOf(MODEL, MOST_MOUNTS),
+            about="Models that the job sees, read-only, below /workspace/model.",
+        ),
+        Field(
             name="volumes",
             attribute="volumes",
-            kind=ListOf(VOLUME, MOST_VOLUMES),
+            kind=ListOf(VOLUME, MOST_MOUNTS),
             about="Writable folders that the job sees as /workspace/volume/<name>.",
+        ),
+        Field(
+            name="spec",
+            attribute="specs",
+            kind=Single(NODE_SPEC),
+            alias=True,
+            about="The one spec that will do, instead of specs: its name in the catalogue, or its fields.",
         ),
         Field(name="nodes", attribute="nodes", kind=Whole(NODES), about="Number of nodes, each with what a spec says."),
         Field(

@@ -34,15 +34,26 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(Generic[Struct]):
-    """A mapping with known fields. With `short`, text alone stands for the field of that name."""
+    """A mapping with known fields. With `short`, text alone stands for the field of that name; of the fields `either`
+    one at least is needed."""
 
-    def __init__(self, struct: type[Struct], fields: Sequence[Field], *, short: str = "") -> None:
+    def __init__(
+        self,
+        struct: type[Struct],
+        fields: Sequence[Field],
+        *,
+        short: str = "",
+        either: tuple[str, ...] = (),
+    ) -> None:
         self.fields = tuple(fields)
         self._struct = struct
         self._short = short
         self._by_name = {field.name: field for field in fields}
         self._needed = tuple(field for field in fields if field.required or field.derive)
-        self.stand_in = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
+        self._usual = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
+        self._either = tuple(self._by_name[name] for name in either)
+        preset = {field.attribute: field.kind.stand_in for field in self._either[:1]}
+        self.stand_in = msgspec.structs.replace(self._usual, **preset)
 
     def read(self, value: object, at: str, reading: Reading) -> Struct:
         given = self.given(value, at, reading)
@@ -59,6 +70,9 @@ class Table(Generic[Struct]):
         prefix = f"{at}." if at else ""
         for name, item in value.items():
             self._read_field(name, item, prefix, reading, given)
+        if self._either and not any(field.name in value for field in self._either):
+            reading.wrong(at, f"says neither {' nor '.join(field.name for field in self._either)}; write one of them")
+            return None
         for field in self._needed:
             if field.attribute not in given:
                 given[field.attribute] = self._absent(field, prefix, reading, given)
@@ -92,7 +106,7 @@ class Table(Generic[Struct]):
         }
 
     def _differs(self, field: Field, value: Struct) -> bool:
-        given, default = getattr(value, field.attribute), getattr(self.stand_in, field.attribute)
+        given, default = getattr(value, field.attribute), getattr(self._usual, field.attribute)
         return bool(given != default)
 
     def schema(self) -> Schema:
@@ -103,11 +117,13 @@ class Table(Generic[Struct]):
         }
         if required := [field.name for field in self.fields if field.required]:
             table["required"] = required
+        if self._either:
+            table["anyOf"] = [{"required": [field.name]} for field in self._either]
         return {"anyOf": [self._by_name[self._short].kind.schema(), table]} if self._short else table
 
     def _field_schema(self, field: Field) -> Schema:
         schema = {"description": field.about, **field.kind.schema()}
-        default = None if field in self._needed else getattr(self.stand_in, field.attribute)
+        default = None if field in self._needed else getattr(self._usual, field.attribute)
         if default not in (None, "") and not field.alias and not field.always:
             schema["default"] = field.kind.write(default)
         return schema

@@ -16,6 +16,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "command": "python3 /workspace/algorithm/train.py",
     "output": "./out",
     "algorithm": "{path: ./algo}",
+    "datasets": "[{path: ./data, read_only: true}]",
+    "models": "[{name: bert, source: favorite, version: v2}]",
     "volumes": "[{path: ./data, name: data}]",
     "nodes": "1",
     "specs": "[{cpus: 1, memory: 1G, cards: 0}]",

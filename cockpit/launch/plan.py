@@ -6,17 +6,13 @@ import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.command import expand
+from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.spec import HomeAccess, JobSpec
-
-WORKSPACE = "/workspace"
-ALGORITHM = f"{WORKSPACE}/algorithm"
-OUTPUTS = f"{WORKSPACE}/outputs"
-VOLUMES = f"{WORKSPACE}/volume"
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

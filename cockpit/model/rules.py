@@ -13,9 +13,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cockpit.model.image import ImageKind, image_of
+from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
 from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
+from cockpit.model.textrules import count_error, path_error, text_error, utf8_size
 
 
 class Bounds(NamedTuple):
@@ -52,7 +54,6 @@ DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
 
 MOST_SPECS = 64
 MOST_CARD_MODELS = 64
-MOST_VOLUMES = 64
 MOST_PINS = NODES.high
 MOST_VARIABLES = 1000
 MOST_PARTITIONS = 64
@@ -60,7 +61,6 @@ MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
 """Of one array; nothing larger is even counted out."""
 LABEL_LENGTH = 253
-PATH_BYTES = 4095
 COMMAND_BYTES = 64 * 1024
 VALUE_BYTES = 64 * 1024
 """Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
@@ -93,11 +93,9 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "name", name_error(spec.name)
     yield "command", text_error(spec.command, COMMAND_BYTES)
     yield "output", path_error(spec.output)
-    if spec.algorithm is not None:
-        yield "algorithm.path", path_error(spec.algorithm.path)
-    yield from _volume_checks(spec)
+    yield from mount_checks(spec)
     yield "nodes", NODES.error(spec.nodes)
-    yield "specs", _count_error(len(spec.specs), MOST_SPECS, least=1)
+    yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
         yield from _node_spec_checks(f"specs[{index}]", alternative)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
@@ -128,7 +126,7 @@ def _scheduling_checks(spec: JobSpec) -> _Checks:
     for path, moment in (("begin_at", spec.begin_at), ("deadline", spec.deadline_at)):
         if moment is not None:
             yield path, MOMENT.error(moment)
-    yield "dependencies", _count_error(len(spec.dependencies), MOST_DEPENDENCIES)
+    yield "dependencies", count_error(len(spec.dependencies), MOST_DEPENDENCIES)
     for index, dependency in enumerate(spec.dependencies[:MOST_DEPENDENCIES]):
         yield f"dependencies[{index}]", _dependency_error(dependency)
     if spec.array is not None:
@@ -154,17 +152,12 @@ def _array_error(array: Array) -> str | None:
 
 
 def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+    if spec.name:
+        yield f"{at}.name", name_error(spec.name)
     yield f"{at}.cpus", CPUS.error(spec.cpus)
     yield f"{at}.memory", MEMORY_MIB.error(spec.memory_mib)
     yield f"{at}.cards", cards_error(spec.card_milli)
     yield from _label_checks(f"{at}.card_models", spec.card_models, MOST_CARD_MODELS)
-
-
-def _volume_checks(spec: JobSpec) -> _Checks:
-    yield "volumes", _count_error(len(spec.volumes), MOST_VOLUMES)
-    for index, volume in enumerate(spec.volumes[:MOST_VOLUMES]):
-        yield f"volumes[{index}].name", name_error(volume.name)
-        yield f"volumes[{index}].path", path_error(volume.path)
 
 
 def _elastic_checks(spec: JobSpec) -> _Checks:
@@ -185,7 +178,7 @@ def _again_checks(spec: JobSpec) -> _Checks:
 
 
 def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
-    yield at, _count_error(len(labels), most)
+    yield at, count_error(len(labels), most)
     for index, label in enumerate(labels[:most]):
         yield f"{at}[{index}]", label_error(label)
 
@@ -194,11 +187,11 @@ def _env_checks(env: dict[str, str]) -> _Checks:
     if not env:
         return
     if len(env) > MOST_VARIABLES:
-        yield "env", _count_error(len(env), MOST_VARIABLES)
+        yield "env", count_error(len(env), MOST_VARIABLES)
         return
     for name, value in env.items():
         yield f"env.{visible(name)}", variable_error(name) or text_error(value, VALUE_BYTES, least=0)
-    size = sum(_utf8_size(name) + _utf8_size(value) for name, value in env.items())
+    size = sum(utf8_size(name) + utf8_size(value) for name, value in env.items())
     if size > ENVIRONMENT_BYTES:
         yield "env", f"has {size} bytes in all; use at most {ENVIRONMENT_BYTES}, and files for what is larger"
 
@@ -216,8 +209,8 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     least = (spec.begin_at or 0) + (0 if spec.limit_by_default else 1000 * spec.time_limit_seconds)
     if spec.begin_at is not None and spec.deadline_at is not None and spec.deadline_at < least:
         yield "deadline", "comes before begin_at and the time limit are over; make it later, or one of them smaller"
-    volumes = (volume.name for volume in spec.volumes)
-    for path, names in (("volumes", volumes), ("node_names", spec.node_names), ("partitions", spec.partitions)):
+    yield from mount_conflicts(spec)
+    for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
 
@@ -260,17 +253,6 @@ def cards_error(milli: int) -> str | None:
     return None
 
 
-def path_error(path: str) -> str | None:
-    """A path on the machine that runs the job: absolute, without `.` and `..`; any character but NUL."""
-    if error := text_error(path, PATH_BYTES):
-        return error
-    if not path.startswith("/"):
-        return f'"{visible(path)}" is not absolute; write it from /'
-    if path != "/" and not all(part not in {"", ".", ".."} for part in path[1:].split("/")):
-        return f'"{visible(path)}" contains an empty part, "." or ".."; write it without'
-    return None
-
-
 def image_error(text: str) -> str | None:
     """`host`, a path behind `dir:` or `tar:`, or a name that no command takes for an option."""
     kind, where = image_of(text)
@@ -296,24 +278,3 @@ def variable_error(name: str) -> str | None:
     if _VARIABLE.match(name) and not name.endswith("\n"):
         return None
     return f'"{visible(name)}" is no variable name; use letters, digits and "_", not beginning with a digit'
-
-
-def text_error(text: str, most_bytes: int, least: int = 1) -> str | None:
-    """Text that the kernel takes as an argument: no NUL, and encodable."""
-    if len(text) < least:
-        return "is empty; give one"
-    if "\0" in text:
-        return f'"{visible(text)}" contains a NUL character; remove it'
-    if (size := _utf8_size(text)) > most_bytes:
-        return f"has {size} bytes; use at most {most_bytes}"
-    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        return f'"{visible(text)}" contains half of a surrogate pair; write whole characters'
-    return None
-
-
-def _count_error(count: int, most: int, least: int = 0) -> str | None:
-    return None if least <= count <= most else f"has {count} entries; give {least} to {most}"
-
-
-def _utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.image import HOST
+from cockpit.model.mounts import Algorithm, Dataset, Model, Reference, Volume
 
 WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
@@ -100,6 +102,8 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Thousandths of a card per node: below 1000 a share of one card, else whole cards (a multiple of 1000)."""
     card_models: tuple[str, ...] = ()
     """Any of these; empty means any model."""
+    name: str = ""
+    """Of the catalogue's spec that this is; the engine fills in the rest when it accepts the job."""
 
     @property
     def whole_cards(self) -> int:
@@ -108,20 +112,6 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     @property
     def shares_a_card(self) -> bool:
         return 0 < self.card_milli < WHOLE_CARD
-
-
-class Algorithm(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder mounted at /workspace/algorithm."""
-
-    path: str
-    read_only: bool = False
-
-
-class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """A writable folder mounted at /workspace/volume/<name>."""
-
-    name: str
-    path: str
 
 
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,12 +181,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     output: str
     algorithm: Algorithm | None = None
+    datasets: tuple[Dataset, ...] = ()
+    models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     node_names: tuple[str, ...] = ()
     """Empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None
+    pool_nodes: tuple[str, ...] = ()
+    """Of a pool of the catalogue: its nodes when the job was accepted. Written by the engine alone."""
     driver_version: str | None = None
     exclusive: bool = False
     terminal: bool = False
@@ -210,7 +204,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Submit held: queued, with the reason Held, until released."""
     home: HomeAccess = HomeAccess.RO
     image: str = HOST
-    """`model.image` says what it may be."""
+    """`model.image` says what it may be; a name may be one of the catalogue."""
+    image_found: str = ""
+    """What the name means in the catalogue; empty: it stands for itself. Written by the engine alone."""
     staging: bool = False
     """Its datasets are copied to fast storage of its nodes before the command runs."""
     env: dict[str, str] = {}
@@ -258,6 +254,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.restart.max_restarts if self.restart is not None else 0
 
     @property
+    def root_image(self) -> str:
+        """What its containers begin with, as `model.image` writes it."""
+        return self.image_found or self.image
+
+    @property
     def least_nodes(self) -> int:
         """So many start together or not at all."""
         return self.nodes if self.elastic is None else self.elastic.min_workers
@@ -265,3 +266,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def most_nodes(self) -> int:
         return self.nodes if self.elastic is None else self.elastic.max_workers
+
+    def references(self) -> Iterator[tuple[str, Reference]]:
+        """What it mounts but its output, each with the path of its field."""
+        if self.algorithm is not None:
+            yield "algorithm", self.algorithm
+        for field, given in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
+            yield from ((f"{field}[{index}]", each) for index, each in enumerate(given))

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cockpit.errors import SpecErrors
-from cockpit.launch.plan import ALGORITHM, OUTPUTS, VOLUMES, LaunchPlan, launch_plan
+from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.spec import HomeAccess
 from cockpit.present.moments import clock
@@ -78,11 +79,7 @@ def _slots(place: Allocation | None) -> str:
 def _files(job: Job) -> Iterator[Line]:
     """What each container shows of the machine beside its system."""
     spec = job.spec
-    rows: list[tuple[str, str, str]] = []
-    if spec.algorithm is not None:
-        rows.append((ALGORITHM, spec.algorithm.path, "read only" if spec.algorithm.read_only else "read and write"))
-    rows.append((OUTPUTS, spec.output, "read and write"))
-    rows += [(f"{VOLUMES}/{each.name}", each.path, "read and write") for each in spec.volumes]
+    rows = [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
     if spec.home in HOME:
         rows.append((job.submitter.home, job.submitter.home, HOME[spec.home]))
     yield line(Span(f"{INDENT}Files of each container", STRONG))

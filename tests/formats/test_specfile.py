@@ -11,9 +11,9 @@ from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.formats.jobtexts import texts_of, values_of
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.checks import submission_errors
+from cockpit.model.mounts import Algorithm, AlgorithmSource, Dataset, DatasetSource, Model, ModelSource, Volume
 from cockpit.model.rules import ARRAY_INDEX, MOMENT, MOST_TASKS, NICE
 from cockpit.model.spec import (
-    Algorithm,
     Array,
     DebugHold,
     Dependency,
@@ -23,7 +23,6 @@ from cockpit.model.spec import (
     JobSpec,
     NodeSpec,
     PriorityWord,
-    Volume,
 )
 from cockpit.model.text import is_visible
 from tests.hostile import HOSTILE
@@ -57,7 +56,24 @@ SPECS = st.builds(
     name=NAMES | st.sampled_from(["null", "1e3", "on", "2024-01-01", "0o7", "1_0", "=", "<<"]),
     command=st.text(min_size=1, max_size=30),
     output=PATHS,
-    algorithm=st.none() | st.builds(Algorithm, path=PATHS, read_only=st.booleans()),
+    algorithm=st.none()
+    | st.builds(Algorithm, path=PATHS, read_only=st.booleans())
+    | st.builds(Algorithm, name=NAMES, source=st.sampled_from(AlgorithmSource)),
+    datasets=st.lists(
+        st.builds(Dataset, name=NAMES, path=st.just("") | PATHS, read_only=st.booleans())
+        | st.builds(
+            Dataset,
+            name=NAMES,
+            source=st.sampled_from([DatasetSource.FAVORITE, DatasetSource.ANNOTATION]),
+            version=NAMES,
+        ),
+        max_size=2,
+    ).map(tuple),
+    models=st.lists(
+        st.builds(Model, name=NAMES, source=st.just(ModelSource.PRETRAINED))
+        | st.builds(Model, name=NAMES, source=st.just(ModelSource.FAVORITE), version=NAMES),
+        max_size=2,
+    ).map(tuple),
     volumes=st.lists(st.builds(Volume, name=NAMES | st.sampled_from(["x", "stand-in"]), path=PATHS), max_size=2).map(
         tuple
     ),
@@ -69,7 +85,8 @@ SPECS = st.builds(
             memory_mib=st.integers(1, 1 << 30),
             card_milli=st.integers(1, 999) | st.sampled_from([1000, 8000]),
             card_models=st.lists(NAMES, max_size=2).map(tuple),
-        ),
+        )
+        | st.builds(NodeSpec, name=NAMES),
         min_size=1,
         max_size=3,
     ).map(tuple),

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.launch.plan import ALGORITHM, OUTPUTS, VOLUMES
+from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.spec import HomeAccess
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
     from cockpit.launch.plan import LaunchPlan
-    from cockpit.model.spec import JobSpec
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -116,7 +115,7 @@ def container_plan(
         home=submitter.home,
         home_access=spec.home,
         shared_home=bounds.shared_home,
-        mounts=_mounts(spec),
+        mounts=tuple(Mount(*each) for each in shown(spec)),
         devices=launch.devices,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,
@@ -142,15 +141,3 @@ def cgroup_name(state: Path, replica: ReplicaId) -> str:
 def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
     """Where a replica's `stdout` or `stderr` is kept; outlives its container."""
     return state / "logs" / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
-
-
-def _mounts(spec: JobSpec) -> tuple[Mount, ...]:
-    algorithm = spec.algorithm
-    return (
-        *((Mount("algorithm", algorithm.path, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
-        Mount("output", spec.output, OUTPUTS, writable=True, create=True),
-        *(
-            Mount(f"volumes[{index}]", volume.path, f"{VOLUMES}/{volume.name}", writable=True)
-            for index, volume in enumerate(spec.volumes)
-        ),
-    )
