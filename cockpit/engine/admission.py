@@ -12,7 +12,7 @@ from cockpit.engine.charges import Charge, charge
 from cockpit.engine.sharing import access_errors, membership_errors
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
-from cockpit.model.image import HOST
+from cockpit.model.image import ImageKind, image_of
 from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, Hooks, JobSpec, PriorityWord
 from cockpit.model.text import visible
@@ -103,10 +103,10 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if image_of(spec.root_image).kind in {ImageKind.TAR, ImageKind.NAMED}:
+            yield "image: containers here are made of the machine's own root or of dir:PATH only"
         if any(not each.path for _, each in spec.references()) or any(each.name for each in spec.specs):
             yield "name: nothing has a name here yet; write paths, and specs with their fields"
-        if spec.image != HOST:
-            yield "image: containers here are made of the machine's own root only; leave it out"
         for path, given in (("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
             if given:
                 yield f"{path}: is not acted on here yet; leave it out"

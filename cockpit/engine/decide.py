@@ -21,9 +21,9 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
+from cockpit.model.rules import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
 from cockpit.model.spec import DAY_SECONDS
-from cockpit.model.textrules import text_error
+from cockpit.model.textrules import COMMAND_BYTES, text_error
 from cockpit.sched.usage import reset_due
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ from cockpit.launch.arithmetic import ExpressionError, evaluate
 from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
 from cockpit.model.text import is_visible, visible
 
+STAYS_OPEN = "sleep infinity"
+"""What a session without a command runs: its shells are started by those who enter it."""
 _LONGEST_ADVICE = 200
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
-from cockpit.launch.command import expand
+from cockpit.launch.command import STAYS_OPEN, expand
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
@@ -56,7 +56,7 @@ def launch_plan(
         **card_environment(node, allocation.slices),
     }
     return LaunchPlan(
-        argv=expand(spec.command, env),
+        argv=expand(spec.command or STAYS_OPEN, env),
         env=env,
         kept_env=no_cards_environment() if allocation.slices else {},
         devices=card_devices(node, allocation.slices),

@@ -10,7 +10,7 @@ from cockpit.model.eviction import Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
 from cockpit.model.node import Allocation, Placement
-from cockpit.model.spec import Dependency, JobSpec
+from cockpit.model.spec import Dependency, JobKind, JobSpec
 from cockpit.model.usage import Used
 
 
@@ -231,6 +231,8 @@ class ArrayTask(msgspec.Struct, frozen=True):
     first: int = 0
     """The lowest index of the array."""
     last: int = 0
+    batch: bool = False
+    """The array is a batch: its tasks have commands of their own."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,6 +306,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         """How many of its attempts before the current or last one have run, so that there may be something to go on
         from."""
         return sum(any(each.started_at is not None for each in attempt.replicas) for attempt in self.earlier)
+
+    @property
+    def kind(self) -> JobKind:
+        """Of a batch's task: that of the batch. Its own spec is a regular job's."""
+        return JobKind.BATCH if self.array is not None and self.array.batch else self.spec.kind
 
     @property
     def ended(self) -> bool:

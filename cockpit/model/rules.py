@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cockpit.model.image import ImageKind, image_of
+from cockpit.model.kindrules import kind_checks, kind_conflicts
 from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
 from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
@@ -61,7 +62,6 @@ MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
 """Of one array; nothing larger is even counted out."""
 LABEL_LENGTH = 253
-COMMAND_BYTES = 64 * 1024
 VALUE_BYTES = 64 * 1024
 """Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
 ENVIRONMENT_BYTES = 512 * 1024
@@ -85,13 +85,13 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec))
+    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec), *kind_conflicts(spec))
     return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
     yield "name", name_error(spec.name)
-    yield "command", text_error(spec.command, COMMAND_BYTES)
+    yield from kind_checks(spec)
     yield "output", path_error(spec.output)
     yield from mount_checks(spec)
     yield "nodes", NODES.error(spec.nodes)

@@ -37,6 +37,19 @@ class HomeAccess(StrEnum):
     RW = "rw"
 
 
+class JobKind(StrEnum):
+    """What a job is to do."""
+
+    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+
+    REGULAR = "regular"
+    """One command."""
+    BATCH = "batch"
+    """Several tasks, each with a command, an algorithm and a folder for its output of its own."""
+    INTERACTIVE = "interactive"
+    """A session: a shell that people enter, or a notebook."""
+
+
 class HoldCards(StrEnum):
     """What happens to a failed job's cards while its container is kept."""
 
@@ -114,6 +127,13 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return 0 < self.card_milli < WHOLE_CARD
 
 
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of a batch."""
+
+    command: str
+    algorithm: Algorithm | None = None
+
+
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """How a failed container is kept."""
 
@@ -178,9 +198,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
-    command: str
+    kind: JobKind = JobKind.REGULAR
+    command: str = ""
+    """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""
     output: str
     algorithm: Algorithm | None = None
+    tasks: tuple[Task, ...] = ()
+    """Of a batch. Task i writes into the folder `<name>-<i>` of `output`."""
     datasets: tuple[Dataset, ...] = ()
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
@@ -267,9 +291,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     def most_nodes(self) -> int:
         return self.nodes if self.elastic is None else self.elastic.max_workers
 
-    def references(self) -> Iterator[tuple[str, Reference]]:
-        """What it mounts but its output, each with the path of its field."""
+    def algorithms(self) -> Iterator[tuple[str, Algorithm]]:
+        """Its own, or those of its tasks, each with the path of its field."""
         if self.algorithm is not None:
             yield "algorithm", self.algorithm
+        for index, task in enumerate(self.tasks):
+            if task.algorithm is not None:
+                yield f"tasks[{index}].algorithm", task.algorithm
+
+    def references(self) -> Iterator[tuple[str, Reference]]:
+        """What it mounts but its output, each with the path of its field."""
+        yield from self.algorithms()
         for field, given in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
             yield from ((f"{field}[{index}]", each) for index, each in enumerate(given))

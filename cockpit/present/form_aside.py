@@ -6,10 +6,14 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from cockpit.errors import SpecErrors
+from cockpit.launch.batch import task_spec
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.node import Allocation, NodeState
+from cockpit.model.spec import JobKind
 from cockpit.present.outlook import prediction
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.room import fits
@@ -60,7 +64,11 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
 
 
 def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
-    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later."""
+    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later. Of a
+    batch that of each task's first rank."""
+    if spec.kind is JobKind.BATCH:
+        yield from _task_lines(spec, submitter, nodes, columns)
+        return
     places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
     if not places:
         return
@@ -79,6 +87,17 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
         yield from _rank(part.rank, plan, columns)
     if spec.nodes > MOST_RANKS:
         yield line(Span(f"and so on, up to rank {spec.nodes - 1}", MUTED))
+
+
+def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
+    for index in range(min(len(spec.tasks), MOST_RANKS)):
+        task = task_spec(spec, index)
+        yield from wrapped(
+            line(Span(f"task {index}  ", STRONG), Span(f"writes into {safe(task.output)}", MUTED)), columns
+        )
+        yield from run_lines(replace(task, nodes=1), submitter, nodes, columns)
+    if len(spec.tasks) > MOST_RANKS:
+        yield line(Span(f"and so on, up to task {len(spec.tasks) - 1}", MUTED))
 
 
 def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:

@@ -11,9 +11,11 @@ from cockpit.errors import SpecErrors
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
+from cockpit.present.sessions import command_words
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.states import exit_sentence
@@ -47,7 +49,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from _files(detail.job)
     if attempt is None:
         yield line()
-        yield line(Span(f"{INDENT}runs  ", MUTED), safe(detail.job.spec.command))
+        yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
     else:
         yield from _ranks(detail.job, attempt, around)
 
@@ -79,7 +81,8 @@ def _slots(place: Allocation | None) -> str:
 def _files(job: Job) -> Iterator[Line]:
     """What each container shows of the machine beside its system."""
     spec = job.spec
-    rows = [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
+    rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
+    rows += [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
     if spec.home in HOME:
         rows.append((job.submitter.home, job.submitter.home, HOME[spec.home]))
     yield line(Span(f"{INDENT}Files of each container", STRONG))

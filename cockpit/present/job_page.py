@@ -18,6 +18,7 @@ from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
+from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
@@ -74,7 +75,7 @@ def priority(detail: JobDetail) -> Iterator[str]:
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     """What was asked for and what became of it."""
     spec, row = detail.job.spec, detail.row
-    yield _fact("command", safe(spec.command))
+    yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
     if spec.elastic is not None:
         yield _fact("workers", workers_fact(detail))

@@ -9,7 +9,7 @@ from typing import Final
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
-from cockpit.model.spec import Access
+from cockpit.model.spec import Access, JobKind
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.folding import FoldedRow, id_text, task_count
@@ -394,6 +394,15 @@ JOBS: Final = Table(
             schema={"enum": [str(Access.RW), str(Access.RO), None]},
         ),
         Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
+        Column(
+            "kind",
+            "KIND",
+            Kind.TEXT,
+            "One command (regular), tasks with a command each (batch), or a session (interactive)",
+            field="kind",
+            wide=True,
+            schema={"enum": [str(kind) for kind in JobKind]},
+        ),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
         Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),
         Column(

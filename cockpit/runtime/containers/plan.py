@@ -10,11 +10,13 @@ import msgspec
 
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST, ImageKind, image_of
 from cockpit.model.spec import HomeAccess
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
     from cockpit.launch.plan import LaunchPlan
+    from cockpit.model.spec import JobSpec
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -27,6 +29,8 @@ class Mount(msgspec.Struct, frozen=True):
     writable: bool
     create: bool = False
     """Made (as the submitter) where it is missing."""
+    copied: bool = False
+    """The engine's own copy of it, made with the submitter's rights."""
 
 
 class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +52,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     shared_home: str = ""
     """The folder that is /home; empty: the home alone is shown, where it is."""
     mounts: tuple[Mount, ...]
+    image: Mount | None = None
+    """The root file system that it begins with; None: the machine's own."""
     devices: tuple[str, ...]
     """Device nodes of the cards it was given."""
     card_limits: str = ""
@@ -116,6 +122,7 @@ def container_plan(
         home_access=spec.home,
         shared_home=bounds.shared_home,
         mounts=tuple(Mount(*each) for each in shown(spec)),
+        image=_image(spec),
         devices=launch.devices,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,
@@ -125,7 +132,7 @@ def container_plan(
         scratch_mib=bounds.scratch_mib,
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
-        may_be_plain=may_be_plain,
+        may_be_plain=may_be_plain and spec.root_image == HOST,
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),
@@ -141,3 +148,8 @@ def cgroup_name(state: Path, replica: ReplicaId) -> str:
 def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
     """Where a replica's `stdout` or `stderr` is kept; outlives its container."""
     return state / "logs" / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
+
+
+def _image(spec: JobSpec) -> Mount | None:
+    image = image_of(spec.root_image)
+    return None if image.kind is ImageKind.HOST else Mount("image", image.where, "/", writable=False)
