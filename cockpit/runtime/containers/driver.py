@@ -16,7 +16,7 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, removal, spawning, telling, world
+from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.sampling import Sampler
@@ -139,6 +139,7 @@ class ContainerExecutor:
         named = {start.replica for start in expected} | {mark.replica for mark in kept}
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
+            group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
             for replica in self._found() - named:
                 self._beside(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
@@ -244,6 +245,7 @@ class ContainerExecutor:
             await self._tidy_up(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
+            await asyncio.to_thread(networks.tidy_up, self._state)
         self._locks.pop(replica, None)
 
     def _watch(self, replica: ReplicaId, attempt: Attempt) -> Watched:

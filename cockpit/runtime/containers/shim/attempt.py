@@ -58,6 +58,12 @@ if TYPE_CHECKING:
         mounts: list[MountDict]
         image: MountDict | None
         devices: list[str]
+        network: str
+        address: str
+        gateway: str
+        prefix: int
+        hosts: dict[str, str]
+        files: dict[str, str]
         card_limits: str
         cards: list[str]
         cpus: int
