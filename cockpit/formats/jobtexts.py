@@ -6,6 +6,7 @@ everything else as YAML in one line.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -97,9 +98,13 @@ def _unquoted(text: str) -> str:
 
 
 def _yaml_value(text: str) -> object:
-    """As in a file; text that is none stays text, so that the field's own rule speaks."""
+    """As in a file; text that is none stays text, so that the field's own rule speaks. JSON is read as JSON: how it
+    escapes characters beyond 65535 is not YAML's way."""
     from cockpit.formats.yamltext import yaml_documents
 
+    if text[:1] in {"{", "["}:
+        with contextlib.suppress(ValueError):
+            return json.loads(text)
     documents = yaml_documents(f"value: {text}")
     found = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
     return found.get("value", text) if isinstance(found, dict) and found.keys() == {"value"} else text

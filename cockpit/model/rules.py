@@ -13,9 +13,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cockpit.model.image import ImageKind, image_of
+from cockpit.model.kindrules import kind_checks, kind_conflicts
 from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, Mode, NodeSpec
 from cockpit.model.text import is_visible, visible
 from cockpit.model.textrules import count_error, path_error, text_error, utf8_size
 
@@ -61,7 +62,6 @@ MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
 """Of one array; nothing larger is even counted out."""
 LABEL_LENGTH = 253
-COMMAND_BYTES = 64 * 1024
 VALUE_BYTES = 64 * 1024
 """Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
 ENVIRONMENT_BYTES = 512 * 1024
@@ -85,13 +85,19 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec))
+    found = (
+        *_conflicts(spec),
+        *_mode_conflicts(spec),
+        *_elastic_conflicts(spec),
+        *_again_conflicts(spec),
+        *kind_conflicts(spec),
+    )
     return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
     yield "name", name_error(spec.name)
-    yield "command", text_error(spec.command, COMMAND_BYTES)
+    yield from kind_checks(spec)
     yield "output", path_error(spec.output)
     yield from mount_checks(spec)
     yield "nodes", NODES.error(spec.nodes)
@@ -213,6 +219,12 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.mode is Mode.STANDALONE and spec.nodes != 1:
+        others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
+        yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,17 @@ DAY_SECONDS = 86_400
 DEFAULT_GRACE_SECONDS = 30
 
 
+class Mode(StrEnum):
+    """How the replicas of a job find each other. `launch.modes` makes of it what each is started with."""
+
+    STANDALONE = "standalone"
+    """There is only one."""
+    HOROVOD = "horovod"
+    TENSORFLOW = "tensorflow"
+    PYTORCH = "pytorch"
+    DEEPSPEED = "deepspeed"
+
+
 class Access(StrEnum):
     """What other members of its project may do with a job. `engine.access` says which act needs which."""
 
@@ -35,6 +46,19 @@ class HomeAccess(StrEnum):
     NONE = "none"
     RO = "ro"
     RW = "rw"
+
+
+class JobKind(StrEnum):
+    """What a job is to do."""
+
+    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+
+    REGULAR = "regular"
+    """One command."""
+    BATCH = "batch"
+    """Several tasks, each with a command, an algorithm and a folder for its output of its own."""
+    INTERACTIVE = "interactive"
+    """A session: a shell that people enter, or a notebook."""
 
 
 class HoldCards(StrEnum):
@@ -114,6 +138,13 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return 0 < self.card_milli < WHOLE_CARD
 
 
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of a batch."""
+
+    command: str
+    algorithm: Algorithm | None = None
+
+
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """How a failed container is kept."""
 
@@ -178,12 +209,18 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
-    command: str
+    kind: JobKind = JobKind.REGULAR
+    command: str = ""
+    """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""
     output: str
     algorithm: Algorithm | None = None
+    tasks: tuple[Task, ...] = ()
+    """Of a batch. Task i writes into the folder `<name>-<i>` of `output`."""
     datasets: tuple[Dataset, ...] = ()
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    mode: Mode | None = None
+    """None: the command runs on every node as it is, and cockpit's own variables say where."""
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     node_names: tuple[str, ...] = ()
@@ -247,6 +284,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.grace_seconds if self.resume is None else self.resume.grace_seconds
 
     @property
+    def most_retries(self) -> int:
+        """So often it begins again by itself after a failure."""
+        if self.resume is not None:
+            return self.resume.max_resumes
+        return self.restart.max_restarts if self.restart is not None else 0
+
+    @property
     def root_image(self) -> str:
         """What its containers begin with, as `model.image` writes it."""
         return self.image_found or self.image
@@ -260,9 +304,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     def most_nodes(self) -> int:
         return self.nodes if self.elastic is None else self.elastic.max_workers
 
-    def references(self) -> Iterator[tuple[str, Reference]]:
-        """What it mounts but its output, each with the path of its field."""
+    def algorithms(self) -> Iterator[tuple[str, Algorithm]]:
+        """Its own, or those of its tasks, each with the path of its field."""
         if self.algorithm is not None:
             yield "algorithm", self.algorithm
+        for index, task in enumerate(self.tasks):
+            if task.algorithm is not None:
+                yield f"tasks[{index}].algorithm", task.algorithm
+
+    def references(self) -> Iterator[tuple[str, Reference]]:
+        """What it mounts but its output, each with the path of its field."""
+        yield from self.algorithms()
         for field, given in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
             yield from ((f"{field}[{index}]", each) for index, each in enumerate(given))

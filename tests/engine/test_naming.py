@@ -277,7 +277,7 @@ def test_a_member_does_not_mount_with_the_owners_credentials() -> None:
     more = {
         "datasets": (Dataset(name="corpus", read_only=True),),
         "volumes": (),
-        "models": (Model(path="/m", name="m"),),
+        "models": (Model(name="m", path="/m"),),
     }
     for field, value in more.items():
         decided = edit(engine.machine, job, replace(job.spec, access=Access.NONE, **{field: value}), actor=BOBBY)
