@@ -16,7 +16,17 @@ from cockpit.model.image import ImageKind, image_of
 from cockpit.model.kindrules import kind_checks, kind_conflicts
 from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobKind, JobSpec, NodeSpec
+from cockpit.model.spec import (
+    DAY_SECONDS,
+    WHOLE_CARD,
+    Array,
+    Dependency,
+    DependencyKind,
+    JobKind,
+    JobSpec,
+    Mode,
+    NodeSpec,
+)
 from cockpit.model.text import is_visible, visible
 from cockpit.model.textrules import count_error, path_error, text_error, utf8_size
 
@@ -85,7 +95,13 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    found = (*_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec), *kind_conflicts(spec))
+    found = (
+        *_conflicts(spec),
+        *_mode_conflicts(spec),
+        *_elastic_conflicts(spec),
+        *_again_conflicts(spec),
+        *kind_conflicts(spec),
+    )
     return [f"{path}: {error}" for path, error in found]
 
 
@@ -215,6 +231,12 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.mode is Mode.STANDALONE and spec.nodes != 1:
+        others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
+        yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,17 @@ DAY_SECONDS = 86_400
 DEFAULT_GRACE_SECONDS = 30
 
 
+class Mode(StrEnum):
+    """How the replicas of a job find each other. `launch.modes` makes of it what each is started with."""
+
+    STANDALONE = "standalone"
+    """There is only one."""
+    HOROVOD = "horovod"
+    TENSORFLOW = "tensorflow"
+    PYTORCH = "pytorch"
+    DEEPSPEED = "deepspeed"
+
+
 class Access(StrEnum):
     """What other members of its project may do with a job. `engine.access` says which act needs which."""
 
@@ -229,6 +240,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     datasets: tuple[Dataset, ...] = ()
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    mode: Mode | None = None
+    """None: the command runs on every node as it is, and cockpit's own variables say where."""
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     node_names: tuple[str, ...] = ()
