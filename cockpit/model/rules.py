@@ -22,7 +22,6 @@ from cockpit.model.spec import (
     Array,
     Dependency,
     DependencyKind,
-    JobKind,
     JobSpec,
     Mode,
     NodeSpec,
@@ -264,8 +263,6 @@ def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         return
     if spec.pool is None:
         yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
-    if spec.kind is not JobKind.REGULAR:
-        yield "resume", f"is for regular jobs; this one is {spec.kind}"
     if resume.elastic is not None and resume.elastic.min_nodes > spec.nodes:
         yield "resume.elastic.min_nodes", f"{resume.elastic.min_nodes} is more than the job's {spec.nodes} nodes"
     elif spec.elastic != resume.sizes(spec.nodes):

@@ -41,7 +41,7 @@ def read(text: str) -> JobSpec:
         ),
         (
             "pool: a\nkind: interactive\nresume: {max_resumes: 1, grace_period: 5m}",
-            "resume: is for regular jobs; this one is interactive",
+            "resume: is for regular jobs alone",
         ),
         ("hooks: {before: x}", "hooks.before: is no field here; did you mean before_start?"),
         ('hooks: {after_end: "a\\0b"}', 'hooks.after_end: "a\\x00b" contains a NUL character'),
