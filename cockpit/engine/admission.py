@@ -9,6 +9,7 @@ from cockpit.engine.access import Actor, may_see
 from cockpit.engine.allowances import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.charges import Charge, charge
+from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
@@ -109,9 +110,10 @@ class Admission:
             yield "image: containers here are made of the machine's own root or of dir:PATH only"
         if any(not each.path for _, each in spec.references()) or any(each.name for each in spec.specs):
             yield "name: nothing has a name here yet; write paths, and specs with their fields"
-        for path, given in (("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
+        for path, given in (("hooks", spec.hooks != Hooks()),):
             if given:
                 yield f"{path}: is not acted on here yet; leave it out"
+        yield from resume_errors(self._machine.state.cluster, spec)
         if spec.staging:
             yield "staging: nothing is copied here yet; leave it out"
         if not self._actor.admin:
