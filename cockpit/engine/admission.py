@@ -10,6 +10,7 @@ from cockpit.engine.allowances import Asking, denied_by_qos, is_urgent, submissi
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.charges import Charge, charge
 from cockpit.engine.naming import Meant, Names, names_nothing
+from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
@@ -111,9 +112,10 @@ class Admission:
             yield f"mode: containers here do not reach each other yet, which {spec.mode} needs; leave it out"
         if image_of(spec.root_image).kind in {ImageKind.TAR, ImageKind.NAMED}:
             yield "image: containers here are made of the machine's own root or of dir:PATH only"
-        for path, given in (("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
+        for path, given in (("hooks", spec.hooks != Hooks()),):
             if given:
                 yield f"{path}: is not acted on here yet; leave it out"
+        yield from resume_errors(self._machine.state.cluster, spec)
         if spec.staging:
             yield "staging: nothing is copied here yet; leave it out"
         if not self._actor.admin:
