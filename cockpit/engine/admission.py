@@ -107,7 +107,7 @@ class Admission:
             yield "image: containers here are made of the machine's own root or of dir:PATH only"
         if any(not each.path for _, each in spec.references()) or any(each.name for each in spec.specs):
             yield "name: nothing has a name here yet; write paths, and specs with their fields"
-        for path, given in (("restart", spec.restart), ("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
+        for path, given in (("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
             if given:
                 yield f"{path}: is not acted on here yet; leave it out"
         if spec.staging:

@@ -75,6 +75,10 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     workers: tuple[int, int, int] | None = None
     """Of an elastic job: the fewest that it runs with, how many it asks for at its start, the most that it may have."""
     kind: JobKind = JobKind.REGULAR
+    attempt: int = 1
+    """The number of its current or last one, or of the first that is to come."""
+    retries: tuple[int, int] | None = None
+    """How often it has begun again by itself after a failure, and how often it may; None: it has not failed."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

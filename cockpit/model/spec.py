@@ -271,6 +271,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.grace_seconds if self.resume is None else self.resume.grace_seconds
 
     @property
+    def most_retries(self) -> int:
+        """So often it begins again by itself after a failure."""
+        if self.resume is not None:
+            return self.resume.max_resumes
+        return self.restart.max_restarts if self.restart is not None else 0
+
+    @property
     def root_image(self) -> str:
         """What its containers begin with, as `model.image` writes it."""
         return self.image_found or self.image

@@ -13,12 +13,12 @@ from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
-from cockpit.present.events import exit_sentence
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.states import exit_sentence
 from cockpit.present.width import pad, widest
 from cockpit.present.workers import workers_fact
 

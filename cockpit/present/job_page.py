@@ -10,10 +10,10 @@ from cockpit.model.node import Allocation
 from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec
 from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present import units
+from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
-from cockpit.present.events import event_sentence, exit_sentence
-from cockpit.present.folding import id_text
+from cockpit.present.events import event_sentence
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -21,7 +21,7 @@ from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
-from cockpit.present.states import GLYPHS, seconds_left
+from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.workers import replica_count, workers_fact
 
@@ -63,7 +63,7 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     """Which job, in what state, and why."""
     row = detail.row
     state = f"{GLYPHS[row.state]} {state_text(row, context)}"
-    yield f"{id_text(row)} {safe(row.name)} · {safe(row.user)} · {state}"
+    yield f"{attempt_id(row)} {safe(row.name)} · {safe(row.user)} · {state}"
     sentence = why(row, context)
     if sentence:
         yield f"{sentence[0].upper()}{sentence[1:]}."
@@ -90,6 +90,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     yield _fact("times", _times(detail, context))
     if detail.job.kind is not JobKind.REGULAR:
         yield _fact("kind", KINDS[detail.job.kind])
+    for label, text in attempt_facts(detail, context):
+        yield _fact(label, text)
     yield _fact("output", safe(spec.output))
     if spec.algorithm is not None:
         yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))

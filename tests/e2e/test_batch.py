@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
-WRITES = "#!/bin/sh\necho $1 from $(pwd) > $COCKPIT_OUTPUTS/result\ncp /workspace/algorithm/which $COCKPIT_OUTPUTS/\nexit $2\n"
+WRITES = """#!/bin/sh
+echo $1 from $(pwd) > $COCKPIT_OUTPUTS/result
+cp /workspace/algorithm/which $COCKPIT_OUTPUTS/
+exit $2
+"""
 
 
 def submit_batch(user: CockpitUser, *commands: str, **fields: object) -> str:

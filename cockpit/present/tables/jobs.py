@@ -16,12 +16,19 @@ from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
-from cockpit.present.states import end_sentence, ending_sentence, state_words
+from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
 from cockpit.present.workers import short_of_workers, workers_now
 
 
 def why(row: JobRow, context: Context) -> str | None:
     """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
+    said = _own_why(row, context)
+    if row.retries is None:
+        return said
+    return f"{said}; {retry_words(row.retries)}" if said else retry_words(row.retries)
+
+
+def _own_why(row: JobRow, context: Context) -> str | None:
     if row.reason is not None:
         return reason_sentence(row.reason, context.now, context.zone)
     if row.ending is not None:
@@ -266,6 +273,22 @@ JOBS: Final = Table(
             field="submitted_at",
             wide=True,
             aliases=("submitted",),
+        ),
+        Column(
+            "attempt",
+            "ATTEMPT",
+            Kind.INTEGER,
+            "Which start of the job is its current or last one, or is to come, from 1",
+            field="attempt",
+            wide=True,
+        ),
+        Column(
+            "retries",
+            "RETRIES",
+            Kind.INTEGER,
+            "How often it has begun again by itself after a failure",
+            derive=lambda row, _: row.retries[0] if row.retries is not None else 0,
+            wide=True,
         ),
         Column(
             "ended_at",
