@@ -35,6 +35,7 @@ from cockpit.model.spec import (
     HomeAccess,
     JobKind,
     JobSpec,
+    Mode,
     NodeSpec,
     PriorityWord,
     Suspension,
@@ -217,6 +218,12 @@ JOB = Table(
             attribute="volumes",
             kind=ListOf(VOLUME, MOST_MOUNTS),
             about="Writable folders that the job sees as /workspace/volume/<name>.",
+        ),
+        Field(
+            name="mode",
+            attribute="mode",
+            kind=Choice(Mode),
+            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch or deepspeed.",
         ),
         Field(
             name="spec",

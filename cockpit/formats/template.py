@@ -21,6 +21,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "datasets": "[{path: ./data, read_only: true}]",
     "models": "[{name: bert, source: favorite, version: v2}]",
     "volumes": "[{path: ./data, name: data}]",
+    "mode": "pytorch",
     "nodes": "1",
     "specs": "[{cpus: 1, memory: 1G, cards: 0}]",
     "node_names": "[n01]",

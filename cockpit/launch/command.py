@@ -42,6 +42,17 @@ def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
         raise SpecErrors([f"command: $((…)) {visible(str(error), 200)}"]) from None
 
 
+def words_of(command: str) -> list[str]:
+    """Its arguments before anything is expanded, as they were written; none where it is no command."""
+    words = lex(command)
+    return [] if isinstance(words, Unlike) else [word.source for word in words]
+
+
+def starts_with(command: str, program: str) -> bool:
+    """Whether the program is what the command names first, plainly."""
+    return words_of(command)[:1] == [program]
+
+
 def wrapped(command: str) -> str:
     """The command that hands the text to bash as it is. Double quotes where nothing in it is special within them."""
     text = command.strip(" \t\n")

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.launch.batch import task_spec
+from cockpit.launch.imagined import imagined_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.node import Allocation, NodeState
+from cockpit.model.node import NodeState
 from cockpit.model.spec import JobKind
 from cockpit.present.outlook import prediction
 from cockpit.present.reasons import reason_sentence
@@ -72,12 +73,8 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
     places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
     if not places:
         return
-    asked = spec.specs[0]
-    placement = tuple(
-        Allocation(rank, places[rank % len(places)].name, asked.cpus, asked.memory_mib, ())
-        for rank in range(min(spec.nodes, MOST_RANKS))
-    )
-    for part in placement:
+    placement = imagined_placement(spec, tuple(node.name for node in places))
+    for part in placement[:MOST_RANKS]:
         node = places[part.rank % len(places)]
         try:
             plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
@@ -103,6 +100,8 @@ def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], c
 def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
     yield line(Span(f"rank {rank}  ", STRONG), Span(f"{safe(plan.hostname)} in {safe(plan.workdir)}", MUTED))
     yield from wrapped(line(Span(safe(shlex.join(plan.argv)), ACCENT)), columns)
+    for hint in plan.hints:
+        yield from wrapped(line(Span(safe(hint), MUTED)), columns)
 
 
 def text_lines(text: str) -> Iterator[Line]:

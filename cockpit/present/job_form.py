@@ -19,7 +19,7 @@ SOURCE: Final = "the form"
 USUAL: Final = (
     *("name", "command", "algorithm", "output", "nodes"),
     *(SPEC + each for each in ("cpus", "memory", "cards", "card_models")),
-    *("time_limit", "priority", "partitions", "account", "terminal", "kind"),
+    *("mode", "time_limit", "priority", "partitions", "account", "terminal", "kind"),
 )
 """Always there,"""
 EACH_TASKS: Final = frozenset({"command", "algorithm"})
