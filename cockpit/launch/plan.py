@@ -40,6 +40,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     hostname: str
     hosts: dict[str, str] = {}
     """Address by host name, of all replicas; empty where it is the only one."""
+    relays: dict[int, str] = {}
+    """Ports of its own `localhost` that are another replica's, and that one's address."""
     files: dict[str, str] = {}
     """Text that the container is given, by path in it."""
     hints: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ def launch_plan(
         **(_elastic_environment(spec) if spec.elastic is not None else {}),
         **card_environment(node, allocation.slices),
     }
+    known = hosts(spec, placement)
     if has_agent(spec.mode, peers):
         env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
     return LaunchPlan(
@@ -82,7 +85,8 @@ def launch_plan(
         measured_cards=whole_cards(node, allocation.slices),
         workdir=ALGORITHM if spec.algorithm else WORKSPACE,
         hostname=host_name(spec.name, replica.rank),
-        hosts=hosts(spec, placement),
+        hosts=known,
+        relays={port: known[host] for port, host in mode.relays.items()},
         files=mode.files,
         hints=mode.hints,
     )

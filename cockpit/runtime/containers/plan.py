@@ -66,6 +66,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     prefix: int = PREFIX
     hosts: dict[str, str] = {}
     """Address by host name, of all replicas."""
+    relays: dict[int, str] = {}
+    """Ports of its own `localhost` that are another replica's, and that one's address."""
     files: dict[str, str] = {}
     """Text that it is given, by path in it."""
     card_limits: str = ""
@@ -139,6 +141,7 @@ def container_plan(
         network=str(folder_of(state, replica)) if launch.hosts else "",
         address=launch.hosts.get(launch.hostname, ""),
         hosts=launch.hosts,
+        relays=launch.relays,
         files=launch.files,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,

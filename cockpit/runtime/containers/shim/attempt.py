@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         gateway: str
         prefix: int
         hosts: dict[str, str]
+        relays: dict[str, str]
         files: dict[str, str]
         card_limits: str
         cards: list[str]

@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 
-from cockpit.runtime.containers.shim import agentserver, inmates, leaving, limits, linux, network, program, view
+from cockpit.runtime.containers.shim import agentserver, inmates, leaving, limits, linux, network, program, relay, view
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.holder import Holder
 from cockpit.runtime.containers.shim.identity import identity_of
@@ -145,6 +145,7 @@ def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     read_only = view.build(attempt, plan, devices=kept is None or kept["cards"] == "keep")
     if plan.get("network") and not again:
         agentserver.start(plan, _entry(plan, bounds, view.opened_by(os.getpid())))
+        relay.start(plan)
     command = start.let_in() if start else None
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
     return Holder(attempt, bounds, command, inmates.Contained())
