@@ -6,6 +6,7 @@ import posixpath
 
 from cockpit.formats.conditions import Dependencies, Indices, Moment
 from cockpit.formats.kinds import Choice, Environment, Flag, ListOf, Path, Single, Text, Whole
+from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
@@ -15,6 +16,7 @@ from cockpit.model.rules import (
     GRACE_SECONDS,
     LABEL_LENGTH,
     MOST_CARD_MODELS,
+    MOST_LABELS,
     MOST_PARTITIONS,
     MOST_PINS,
     MOST_SPECS,
@@ -213,6 +215,18 @@ JOB = Table(
             attribute="driver_version",
             kind=_LABEL,
             about="Only on nodes with this card driver; needs a spec with cards.",
+        ),
+        Field(
+            name="node_selector",
+            attribute="node_selector",
+            kind=Labels(),
+            about="Only on nodes with these labels: {disk: ssd}, or disk=ssd.",
+        ),
+        Field(
+            name="tolerations",
+            attribute="tolerations",
+            kind=ListOf(TolerationText(), MOST_LABELS),
+            about="Also on nodes that keep others off by these taints: gpu=yes, spot (whatever its value), * (any).",
         ),
         Field(name="exclusive", attribute="exclusive", kind=Flag(), about="No other job on its nodes."),
         Field(name="terminal", attribute="terminal", kind=Flag(), about="Keep the container when the job fails."),

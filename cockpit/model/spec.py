@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.labels import Toleration
 
 WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
@@ -173,6 +174,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None
     driver_version: str | None = None
+    node_selector: dict[str, str] = {}
+    """Labels that a node must have."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints of nodes that it puts up with."""
     exclusive: bool = False
     terminal: bool = False
     debug_hold: DebugHold = DebugHold()
