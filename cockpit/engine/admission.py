@@ -12,8 +12,9 @@ from cockpit.engine.charges import Charge, charge
 from cockpit.engine.sharing import access_errors, membership_errors
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
+from cockpit.model.image import ImageKind, image_of
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, Hooks, JobSpec, Mode, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -102,6 +103,17 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if spec.mode not in {None, Mode.STANDALONE}:
+            yield f"mode: containers here do not reach each other yet, which {spec.mode} needs; leave it out"
+        if image_of(spec.root_image).kind in {ImageKind.TAR, ImageKind.NAMED}:
+            yield "image: containers here are made of the machine's own root or of dir:PATH only"
+        if any(not each.path for _, each in spec.references()) or any(each.name for each in spec.specs):
+            yield "name: nothing has a name here yet; write paths, and specs with their fields"
+        for path, given in (("resume", spec.resume), ("hooks", spec.hooks != Hooks())):
+            if given:
+                yield f"{path}: is not acted on here yet; leave it out"
+        if spec.staging:
+            yield "staging: nothing is copied here yet; leave it out"
         if not self._actor.admin:
             yield from self._privileges(spec)
             yield from membership_errors(self._machine.state.cluster, self._actor, self._owner, project)

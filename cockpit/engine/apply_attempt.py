@@ -174,7 +174,9 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
         attempt = replace(attempt, ended_at=record.at, cause=body.cause)
     elif attempt is not None:
         attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
-    _queue_again(state, record, job, attempt, None)
+    _queue_again(state, record, job, attempt, job.accrues_from if body.retry else None)
+    if body.retry or body.cause is EndCause.REQUEUE:
+        change(state, record, body.job, retries=body.retry)
 
 
 def _queue_again(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job, Submitter
     from cockpit.model.spec import JobSpec
 
-_REACH = ("home", "output", "algorithm", "volumes")
+_REACH = ("home", "output", "algorithm", "datasets", "models", "volumes", "image")
 """What a job opens with its owner's credentials."""
 _MOST_NAMED = 10
 

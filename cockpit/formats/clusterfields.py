@@ -17,7 +17,8 @@ from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
 from cockpit.formats.tables import Field, Table
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
-from cockpit.model.rules import VALUE_BYTES, path_error, text_error
+from cockpit.model.rules import VALUE_BYTES
+from cockpit.model.textrules import path_error, text_error
 
 
 class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):

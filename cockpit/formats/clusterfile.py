@@ -134,6 +134,7 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
         os=machine.os,
         kernel=machine.kernel,
         driver_version=node.driver_version or machine.driver_version,
+        mpi=machine.mpi,
         virtual=True,
         overcommitted=overcommitted,
     )

@@ -6,7 +6,9 @@ everything else as YAML in one line.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -20,6 +22,8 @@ FIELDS: Final[Mapping[str, Field]] = {
     **{SPEC + field.name: field for field in NODE_SPEC.fields if not field.alias},
 }
 """By path."""
+_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})")
+"""A character beyond the first 65,536 as JSON escapes it; behind a backslash that is not itself escaped."""
 _SHORT: Final = frozenset({"algorithm"})
 """Tables for which their path alone may stand."""
 
@@ -50,13 +54,19 @@ def _text(value: object) -> str:
         return ", ".join(value)
     if isinstance(value, dict) and value.keys() == {"path"} and _is_plain(str(value["path"])):
         return str(value["path"])
-    return _json(value)
+    return _PAIR.sub(_one_escape, _json(value))
 
 
 def _json(value: object) -> str:
     """What cannot be seen stands as its escape."""
     text = json.dumps(value, ensure_ascii=False)
     return text if is_visible(text) else json.dumps(value).replace("\x7f", "\\u007f")  # the one that JSON leaves
+
+
+def _one_escape(pair: re.Match[str]) -> str:
+    """YAML writes in one escape what JSON writes in two."""
+    code = ord(json.loads(f'"{pair[2]}"'))
+    return f"{pair[1]}\\U{code:08x}"
 
 
 def _is_plain(text: str) -> bool:
@@ -88,9 +98,13 @@ def _unquoted(text: str) -> str:
 
 
 def _yaml_value(text: str) -> object:
-    """As in a file; text that is none stays text, so that the field's own rule speaks."""
+    """As in a file; text that is none stays text, so that the field's own rule speaks. JSON is read as JSON: how it
+    escapes characters beyond 65535 is not YAML's way."""
     from cockpit.formats.yamltext import yaml_documents
 
+    if text[:1] in {"{", "["}:
+        with contextlib.suppress(ValueError):
+            return json.loads(text)
     documents = yaml_documents(f"value: {text}")
     found = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
     return found.get("value", text) if isinstance(found, dict) and found.keys() == {"value"} else text

@@ -308,6 +308,8 @@ class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
     job: JobId
     cause: EndCause
     exit: ExitStatus | None = None
+    retry: int = 0
+    """Which of those times this is, from 1, in which it begins again by itself after a failure; 0: it is none."""
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):

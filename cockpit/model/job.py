@@ -10,7 +10,7 @@ from cockpit.model.eviction import Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
 from cockpit.model.node import Allocation, Placement
-from cockpit.model.spec import Dependency, JobSpec
+from cockpit.model.spec import Dependency, JobKind, JobSpec
 from cockpit.model.usage import Used
 
 
@@ -231,6 +231,8 @@ class ArrayTask(msgspec.Struct, frozen=True):
     first: int = 0
     """The lowest index of the array."""
     last: int = 0
+    batch: bool = False
+    """The array is a batch: its tasks have commands of their own."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,6 +277,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Set by an administrator, in place of the computed one."""
     site_factor: int = 0
     """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
+    retries: int = 0
+    """How often it has begun again by itself after a failure; a person who has it begin anew gives all of them back."""
     earlier: tuple[Attempt, ...] = ()
     """The attempts before the current or last one, oldest first."""
     suspension: Suspension | None = None
@@ -296,6 +300,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         if self.array is not None and condition.job == self.array.array:
             return condition.task in {None, self.array.index}
         return condition.job == self.id and condition.task is None
+
+    @property
+    def resumes(self) -> int:
+        """How many of its attempts before the current or last one have run, so that there may be something to go on
+        from."""
+        return sum(any(each.started_at is not None for each in attempt.replicas) for attempt in self.earlier)
+
+    @property
+    def kind(self) -> JobKind:
+        """Of a batch's task: that of the batch. Its own spec is a regular job's."""
+        return JobKind.BATCH if self.array is not None and self.array.batch else self.spec.kind
 
     @property
     def ended(self) -> bool:

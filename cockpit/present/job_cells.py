@@ -18,7 +18,7 @@ from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.present.states import GLYPHS, seconds_left
+from cockpit.present.states import GLYPHS, retry_words, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, why
 
 BAR_COLUMNS = 8
@@ -122,6 +122,7 @@ def _why(row: JobRow, context: Context) -> Line:
     """What stands in the way first; what else is to know of it is quieter, and is cut first."""
     if row.reason is not None:
         first, *more = reason_clauses(row.reason, context.now, context.zone)
+        more += [] if row.retries is None else [retry_words(row.retries)]
         shown = Span(first, "held" if isinstance(row.reason, Held) else "text")
         return line(shown, Span(f"; {'; '.join(more)}", MUTED)) if more else line(shown)
     sentence = Span(why(row, context) or "", MUTED if row.ended_at is not None and row.held_until is None else "text")

@@ -18,7 +18,7 @@ SOURCE: Final = "the form"
 USUAL: Final = (
     *("name", "command", "algorithm", "output", "nodes"),
     *(SPEC + each for each in ("cpus", "memory", "cards", "card_models")),
-    *("time_limit", "priority", "partitions", "account", "terminal"),
+    *("mode", "time_limit", "priority", "partitions", "account", "terminal"),
 )
 """Always there."""
 _PATH: Final = re.compile(

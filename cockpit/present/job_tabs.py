@@ -8,8 +8,8 @@ import msgspec
 
 from cockpit.present import job_page
 from cockpit.present.answer import Around, verdict
+from cockpit.present.attempts import attempt_id
 from cockpit.present.events import event_sentence
-from cockpit.present.folding import id_text
 from cockpit.present.job_launch import replicas_tab
 from cockpit.present.job_priority import priority_tab
 from cockpit.present.job_terminal import terminal_tab
@@ -37,7 +37,7 @@ def head_line(detail: JobDetail, around: Around) -> Line:
     row = detail.row
     state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
     left = line(
-        Span(f" {id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
+        Span(f" {attempt_id(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
     )
     if detail.explanation is None:
         return left

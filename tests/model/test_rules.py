@@ -7,6 +7,7 @@ import pytest
 
 from cockpit.model import rules
 from cockpit.model.labels import Toleration
+from cockpit.model.mountrules import MOST_MOUNTS
 from cockpit.model.rules import spec_errors
 from cockpit.model.spec import Algorithm, DebugHold, JobSpec, NodeSpec, Volume
 from tests.hostile import UNSEEN
@@ -32,7 +33,7 @@ def test_everything_at_its_bounds_has_no_errors() -> None:
     spec = changed(
         nodes=rules.NODES.high,
         specs=tuple(NodeSpec(cpus=65_536, memory_mib=1 << 30, card_milli=1_024_000) for _ in range(rules.MOST_SPECS)),
-        volumes=tuple(Volume(name=f"v{index}", path=f"/v/{index}") for index in range(rules.MOST_VOLUMES)),
+        volumes=tuple(Volume(name=f"v{index}", path=f"/v/{index}") for index in range(MOST_MOUNTS)),
         time_limit_seconds=rules.TIME_LIMIT_SECONDS.high,
         grace_seconds=0,
         debug_hold=DebugHold(window_seconds=1),

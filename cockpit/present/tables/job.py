@@ -67,10 +67,6 @@ def reserved_at(detail: JobDetail, _: Context) -> Millis | None:
     return None if detail.explanation is None else detail.explanation.reserved_at
 
 
-def attempt(detail: JobDetail, _: Context) -> int | None:
-    return None if detail.job.attempt is None else detail.job.attempt.number
-
-
 def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     """One object a replica of the last attempt: where it is, what it holds, how it went."""
     if detail.job.attempt is None:
@@ -154,7 +150,6 @@ JOB: Final = Table(
         Column(
             "reserved_at", "STARTS BY", Kind.MOMENT, "When it starts at the latest", derive=reserved_at, nullable=True
         ),
-        Column("attempt", "ATTEMPT", Kind.INTEGER, "Which start of the job, from 1", derive=attempt, nullable=True),
         Column(
             "replicas",
             "REPLICAS",

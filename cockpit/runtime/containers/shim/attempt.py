@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         target: str
         writable: bool
         create: bool
+        copied: bool
 
     class PlanDict(TypedDict):
         """`plan.ContainerPlan` as the shim reads it; a test holds the two together."""
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         home_access: str
         shared_home: str
         mounts: list[MountDict]
+        image: MountDict | None
         devices: list[str]
         card_limits: str
         cards: list[str]
