@@ -13,7 +13,10 @@ from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobSta
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.engine.state import ClusterState
+    from cockpit.model.spec import JobSpec
 
 RULES = Rules()
 
@@ -59,17 +62,24 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
+    after = _first_state(job.spec, earlier)
     state.jobs[body.job] = replace(
         job,
         version=record.seq,
-        state=JobState.STARTING,
-        state_since=since(job, JobState.STARTING, record.at),
+        state=after,
+        state_since=since(job, after, record.at),
         attempt=attempt,
         earlier=earlier,
         clears=(),
         ending=None,
         exit=None,
     )
+
+
+def _first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
+    """Of one that has been placed, after these attempts."""
+    goes_on = spec.resume is not None and any(each.ran for each in earlier)
+    return JobState.RESUMING if goes_on else JobState.STARTING
 
 
 @RULES.of(events.MemberPlaced)

@@ -310,7 +310,7 @@ def _cause_of(job: Job, status: ExitStatus) -> EndCause:
 
 
 def _ever_started(job: Job) -> bool:
-    return job.attempt is not None and any(each.started_at is not None for each in job.attempt.replicas)
+    return job.attempt is not None and job.attempt.ran
 
 
 def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:

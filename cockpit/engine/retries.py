@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, Job, JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.model.cluster import Cluster
+    from cockpit.model.spec import JobSpec
 
 FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED})
 """Ends that nobody wanted. A time limit or a deadline that is passed would be passed again."""
@@ -29,3 +37,14 @@ def may_wait_again(job: Job) -> bool:
     if ending is None:
         return False
     return ending.requeue or (ending.cause in FAILURES and job.retries < job.spec.most_retries)
+
+
+def resume_errors(cluster: Cluster, spec: JobSpec) -> Iterator[str]:
+    """What the administrator allows no job."""
+    if spec.resume is None:
+        return
+    most, grace = cluster.max_resumes, cluster.max_grace_seconds
+    if most is not None and spec.resume.max_resumes > most:
+        yield f"resume.max_resumes: {spec.resume.max_resumes} is more than the {most} that this cluster allows"
+    if grace is not None and spec.resume.grace_seconds > grace:
+        yield f"resume.grace_period: {spec.resume.grace_seconds} s is more than the {grace} s that this cluster allows"

@@ -97,6 +97,8 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
         urgent_jobs=file.urgent_jobs,
         projects=file.projects,
         sharing=file.sharing,
+        max_resumes=file.max_resumes,
+        max_grace_seconds=file.max_grace_seconds,
         mutable=file.mutable,
     )
 

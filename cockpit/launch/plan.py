@@ -13,7 +13,7 @@ from cockpit.model.ids import ReplicaId
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
-from cockpit.model.spec import HomeAccess, JobSpec
+from cockpit.model.spec import HomeAccess, JobSpec, Resume
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -63,6 +63,7 @@ def launch_plan(
         **mode.env,
         **_job_environment(spec, allocation, placement, replica),
         **(_array_environment(array) if array is not None else {}),
+        **(_resume_environment(spec.resume, replica) if spec.resume is not None else {}),
         **(_elastic_environment(spec) if spec.elastic is not None else {}),
         **card_environment(node, allocation.slices),
     }
@@ -117,6 +118,16 @@ def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement
         "COCKPIT_SLOTS": str(slots(allocation.slices)),
         "COCKPIT_WORKSPACE": WORKSPACE,
         "COCKPIT_OUTPUTS": OUTPUTS,
+    }
+
+
+def _resume_environment(resume: Resume, replica: ReplicaId) -> dict[str, str]:
+    """Whether there may be a checkpoint, and where: what one attempt writes there, the next one finds."""
+    return {
+        "COCKPIT_RESUME": str(replica.attempt - 1),
+        "COCKPIT_MAX_RESUMES": str(resume.max_resumes),
+        "COCKPIT_GRACE_SECONDS": str(resume.grace_seconds),
+        "COCKPIT_CHECKPOINTS": OUTPUTS,
     }
 
 

@@ -46,6 +46,10 @@ OCCUPYING = frozenset(
 """States in which a job holds resources."""
 
 
+BEGINNING = (JobState.PRECHECKING, JobState.STAGING, JobState.STARTING, JobState.RESUMING)
+"""States of a job that has its place and does not run yet."""
+
+
 class Submitter(msgspec.Struct, frozen=True):
     """Whose job it is, as the kernel said at submission; the command runs with exactly these credentials."""
 
@@ -150,6 +154,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         """Since when it runs without a pause on what it holds now, if it does."""
         since = self.placed_at if self.resumed_at is None else self.resumed_at
         return since if self.resized_at is None else max(since, self.resized_at)
+
+    @property
+    def ran(self) -> bool:
+        """Whether any of its commands was started."""
+        return any(each.started_at is not None for each in self.replicas)
 
     @property
     def there(self) -> tuple[Replica, ...]:
@@ -300,12 +309,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         if self.array is not None and condition.job == self.array.array:
             return condition.task in {None, self.array.index}
         return condition.job == self.id and condition.task is None
-
-    @property
-    def resumes(self) -> int:
-        """How many of its attempts before the current or last one have run, so that there may be something to go on
-        from."""
-        return sum(any(each.started_at is not None for each in attempt.replicas) for attempt in self.earlier)
 
     @property
     def kind(self) -> JobKind:

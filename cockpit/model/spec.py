@@ -188,6 +188,14 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     max_restarts: int
 
 
+class ElasticResume(msgspec.Struct, frozen=True, kw_only=True):
+    """It starts with fewer nodes where there is not room for all of them."""
+
+    min_nodes: int
+    allow_scaling: bool = False
+    """One that has fewer takes more while it runs, up to its `nodes`."""
+
+
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is interrupted goes on from its checkpoints, which are in its output folder."""
 
@@ -195,6 +203,19 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     """So often after failures. Giving way to another job is none."""
     grace_seconds: int
     """In place of the job's own grace period, also where it gives way: time to write a checkpoint."""
+    elastic: ElasticResume | None = None
+    """Where it is given, the job has the `elastic` that `sizes` gives."""
+
+    def sizes(self, nodes: int) -> Elastic | None:
+        """With how many of its nodes it runs; None: with all."""
+        if self.elastic is None:
+            return None
+        return Elastic(
+            workers=nodes,
+            min_workers=self.elastic.min_nodes,
+            max_workers=nodes,
+            allow_scaling=self.elastic.allow_scaling,
+        )
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
@@ -280,7 +301,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     restart: Restart | None = None
     """Excludes `resume` and `elastic`."""
     resume: Resume | None = None
-    """Needs `pool`; excludes `restart` and `elastic`."""
+    """Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
     hooks: Hooks = Hooks()
 
     @property

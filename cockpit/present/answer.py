@@ -211,7 +211,11 @@ def _asks(row: JobRow) -> Line:
 def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
-    words = {JobState.STARTING: f"is being started{where}", JobState.RUNNING: f"runs{where}"}
+    words = {
+        JobState.STARTING: f"is being started{where}",
+        JobState.RESUMING: f"is started again{where}, to go on from its checkpoint",
+        JobState.RUNNING: f"runs{where}",
+    }
     sentence = why(row, context) or words.get(row.state, str(row.state))
     started = row.started_at
     ends = started is not None and row.state is not JobState.SUSPENDED
