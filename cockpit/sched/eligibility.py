@@ -56,7 +56,7 @@ def _is_asked_for(place: Place, shape: Shape) -> bool:
 
 
 def _is_apart(place: Place, shape: Shape) -> bool:
-    return place.dedicated and shape.pool != place.pool
+    return place.dedicated and shape.pool != place.pool and not shape.by_pool
 
 
 def _untolerated(place: Place, shape: Shape) -> list[str]:

@@ -21,6 +21,8 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     selector: tuple[tuple[str, str], ...] = ()
     """Labels that a node must have, by key."""
     tolerations: tuple[Toleration, ...] = ()
+    by_pool: bool = False
+    """The nodes are named by a pool that it may use, also where they are set apart."""
     partition: str = ""
     """Whose nodes it may use; empty: those of a cluster without partitions."""
     reservation: str = ""
@@ -39,6 +41,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         spec.exclusive,
         tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
         spec.tolerations,
+        bool(spec.pool_nodes),
         partition,
         spec.reservation,
     )

@@ -86,8 +86,9 @@ def test_in_a_pool_set_apart_only_jobs_run_that_name_it_whatever_they_are_pinned
     first = world.submit(wants(cpus=16))
     second = world.submit(wants(cpus=16))
     named, pinned = world.submit(pool="vision"), world.submit(pins=("n2",))
+    listed = world.submit(pool="of the catalogue", pool_nodes=("n2",))
     starts = {start.job: start.placement[0].node for start in world.run().starts}
-    assert starts == {first: "n1", named: "n2"}
+    assert starts == {first: "n1", named: "n2", listed: "n2"}
     assert world.reason(second).nearest[0].node == "n1"
     assert world.reason(pinned) == NoEligibleNode(pins=("n2",), dedicated=("vision",))
 
