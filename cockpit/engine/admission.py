@@ -15,7 +15,7 @@ from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, Hooks, JobSpec, Mode, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec, Mode, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -110,9 +110,6 @@ class Admission:
             yield "image: containers here are made of the machine's own root or of dir:PATH only"
         if any(not each.path for _, each in spec.references()) or any(each.name for each in spec.specs):
             yield "name: nothing has a name here yet; write paths, and specs with their fields"
-        for path, given in (("hooks", spec.hooks != Hooks()),):
-            if given:
-                yield f"{path}: is not acted on here yet; leave it out"
         yield from resume_errors(self._machine.state.cluster, spec)
         if spec.staging:
             yield "staging: nothing is copied here yet; leave it out"
