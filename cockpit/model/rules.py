@@ -112,7 +112,7 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "nodes", NODES.error(spec.nodes)
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
-        yield from _node_spec_checks(f"specs[{index}]", alternative)
+        yield from node_spec_checks(f"specs[{index}]", alternative)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
@@ -166,7 +166,7 @@ def _array_error(array: Array) -> str | None:
     return next(filter(None, outside), None) or Bounds(0, MOST_TASKS).error(array.at_once)
 
 
-def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+def node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
     if spec.name:
         yield f"{at}.name", name_error(spec.name)
     yield f"{at}.cpus", CPUS.error(spec.cpus)

@@ -7,10 +7,11 @@ from typing import Final
 
 from cockpit.model.job import Job, Replica
 from cockpit.model.node import Allocation
-from cockpit.model.spec import WHOLE_CARD, Access, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec
 from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present import units
 from cockpit.present.attempts import attempt_facts, attempt_id
+from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence
 from cockpit.present.log_lines import log_lines
@@ -27,6 +28,10 @@ from cockpit.present.workers import replica_count, workers_fact
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
 
+KINDS: Final = {
+    JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
+    JobKind.INTERACTIVE: "a session, which lasts until it is stopped or its time limit is over, idle or not",
+}
 _OPEN_TO_MEMBERS = {
     Access.RW: ", whose members may do with it what its owner may",
     Access.RO: ", whose members may look at it and copy it",
@@ -40,6 +45,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         head(detail, context),
         priority(detail),
         facts(detail, context),
+        map(plain, batch_lines(detail, context)),
         replicas(detail, context),
         kept(detail, context),
         last_lines(detail),
@@ -82,6 +88,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     if row.placed_on:
         yield _fact("runs on" if row.ended_at is None else "ran on", listed(row.placed_on))
     yield _fact("times", _times(detail, context))
+    if detail.job.kind is not JobKind.REGULAR:
+        yield _fact("kind", KINDS[detail.job.kind])
     for label, text in attempt_facts(detail, context):
         yield _fact(label, text)
     yield _fact("output", safe(spec.output))

@@ -117,6 +117,23 @@ def use(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     return [asdict(each) for each in detail.use]
 
 
+def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    """Of a job that is of no batch: none."""
+    return [
+        {
+            "id": row.id,
+            "task": row.array.index,
+            "state": str(row.state),
+            "exit_code": row.exit_code,
+            "command": row.command,
+            "algorithm": row.algorithm,
+            "output": row.output,
+        }
+        for row in detail.tasks
+        if row.array is not None
+    ]
+
+
 def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Context], str]:
     """The text of a cell with many objects: how many."""
     return lambda detail, _: counted(count(detail), one)
@@ -184,6 +201,15 @@ JOB: Final = Table(
             "What its containers have really used, as the kernel counts it; none where nobody measures",
             derive=use,
             words=numbered(lambda detail: len(detail.use), "replica"),
+            schema=RECORDS,
+        ),
+        Column(
+            "batch",
+            "BATCH",
+            Kind.RECORD,
+            "Of a batch's task: all tasks of the batch",
+            derive=tasks,
+            words=numbered(lambda detail: len(detail.tasks), "task"),
             schema=RECORDS,
         ),
         Column("log_tail", "LOG TAIL", Kind.TEXT, "The last lines of its log", field="log_tail"),

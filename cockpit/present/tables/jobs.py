@@ -12,7 +12,7 @@ from cockpit.model.reasons import Held, Reason, WouldDelay
 from cockpit.model.spec import Access, JobKind
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.folding import FoldedRow, id_text, task_count
+from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
@@ -380,6 +380,14 @@ JOBS: Final = Table(
             Kind.INTEGER,
             "How many jobs the row stands for; more than one where arrays are folded",
             derive=lambda row, _: task_count(row),
+            wide=True,
+        ),
+        Column(
+            "tasks_ended",
+            "TASKS ENDED",
+            Kind.INTEGER,
+            "How many of these have ended",
+            derive=lambda row, _: ended_count(row),
             wide=True,
         ),
         Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
