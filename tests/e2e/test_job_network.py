@@ -58,9 +58,9 @@ def reaches_its_own_and_nobody_else(user: CockpitUser) -> None:
 
 @pytest.mark.req("LA-10")
 def test_it_reaches_its_own_replicas_and_nobody_elses(user: CockpitUser) -> None:
-    interfaces = sorted(os.listdir("/sys/class/net"))
+    interfaces = sorted(Path("/sys/class/net").iterdir())
     reaches_its_own_and_nobody_else(user)
-    assert sorted(os.listdir("/sys/class/net")) == interfaces
+    assert sorted(Path("/sys/class/net").iterdir()) == interfaces
 
 
 @pytest.mark.req("LA-10")

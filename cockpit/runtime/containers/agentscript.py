@@ -13,10 +13,14 @@ import os
 import socket
 import struct
 import sys
+import time
+from pathlib import Path
 
 FOLDER = "/run/cockpit-launch"
 TAKE_A_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 FAILED = 255
+PATIENCE_SECONDS = 300
+"""For a container of the job that is still being made: not all begin at the same moment."""
 
 
 def parsed(words: list[str]) -> tuple[str, str]:
@@ -30,15 +34,35 @@ def parsed(words: list[str]) -> tuple[str, str]:
     return host, " ".join(words)
 
 
+def connected(host: str) -> socket.socket:
+    """To whoever starts programs there. Raises OSError."""
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        there = socket.socket(socket.AF_UNIX)
+        try:
+            there.connect(f"{FOLDER}/{host}.sock")
+        except FileNotFoundError:
+            there.close()
+            if not is_of_the_job(host) or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.05)
+        else:
+            return there
+
+
+def is_of_the_job(host: str) -> bool:
+    known = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
+    return any(host in line.split()[1:] for line in known.splitlines())
+
+
 def main(words: list[str]) -> int:
     host, command = parsed(words)
     if not host or not command or "/" in host:
         sys.stderr.write("usage: agent HOST COMMAND...\n")
         return FAILED
     request = os.fsencode(command)
-    there = socket.socket(socket.AF_UNIX)
     try:
-        there.connect(f"{FOLDER}/{host}.sock")
+        there = connected(host)
         streams = array.array("i", [0, 1, 2])
         there.sendmsg([struct.pack("!I", len(request))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
         there.sendall(request)

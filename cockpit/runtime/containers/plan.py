@@ -12,7 +12,7 @@ from cockpit.launch.network import GATEWAY, PREFIX
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST, ImageKind, image_of
-from cockpit.model.spec import HomeAccess
+from cockpit.model.spec import HomeAccess, Hooks
 from cockpit.runtime.containers.networks import folder_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One replica's container. Paths are absolute; nothing in here changes once it is written."""
 
     argv: tuple[str, ...]
+    hooks: Hooks = Hooks()
+    grace_seconds: int = 0
+    """So long the script after the command may run."""
     env: dict[str, str]
     """Exactly the command's; but HOME becomes /tmp where the home cannot be shown."""
     kept_env: dict[str, str]
@@ -124,6 +127,8 @@ def container_plan(
     spec, submitter, replica, state = effect.spec, effect.submitter, effect.replica, engine.state
     return ContainerPlan(
         argv=launch.argv,
+        hooks=spec.hooks,
+        grace_seconds=spec.end_grace_seconds,
         env=launch.env,
         kept_env=launch.kept_env,
         workdir=launch.workdir,

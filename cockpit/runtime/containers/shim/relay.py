@@ -10,6 +10,7 @@ import _socket
 import os
 import select
 import signal
+import time
 
 from cockpit.runtime.containers.shim import linux, program
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _HERE = "127.0.0.1"
 _PIECE = 1 << 16
 _WAITING = 128
+_PATIENCE_SECONDS = 300
+_MOMENT = 0.05
 
 
 def start(plan: PlanDict) -> None:
@@ -55,10 +58,25 @@ def _serve(listener: _socket.socket, there: tuple[str, int]) -> NoReturn:
         os.close(fd)
 
 
+def _connected(address: tuple[str, int]) -> _socket.socket:
+    """Whoever is there may still be starting, and who asked takes a closed connection for the end of it."""
+    give_up_at = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        there = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+        try:
+            there.connect(address)
+        except OSError:
+            there.close()
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(_MOMENT)
+        else:
+            return there
+
+
 def _carry(here: _socket.socket, address: tuple[str, int]) -> None:
     """Until one side closes."""
-    there = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-    there.connect(address)
+    there = _connected(address)
     other = {here.fileno(): (here, there), there.fileno(): (there, here)}
     poll = select.poll()
     for fd in other:
