@@ -187,7 +187,7 @@ class Future:
         for growth in plan.growths:
             stage.grow(growth)
         if plan.starts or plan.growths:
-            self._index = plan.refusals.index  # the pass has put its starts into one of its own
+            self._index = plan.round.index  # the pass has put its starts into one of its own
             count(self._index, {job: stage.occupied[job] for job in _placed(plan)}, snapshot)
 
     def _carry_out(self, plan: Plan, snapshot: Snapshot) -> None:

@@ -205,6 +205,7 @@ def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int])
     memory enough for a replica. Those over their limit are gone any moment."""
     least_cpus = min([spec.cpus for spec in shape.specs])
     least_memory = min([spec.memory_mib for spec in shape.specs])
+    least_cards = min([spec.whole_cards for spec in shape.specs])
     leaving: dict[int, _Leaving] = {}
     left: dict[int, _Leaving] = {}
     moment = now
@@ -221,7 +222,7 @@ def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int])
             if room is None:
                 room = leaving[order] = _Leaving(index.rooms[order])
             room.leave(job, part)
-            if room.cpus >= least_cpus and room.memory_mib >= least_memory:
+            if room.cpus >= least_cpus and room.memory_mib >= least_memory and room.cards >= least_cards:
                 left[order] = room
     if left:
         yield moment, [each.room() for each in left.values()]
@@ -230,20 +231,25 @@ def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int])
 class _Leaving:
     """A room that tenants leave one after the other. What is free is counted as they go, the room made when asked."""
 
-    __slots__ = ("_gone", "_now", "cpus", "memory_mib")
+    __slots__ = ("_gone", "_room", "cards", "cpus", "memory_mib")
 
     def __init__(self, room: Room) -> None:
-        self._now = room
+        self._room = room
         self._gone: list[JobId] = []
-        self.cpus, self.memory_mib = room.cpus, room.memory_mib
+        self.cpus, self.memory_mib, self.cards = room.cpus, room.memory_mib, len(room.idle)
+        """No more cards than these are idle."""
 
     def leave(self, job: JobId, part: Allocation) -> None:
         self._gone.append(job)
         self.cpus += part.cpus
         self.memory_mib += part.memory_mib
+        self.cards += len(part.slices)
 
     def room(self) -> Room:
-        return self._now.without(set(self._gone))
+        for job in self._gone:
+            self._room = self._room.left_by(job)
+        self._gone.clear()
+        return self._room
 
 
 def _enough(rooms: Sequence[Rooms], shape: Shape) -> bool:

@@ -52,10 +52,16 @@ class Room(msgspec.Struct, frozen=True):
         """Without one of its tenants."""
         tenants = {**self.tenants}
         part = tenants.pop(job)
+        idle, holes = self.idle, self.holes
         if part.slices:
-            return room_of(self.node, self.order, self.kind, tenants.items())
+            cards, left = self.node.cards, {piece.card for piece in part.slices if piece.slot is None}
+            known = len(left) == len(part.slices) and max(left) < len(cards)
+            if not (known and all(can_be_whole(cards[card]) for card in left)):
+                return room_of(self.node, self.order, self.kind, tenants.items())
+            idle = tuple(sorted([*idle, *left]))  # who has a whole card has it alone
+            holes = tuple([shareable(cards[card]) if card in left else hole for card, hole in enumerate(holes)])
         cpus, memory_mib = self.cpus + part.cpus, self.memory_mib + part.memory_mib
-        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, self.idle, self.holes)
+        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, idle, holes)
 
     def without(self, jobs: Collection[JobId]) -> Room:
         """Without any of these, tenants or not."""

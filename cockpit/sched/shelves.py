@@ -58,6 +58,15 @@ class Shelves:
         shelf = self._shelves.get(label)
         return shelf[bisect_left(shelf, (cpus,)) :] if shelf and shelf[-1][0] >= cpus else []
 
+    def has_fewer(self, count: int, least: int, cpus: int) -> bool:
+        """Whether fewer nodes than `count` are on the shelves from `least` on and have so many CPUs."""
+        for label, shelf in self._shelves.items():
+            if label >= least and shelf[-1][0] >= cpus:
+                count -= len(shelf) if shelf[0][0] >= cpus else len(shelf) - bisect_left(shelf, (cpus,))
+                if count <= 0:
+                    return False
+        return True
+
     def wide_enough(self, cpus: int, memory_mib: int) -> Iterator[int]:
         """All nodes with at least these free, lowest label first, on a shelf the tightest."""
         for _, shelf in sorted(self._shelves.items()):
