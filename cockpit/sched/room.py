@@ -54,14 +54,22 @@ class Room(msgspec.Struct, frozen=True):
         part = tenants.pop(job)
         idle, holes = self.idle, self.holes
         if part.slices:
-            cards, left = self.node.cards, {piece.card for piece in part.slices if piece.slot is None}
-            known = len(left) == len(part.slices) and max(left) < len(cards)
-            if not (known and all(can_be_whole(cards[card]) for card in left)):
+            left = {piece.card for piece in part.slices if piece.slot is None}
+            if len(left) < len(part.slices) or not self._are_idle(left, tenants.values()):
                 return room_of(self.node, self.order, self.kind, tenants.items())
-            idle = tuple(sorted([*idle, *left]))  # who has a whole card has it alone
+            cards = self.node.cards
+            idle = tuple(sorted([*idle, *left]))
             holes = tuple([shareable(cards[card]) if card in left else hole for card, hole in enumerate(holes)])
         cpus, memory_mib = self.cpus + part.cpus, self.memory_mib + part.memory_mib
         return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, idle, holes)
+
+    def _are_idle(self, left: Collection[int], staying: Iterable[Allocation]) -> bool:
+        """Whether these cards can be given whole: one that is promised to somebody has two tenants meanwhile, and one may
+        have been taken out under a running job."""
+        cards = self.node.cards
+        if max(left) >= len(cards) or not all([can_be_whole(cards[card]) for card in left]):
+            return False
+        return not any([piece.card in left for part in staying for piece in part.slices])
 
     def without(self, jobs: Collection[JobId]) -> Room:
         """Without any of these, tenants or not."""
