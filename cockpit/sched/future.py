@@ -7,6 +7,7 @@ Priorities stay what they are now: who comes later is put in by submission, behi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from cockpit.sched.decisions import Start
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.habits import Lengths
 from cockpit.sched.index import Index, count
-from cockpit.sched.lineup import Listed
+from cockpit.sched.lineup import Waiting
 from cockpit.sched.placement import find
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
@@ -80,7 +81,7 @@ class Future:
         )
         self._table = PriorityTable(self._snapshot, None, ())
         self._waiting = {job.id: job for job in snapshot.queue}
-        self._line = Listed(index.book.more(order))
+        self._line = Waiting(index.book.more(order))
         """Who waits, best first."""
         self._arrivals, self._came = arrivals, 0
         self._looks = 0
@@ -95,6 +96,10 @@ class Future:
             if before is not None and self._now >= before:
                 return None
         return self.begun.get(job)
+
+    def ahead(self, job: JobId) -> list[JobId]:
+        """Who starts before it, of those gone through."""
+        return [*takewhile(lambda other: other != job, self.begun)]
 
     def awaited(self, begun: Begun) -> list[Ended]:
         """The ends on a start's nodes before it, soonest first."""
@@ -169,7 +174,7 @@ class Future:
     def _wait(self, job: Job) -> None:
         """Behind everybody."""
         self._waiting[job.id] = self._stage.jobs[job.id] = job
-        self._line += self._index.book.more((job, partition) for partition in partitions_of(job))
+        self._line.put(self._index.book.more((job, partition) for partition in partitions_of(job)))
 
     def _look(self) -> None:
         """One pass of the cycle over who waits."""
@@ -207,21 +212,16 @@ class Future:
             self._change(moved, snapshot)
 
     def _begin(self, starts: Sequence[Start]) -> None:
-        if not starts:
-            return
-        waiting = self._waiting
         for start in starts:
-            self._stage.begin(waiting.pop(start.job), start, self._now)
+            job = self._waiting.pop(start.job)
+            self._line.take(job)
+            self._stage.begin(job, start, self._now)
             self.begun.setdefault(start.job, Begun(self._now, start.placement))
-        self._line = Listed([ask for ask in self._line if ask.job.id in waiting])
 
     def _changed(self, job: Job) -> None:
         """The record of one that waits."""
         self._waiting[job.id] = self._stage.jobs[job.id] = job
-        ask = self._index.book.ask
-        self._line = Listed(
-            [ask(job, each.request.shape.partition) if each.job.id == job.id else each for each in self._line]
-        )
+        self._line.put(self._index.book.ask(job, partition) for partition in partitions_of(job))
 
     def _settle(self) -> None:
         """Conditions on jobs that have ended come true: they are taken to end as they should."""

@@ -38,10 +38,10 @@ class Shelves:
         if not shelf:
             del self._shelves[label]
 
-    def most_free(self) -> int:
-        """CPUs of the node that has most of them free."""
-        shelves = self._shelves.values()
-        return max([shelf[-1][0] for shelf in shelves]) if shelves else 0
+    def most_free(self) -> tuple[int, int]:
+        """CPUs of the node that has most of them free, and the highest label."""
+        shelves = self._shelves
+        return (max([shelf[-1][0] for shelf in shelves.values()]), max(shelves)) if shelves else (0, 0)
 
     def labels(self) -> list[int]:
         return sorted(self._shelves)
