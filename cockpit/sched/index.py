@@ -188,9 +188,10 @@ class Index:
 
 
 def _shared_holes(room: Room) -> frozenset[int]:
-    if len(room.idle) == len(room.holes):
+    idle, holes = room.idle, room.holes
+    if len(idle) == len(holes) - holes.count(0):  # an idle card is a hole, too
         return frozenset()
-    return frozenset(hole for card, hole in enumerate(room.holes) if hole and card not in room.idle)
+    return frozenset([hole for card, hole in enumerate(holes) if hole and card not in idle])
 
 
 def refreshed(index: Index | None, snapshot: Snapshot) -> Index:

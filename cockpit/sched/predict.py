@@ -18,6 +18,7 @@ from cockpit.sched.future import Begun, Future, foreseeing
 from cockpit.sched.habits import Habits, Lengths, Limits, Margins
 from cockpit.sched.history import History, coming
 from cockpit.sched.index import Index, refreshed
+from cockpit.sched.lineup import Listed
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priorities import PriorityTable, prioritised
@@ -52,8 +53,10 @@ class Foresight:
     def plan(self) -> Plan:
         """What the cycle would decide now."""
         index = self._index.fork()
-        index.book = RequestBook(index.book.rules)
-        return pass_over(self.snapshot, index, self._policy, PriorityTable(self.snapshot, None, self._entries))
+        known = self._foreseeing.book
+        index.book = known if known.rules is index.book.rules else RequestBook(index.book.rules)
+        table, queue = PriorityTable(self.snapshot, None, self._entries), Listed(index.book.more(self._entries))
+        return pass_over(self.snapshot, index, self._policy, table, queue)
 
     def explanation(self, job: JobId) -> Explanation | None:
         """Of a queued job; None: it starts now."""
@@ -125,11 +128,11 @@ class Foresight:
         now, jobs = self.snapshot.now, self.snapshot.jobs
         running = [jobs[each] for each in self.snapshot.occupied if each in jobs]
         before = [*running, *(jobs[each] for each in ahead)]
-        work, usual = Work(self.snapshot.nodes, now), Habits(self._history)
-        stretched = [
-            work.of(before, lengths) / work.of(before, usual) for lengths in (Margins(self._history), Limits())
+        work = Work(self.snapshot.nodes, now)
+        usual, *others = [
+            work.of(before, each) for each in (Habits(self._history), Margins(self._history), Limits())
         ]
-        careful_at, hard_at = [Millis(now + int(times * (likely_at - now))) for times in stretched]
+        careful_at, hard_at = [Millis(now + int(other / usual * (likely_at - now))) for other in others]
         return careful_at, hard_at
 
     def _future(

@@ -135,10 +135,16 @@ def reserve_by_rooms(index: Index, now: Millis, backfill: Backfill, head: Job, s
         return None
     rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
     window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
-    for leaves_at, emptier in _changes(index, now, shape, watched):
+    left: dict[int, _Leaving] = {}
+    for leaves_at, leaving in _changes(index, now, shape, watched):
         moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
         if window and moment > now + window:
             return None
+        left |= leaving
+        if max(map(len, rooms)) + len(left) < shape.nodes:
+            continue  # however empty they are, they are too few
+        emptier = [each.room() for each in left.values()]
+        left.clear()
         for alternative, spec, orders in zip(rooms, shape.specs, places, strict=True):
             alternative.update(
                 (room.order, room) for room in emptier if room.order in orders and _fits(room, shape, spec)
@@ -173,13 +179,15 @@ def _unreserved(index: Index, shape: Shape, rooms: list[Rooms], moment: Millis, 
     ]
 
 
-def _changes(index: Index, now: Millis, shape: Shape, watched: Collection[int]) -> Iterator[tuple[Millis, list[Room]]]:
+def _changes(
+    index: Index, now: Millis, shape: Shape, watched: Collection[int]
+) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
     """Moments, soonest first, at which the watched rooms get emptier or a reservation is over."""
     emptying, reservations = _emptying(index, now, shape, watched), index.floor.reservations
     if not reservations:
         return emptying
     over = sorted({Millis(each.end_at) for each in reservations.values() if each.end_at > now})
-    return merge(emptying, ((end, []) for end in over), key=itemgetter(0))
+    return merge(emptying, ((end, {}) for end in over), key=itemgetter(0))
 
 
 def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
@@ -200,9 +208,11 @@ def _lasting(index: Index) -> dict[int, Room]:
     return {order: index.rooms[order].without(index.ends) for order in orders}
 
 
-def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int]) -> Iterator[tuple[Millis, list[Room]]]:
-    """Moments at which jobs leave, soonest first, with the watched rooms that they leave and that then have CPUs and
-    memory enough for a replica. Those over their limit are gone any moment."""
+def _emptying(
+    index: Index, now: Millis, shape: Shape, watched: Collection[int]
+) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
+    """Moments at which jobs leave, soonest first, with those of the watched rooms that they leave, by order, that then
+    may hold a replica as far as numbers say. Those over their limit are gone any moment."""
     least_cpus = min([spec.cpus for spec in shape.specs])
     least_memory = min([spec.memory_mib for spec in shape.specs])
     least_cards = min([spec.whole_cards for spec in shape.specs])
@@ -212,7 +222,7 @@ def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int])
     for end, job, located in index.departures:
         if end > moment:
             if left:
-                yield moment, [each.room() for each in left.values()]
+                yield moment, left
                 left = {}
             moment = end
         for order, part in located:
@@ -225,7 +235,7 @@ def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int])
             if room.cpus >= least_cpus and room.memory_mib >= least_memory and room.cards >= least_cards:
                 left[order] = room
     if left:
-        yield moment, [each.room() for each in left.values()]
+        yield moment, left
 
 
 class _Leaving:

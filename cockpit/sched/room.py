@@ -10,7 +10,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, Card, Node
 from cockpit.model.reasons import Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slice
+from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slices
 
 Tenant = tuple[JobId, Allocation]
 
@@ -163,7 +163,7 @@ def allocate(room: Room, spec: NodeSpec, rank: int, *, exclusive: bool, card: in
         chosen = node.cards[sharing_cards(room, spec)[0] if card is None else card]
         slices = share_slices(chosen, spec.card_milli, _used_slots(room, chosen.index))
     else:
-        slices = tuple(whole_slice(node.cards[index]) for index in sorted(whole_cards_taken(room, spec)))
+        slices = whole_slices(tuple(sorted(whole_cards_taken(room, spec))))
     return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
 
 
