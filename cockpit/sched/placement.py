@@ -131,7 +131,7 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         holes = [index.by_hole[kind.number] for kind in kinds]
         return _sharing(index, holes, idle, shape, spec)
     walked = walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib)
-    return _filtered(index, walked, shape, spec) if spec.card_milli else index.rooms_at(order for _, order in walked)
+    return _filtered(index, walked, shape, spec) if spec.card_models else index.rooms_at(order for _, order in walked)
 
 
 def pinned(index: Index, shape: Shape) -> list[Room]:

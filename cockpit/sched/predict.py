@@ -24,7 +24,7 @@ from cockpit.sched.policy import Policy
 from cockpit.sched.priorities import PriorityTable, prioritised
 from cockpit.sched.request import RequestBook
 from cockpit.sched.snapshot import Snapshot
-from cockpit.sched.stretch import Work
+from cockpit.sched.stretch import Shares, stretches
 
 MOST_AWAITED = 5
 CAREFUL, DOUBTFUL, HARD = 1.1, 1.5, 0.5
@@ -64,7 +64,7 @@ class Foresight:
 
     def forecast(self, job: JobId) -> Forecast:
         """Of a queued job."""
-        likely = self._usual.start_of(job)
+        likely = self._usual.about(job)
         if likely is None:
             return Forecast()
         return Forecast(
@@ -120,20 +120,20 @@ class Foresight:
 
     def _otherwise(self, job: JobId, likely_at: Millis) -> tuple[Millis | None, Millis | None]:
         """When it starts if jobs run as long as a careful person counts with, and as long as they may. Behind many, as
-        much later as they have more work."""
-        ahead = self._usual.ahead(job)
-        if len(ahead) <= NEAR:
+        much later as there is more work ahead."""
+        if self._usual.starts_before(job) <= NEAR:
             careful, hard = self._careful.start_of(job), self._hard.start_of(job)
-            return careful and careful.at, hard and hard.at
-        now, jobs = self.snapshot.now, self.snapshot.jobs
-        running = [jobs[each] for each in self.snapshot.occupied if each in jobs]
-        before = [*running, *(jobs[each] for each in ahead)]
-        work = Work(self.snapshot.nodes, now)
-        usual, *others = [
-            work.of(before, each) for each in (Habits(self._history), Margins(self._history), Limits())
-        ]
-        careful_at, hard_at = [Millis(now + int(other / usual * (likely_at - now))) for other in others]
-        return careful_at, hard_at
+            return careful.at if careful else None, hard.at if hard else None
+        now, (careful_times, hard_times) = self.snapshot.now, self._stretches[job]
+        wait = likely_at - now
+        return Millis(now + int(careful_times * wait)), Millis(now + int(hard_times * wait))
+
+    @cached_property
+    def _stretches(self) -> dict[JobId, tuple[float, float]]:
+        """By job: so many times as much work is ahead of it by margins, and by limits, as usually."""
+        snapshot, courses = self.snapshot, (Habits(self._history), Margins(self._history), Limits())
+        running = [snapshot.jobs[each] for each in snapshot.occupied if each in snapshot.jobs]
+        return stretches(self._usual.order(), running, Shares(snapshot.nodes), courses, snapshot.now)
 
     def _future(
         self, snapshot: Snapshot, order: Sequence[Entry], lengths: Lengths, arrivals: Sequence[Job] = ()

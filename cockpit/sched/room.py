@@ -63,13 +63,13 @@ class Room(msgspec.Struct, frozen=True):
         cpus, memory_mib = self.cpus + part.cpus, self.memory_mib + part.memory_mib
         return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, idle, holes)
 
-    def _are_idle(self, left: Collection[int], staying: Iterable[Allocation]) -> bool:
-        """Whether these cards can be given whole: one that is promised to somebody has two tenants meanwhile, and one may
-        have been taken out under a running job."""
+    def _are_idle(self, left: set[int], staying: Iterable[Allocation]) -> bool:
+        """Whether these cards can be given whole now: one that is promised to somebody has two tenants meanwhile, and
+        one may have been taken out under a running job."""
         cards = self.node.cards
-        if max(left) >= len(cards) or not all([can_be_whole(cards[card]) for card in left]):
+        if max(left) >= len(cards) or not all(can_be_whole(cards[card]) for card in left):
             return False
-        return not any([piece.card in left for part in staying for piece in part.slices])
+        return left.isdisjoint([piece.card for part in staying for piece in part.slices])
 
     def without(self, jobs: Collection[JobId]) -> Room:
         """Without any of these, tenants or not."""
@@ -125,10 +125,10 @@ def whole_cards(room: Room, spec: NodeSpec) -> tuple[int, ...]:
 
 def whole_cards_taken(room: Room, spec: NodeSpec) -> tuple[int, ...]:
     """Those that one replica gets, fewer where there are not enough: cards made for sharing last."""
-    cards = room.node.cards
-    return tuple(
-        sorted(whole_cards(room, spec), key=lambda index: (cards[index].slices > 0, index))[: spec.whole_cards]
-    )
+    cards, usable = room.node.cards, whole_cards(room, spec)
+    if len(usable) > spec.whole_cards and any(cards[index].slices for index in usable):
+        usable = tuple(sorted(usable, key=lambda index: (cards[index].slices > 0, index)))
+    return usable[: spec.whole_cards]
 
 
 def sharing_cards(room: Room, spec: NodeSpec) -> list[int]:
