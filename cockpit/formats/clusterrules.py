@@ -20,6 +20,7 @@ def file_of_rules(cluster: Cluster, nodes: Sequence[Node]) -> ClusterFile:
     return ClusterFile(
         mutable=cluster.mutable,
         urgent_jobs=cluster.urgent_jobs,
+        staging=cluster.staging,
         sharing=cluster.sharing,
         login_node_pool=cluster.login_pool,
         home_directory_storage=cluster.home,

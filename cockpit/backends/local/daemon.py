@@ -30,6 +30,8 @@ from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.listening import listen
 from cockpit.runtime.machine import probe_machine
 from cockpit.runtime.serving import serve
+from cockpit.runtime.staging.depot import Depot
+from cockpit.runtime.staging.fetching import Fetcher
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal
 from cockpit.store.statefolder import FolderInUse, StateFolder
@@ -115,13 +117,17 @@ def _engine(
     def facts(effect: StartReplica) -> ScriptFacts:
         return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
 
+    clock = SystemClock(machine.state.at)
+
     def executor_for(observer: Observer) -> ContainerExecutor:
         scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
-        executor = ContainerExecutor(folder, plan_for, observer, workers_of=workers_of, scripts=scripts)
+        fetcher = Fetcher(rootless=os.geteuid() != 0)
+        depot = Depot(folder, lambda: machine.state.cluster.staging, clock, fetcher)
+        executor = ContainerExecutor(folder, plan_for, observer, workers_of=workers_of, depot=depot, scripts=scripts)
         executor.open()
         return executor
 
-    host = Host(machine, journal, executor_for, SystemClock(machine.state.at), _host_settings(settings))
+    host = Host(machine, journal, executor_for, clock, _host_settings(settings))
     return Engine(
         host=host,
         state_folder=folder,
