@@ -14,7 +14,10 @@ from cockpit.model.staging import is_staged
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.engine.state import ClusterState
+    from cockpit.model.spec import JobSpec
 
 RULES = Rules()
 
@@ -65,18 +68,24 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
-    first = JobState.STAGING if is_staged(job.spec) and not body.members else JobState.STARTING
+    after = JobState.STAGING if is_staged(job.spec) and not body.members else first_state(job.spec, earlier)
     state.jobs[body.job] = replace(
         job,
         version=record.seq,
-        state=first,
-        state_since=since(job, first, record.at),
+        state=after,
+        state_since=since(job, after, record.at),
         attempt=attempt,
         earlier=earlier,
         clears=(),
         ending=None,
         exit=None,
     )
+
+
+def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
+    """Of one that has been placed, after these attempts."""
+    goes_on = spec.resume is not None and any(each.ran for each in earlier)
+    return JobState.RESUMING if goes_on else JobState.STARTING
 
 
 @RULES.of(events.MemberPlaced)
@@ -111,7 +120,7 @@ def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecor
     """They start together, once all have what they need."""
     job = state.jobs[body.job]
     attempt = _with_replica(job, body.rank, staged_at=record.at)
-    after = JobState.STARTING if all_are_staged(job.state, attempt) else job.state
+    after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
     entered = since(job, after, record.at)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
 
@@ -191,7 +200,9 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
         attempt = replace(attempt, ended_at=record.at, cause=body.cause)
     elif attempt is not None:
         attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
-    _queue_again(state, record, job, attempt, None)
+    _queue_again(state, record, job, attempt, job.accrues_from if body.retry else None)
+    if body.retry or body.cause is EndCause.REQUEUE:
+        change(state, record, body.job, retries=body.retry)
 
 
 def _queue_again(

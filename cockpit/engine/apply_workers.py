@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.apply_attempt import all_are_staged
+from cockpit.engine.apply_attempt import all_are_staged, first_state
 from cockpit.engine.eventrules import Rules, change, ledger, usage_rules, write_down
 from cockpit.model import events
-from cockpit.model.job import Attempt, Job, JobState, Leaving, Replica
+from cockpit.model.job import Attempt, Job, Leaving, Replica
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord)
         billing=body.billing,
     )
     leaving = tuple([each for each in job.leaving if each.rank not in body.ranks])
-    after = JobState.STARTING if all_are_staged(job.state, attempt) else job.state
+    after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
     change(state, record, body.job, attempt=attempt, leaving=leaving, state=after)
 
 

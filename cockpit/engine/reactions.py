@@ -55,7 +55,7 @@ def _begins(job: Job) -> Sequence[Effect]:
 
 
 def _staged(job: Job) -> Sequence[Effect]:
-    return starts_of(job) if job.state is JobState.STARTING else ()
+    return starts_of(job) if job.state in {JobState.STARTING, JobState.RESUMING} else ()
 
 
 def containers_after_end(job: Job) -> list[Effect]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.job import Job
     from cockpit.model.reasons import Reason
+    from cockpit.model.staging import Progress
 
 HIDDEN = "-"
 """Stands for whatever the asker may not see."""
@@ -75,7 +76,15 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         clusters=tuple(dict.fromkeys(attempt.members)) if attempt is not None else (),
         access=job.spec.access if job.spec.access is not Access.NONE else None,
         workers=(elastic.min_workers, elastic.workers, elastic.max_workers) if elastic is not None else None,
+        attempt=job.attempt.number if job.attempt is not None else 1,
+        retries=(job.retries, job.spec.most_retries) if job.retries else None,
+        kind=job.kind,
     )
+
+
+def slowest(parts: Iterable[Progress]) -> Progress | None:
+    """Of the copies of a job's replicas, that which it waits for longest."""
+    return min(parts, key=lambda part: part.done / part.total if part.total else 0, default=None)
 
 
 def _stands_still(job: Job) -> StandsStill | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cockpit.formats.accountfields import ACCOUNT, QOS, USER
-from cockpit.formats.checked import Checked, whole
+from cockpit.formats.checked import Checked, duration, whole
 from cockpit.formats.kinds import Flag, ListOf, Path, Text
 from cockpit.formats.nodefields import MACHINE, MOST_ROWS, NODE, DeclaredMachine, DeclaredNode, node_name_error
 from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, PROJECT, Accounting
@@ -18,7 +18,7 @@ from cockpit.formats.stagingfields import STAGING
 from cockpit.formats.tables import Field, Table
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
-from cockpit.model.rules import VALUE_BYTES
+from cockpit.model.rules import GRACE_SECONDS, RESTARTS, VALUE_BYTES
 from cockpit.model.staging import Staging
 from cockpit.model.textrules import path_error, text_error
 
@@ -32,6 +32,8 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     overcommit: bool = False
     urgent_jobs: int | None = None
     sharing: bool = True
+    max_resumes: int | None = None
+    max_grace_seconds: int | None = None
     login_node_pool: str = ""
     home_directory_storage: str = ""
     """A name of `home`, or a folder."""
@@ -104,6 +106,18 @@ FILE = Table(
             attribute="sharing",
             kind=Flag(),
             about="false: no job may be shared with the members of its project; only `access: none` is accepted.",
+        ),
+        Field(
+            name="max_resumes",
+            attribute="max_resumes",
+            kind=whole(RESTARTS),
+            about="So often a job with `resume` may go on after a failure; without it: as often as it says.",
+        ),
+        Field(
+            name="max_grace_period",
+            attribute="max_grace_seconds",
+            kind=duration(GRACE_SECONDS),
+            about="So much time such a job may have to write a checkpoint and end; without it: as much as it says.",
         ),
         Field(name="login_node_pool", attribute="login_node_pool", kind=name(), about="Its nodes run no jobs."),
         Field(

@@ -95,6 +95,8 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
         staging=file.staging,
         projects=file.projects,
         sharing=file.sharing,
+        max_resumes=file.max_resumes,
+        max_grace_seconds=file.max_grace_seconds,
         mutable=file.mutable,
     )
 
@@ -122,6 +124,7 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
         os=machine.os,
         kernel=machine.kernel,
         driver_version=node.driver_version or machine.driver_version,
+        mpi=machine.mpi,
         virtual=True,
         overcommitted=overcommitted,
     )

@@ -8,10 +8,11 @@ from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.mountfields import ALGORITHM, DATASET, MODEL, VOLUME
 from cockpit.formats.tables import Field, Table
+from cockpit.formats.taskfields import TASK
+from cockpit.model.kindrules import MOST_BATCH_TASKS
 from cockpit.model.mountrules import MOST_MOUNTS
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
 from cockpit.model.rules import (
-    COMMAND_BYTES,
     CPUS,
     GRACE_SECONDS,
     LABEL_LENGTH,
@@ -32,11 +33,14 @@ from cockpit.model.spec import (
     Failover,
     HoldCards,
     HomeAccess,
+    JobKind,
     JobSpec,
+    Mode,
     NodeSpec,
     PriorityWord,
     Suspension,
 )
+from cockpit.model.textrules import COMMAND_BYTES
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
@@ -169,7 +173,14 @@ JOB = Table(
             attribute="command",
             kind=Text(minLength=1, maxLength=COMMAND_BYTES),
             required=True,
+            spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR,
             about="Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
+        ),
+        Field(
+            name="kind",
+            attribute="kind",
+            kind=Choice(JobKind),
+            about="One command (regular), several tasks (batch), or a session: a shell or a notebook (interactive).",
         ),
         Field(
             name="output",
@@ -183,6 +194,12 @@ JOB = Table(
             attribute="algorithm",
             kind=ALGORITHM,
             about="The folder that the job sees as /workspace/algorithm.",
+        ),
+        Field(
+            name="tasks",
+            attribute="tasks",
+            kind=ListOf(TASK, MOST_BATCH_TASKS),
+            about="Of a batch: each task's command and algorithm; task i writes into <name>-<i> of the output folder.",
         ),
         Field(
             name="datasets",
@@ -201,6 +218,12 @@ JOB = Table(
             attribute="volumes",
             kind=ListOf(VOLUME, MOST_MOUNTS),
             about="Writable folders that the job sees as /workspace/volume/<name>.",
+        ),
+        Field(
+            name="mode",
+            attribute="mode",
+            kind=Choice(Mode),
+            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch or deepspeed.",
         ),
         Field(
             name="spec",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Text, Whole
+from cockpit.formats.kinds import Flag, Text, Whole
 from cockpit.formats.measures import Duration
 from cockpit.formats.tables import Field, Table
-from cockpit.model.rules import GRACE_SECONDS, RESTARTS, VALUE_BYTES
-from cockpit.model.spec import Hooks, Restart, Resume
+from cockpit.model.rules import GRACE_SECONDS, NODES, RESTARTS, VALUE_BYTES
+from cockpit.model.spec import ElasticResume, Hooks, Restart, Resume
 
 _SCRIPT = Text(maxLength=VALUE_BYTES)
 
@@ -19,6 +19,25 @@ RESTART = Table(
             kind=Whole(RESTARTS),
             required=True,
             about="Give how often it begins again after a failure.",
+        ),
+    ],
+)
+
+ELASTIC_RESUME = Table(
+    ElasticResume,
+    [
+        Field(
+            name="min_nodes",
+            attribute="min_nodes",
+            kind=Whole(NODES),
+            required=True,
+            about="Give with how few of its nodes it runs.",
+        ),
+        Field(
+            name="allow_scaling",
+            attribute="allow_scaling",
+            kind=Flag(),
+            about="One that has fewer takes more while it runs.",
         ),
     ],
 )
@@ -39,6 +58,12 @@ RESUME = Table(
             kind=Duration(GRACE_SECONDS),
             required=True,
             about="Give the time it has to write a checkpoint and end when it is asked to; instead of grace_period.",
+        ),
+        Field(
+            name="elastic",
+            attribute="elastic",
+            kind=ELASTIC_RESUME,
+            about="It runs with fewer nodes where there is not room for all; its command has to be made for that.",
         ),
     ],
 )

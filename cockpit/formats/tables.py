@@ -25,6 +25,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     """One sentence for the schema."""
     required: bool = False
+    spared: Callable[[dict[str, Any]], bool] | None = None
+    """Of a required one: whether it may be missing all the same, by the attributes that are given."""
     alias: bool = False
     """Another name for a field's attribute: read, not written."""
     always: bool = False
@@ -74,7 +76,7 @@ class Table(Generic[Struct]):
             reading.wrong(at, f"says neither {' nor '.join(field.name for field in self._either)}; write one of them")
             return None
         for field in self._needed:
-            if field.attribute not in given:
+            if field.attribute not in given and not (field.spared and field.spared(given)):
                 given[field.attribute] = self._absent(field, prefix, reading, given)
         return given
 
@@ -102,8 +104,13 @@ class Table(Generic[Struct]):
         return {
             field.name: field.kind.write(getattr(value, field.attribute))
             for field in self.fields
-            if not field.alias and (field.required or field.derive or field.always or self._differs(field, value))
+            if not field.alias and self._is_written(field, value)
         }
+
+    def _is_written(self, field: Field, value: Struct) -> bool:
+        if field.spared is not None:
+            return bool(getattr(value, field.attribute))
+        return bool(field.required or field.derive or field.always or self._differs(field, value))
 
     def _differs(self, field: Field, value: Struct) -> bool:
         given, default = getattr(value, field.attribute), getattr(self._usual, field.attribute)
@@ -115,7 +122,7 @@ class Table(Generic[Struct]):
             "properties": {field.name: self._field_schema(field) for field in self.fields},
             "additionalProperties": False,
         }
-        if required := [field.name for field in self.fields if field.required]:
+        if required := [field.name for field in self.fields if field.required and field.spared is None]:
             table["required"] = required
         if self._either:
             table["anyOf"] = [{"required": [field.name]} for field in self._either]

@@ -13,12 +13,15 @@ WIDTH: Final = 100
 
 _EXAMPLES: Final[Mapping[str, str]] = {
     "name": "my-job",
+    "kind": "interactive",
     "command": "python3 /workspace/algorithm/train.py",
+    "tasks": "[{command: python3 /workspace/algorithm/train.py, algorithm: ./algo}]",
     "output": "./out",
     "algorithm": "{path: ./algo}",
     "datasets": "[{path: ./data, read_only: true}]",
     "models": "[{name: bert, source: favorite, version: v2}]",
     "volumes": "[{path: ./data, name: data}]",
+    "mode": "pytorch",
     "nodes": "1",
     "specs": "[{cpus: 1, memory: 1G, cards: 0}]",
     "node_names": "[n01]",
@@ -65,8 +68,12 @@ class Kind(NamedTuple):
     usual: tuple[str, ...] = _USUAL
     """What is written; everything else stands behind a `#`."""
     instead: Mapping[str, str] = {}
-    """Other examples."""
+    """Other examples; those of several lines as they stand below the field's name."""
 
+
+_TASKS: Final = """
+  - {command: python3 /workspace/algorithm/train.py --lr 0.1, algorithm: ./algo}
+  - {command: python3 /workspace/algorithm/train.py --lr 0.01, algorithm: ./algo}"""
 
 REGULAR: Final = "regular"
 KINDS: Final[Mapping[str, Kind]] = {
@@ -86,6 +93,16 @@ KINDS: Final[Mapping[str, Kind]] = {
         usual=(*_USUAL, "array"),
         instead={"command": "bash -c 'python3 /workspace/algorithm/sweep.py --seed $SLURM_ARRAY_TASK_ID'"},
     ),
+    "batch": Kind(
+        "several tasks, each with a command, an algorithm and an output folder of its own",
+        usual=("name", "kind", "tasks", "output", "nodes", "specs", "time_limit", "terminal"),
+        instead={"kind": "batch", "tasks": _TASKS},
+    ),
+    "interactive": Kind(
+        "a session to enter: a shell, or the notebook that its command starts",
+        usual=("name", "kind", "algorithm", "output", "specs", "time_limit"),
+        instead={"kind": "interactive", "command": "jupyter lab --no-browser --ip 127.0.0.1", "time_limit": "8h"},
+    ),
 }
 
 
@@ -97,7 +114,7 @@ def template(kind: str, folder: str) -> str:
     values = {**_EXAMPLES, **chosen.instead}
     lines = [f"# {chosen.about.capitalize()}. Relative paths begin in {folder}", ""]
     for name in chosen.usual:
-        lines += [*_about(fields[name]), f"{name}: {values[name]}"]
+        lines += [*_about(fields[name]), f"{name}: {values[name]}".replace(": \n", ":\n")]
     lines += ["", "# Whatever else there is. Take the # away from what is wanted."]
     for field in rest:
         lines += ["", *_about(field), f"#{field.name}: {values[field.name]}"]

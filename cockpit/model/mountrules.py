@@ -23,7 +23,7 @@ MOST_MOUNTS = 64
 def mount_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
     """What is wrong with each of them."""
     if spec.algorithm is not None:
-        yield from _reference_checks("algorithm", spec.algorithm)
+        yield from reference_checks("algorithm", spec.algorithm)
     for field, given in _versioned(spec):
         yield field, count_error(len(given), MOST_MOUNTS)
         for index, each in enumerate(given[:MOST_MOUNTS]):
@@ -36,8 +36,9 @@ def mount_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
 
 def mount_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     """Each has a folder of its own in the job."""
-    if spec.algorithm is not None and spec.algorithm.path and spec.algorithm.name:
-        yield "algorithm.name", "cannot stand beside path: one is in the catalogue, the other a folder; keep one"
+    for field, algorithm in spec.algorithms():
+        if algorithm.path and algorithm.name:
+            yield f"{field}.name", "cannot stand beside path: one is in the catalogue, the other a folder; keep one"
     places = {field: [_place(each) for each in given] for field, given in _versioned(spec)}
     places["volumes"] = [each.name for each in spec.volumes]
     for field, names in places.items():
@@ -55,7 +56,8 @@ def _place(each: Dataset | Model) -> str:
     return "/".join(filter(None, (each.source, each.name, version)))
 
 
-def _reference_checks(at: str, given: Reference) -> Iterator[tuple[str, str | None]]:
+def reference_checks(at: str, given: Reference) -> Iterator[tuple[str, str | None]]:
+    """Of something that has one place in the job, whatever its name."""
     if given.path:
         yield f"{at}.path", path_error(given.path)
     elif given.name:

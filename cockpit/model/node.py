@@ -16,6 +16,13 @@ class NodeState(StrEnum):
     DOWN = "down"
 
 
+class Mpi(StrEnum):
+    """An implementation of MPI: each has host files, variables and options of its own."""
+
+    OPENMPI = "openmpi"
+    MPICH = "mpich"
+
+
 class CardVendor(StrEnum):
     """Decides the names of the variables that show a container its cards."""
 
@@ -56,6 +63,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     os: str = ""
     kernel: str = ""
     driver_version: str = ""
+    mpi: Mpi | None = None
+    """Whose `mpirun` its own root has; None: none, or nobody looked."""
     state: NodeState = NodeState.UP
     state_reason: str = ""
     drained_by: str = ""

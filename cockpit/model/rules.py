@@ -13,9 +13,19 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cockpit.model.image import ImageKind, image_of
+from cockpit.model.kindrules import kind_checks, kind_conflicts
 from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
+from cockpit.model.spec import (
+    DAY_SECONDS,
+    WHOLE_CARD,
+    Array,
+    Dependency,
+    DependencyKind,
+    JobSpec,
+    Mode,
+    NodeSpec,
+)
 from cockpit.model.text import is_visible, visible
 from cockpit.model.textrules import count_error, path_error, text_error, utf8_size
 
@@ -61,7 +71,6 @@ MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
 """Of one array; nothing larger is even counted out."""
 LABEL_LENGTH = 253
-COMMAND_BYTES = 64 * 1024
 VALUE_BYTES = 64 * 1024
 """Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
 ENVIRONMENT_BYTES = 512 * 1024
@@ -85,19 +94,26 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    found = (*_conflicts(spec), *_staging_conflicts(spec), *_elastic_conflicts(spec), *_again_conflicts(spec))
+    found = (
+        *_conflicts(spec),
+        *_mode_conflicts(spec),
+        *_staging_conflicts(spec),
+        *_elastic_conflicts(spec),
+        *_again_conflicts(spec),
+        *kind_conflicts(spec),
+    )
     return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
     yield "name", name_error(spec.name)
-    yield "command", text_error(spec.command, COMMAND_BYTES)
+    yield from kind_checks(spec)
     yield "output", path_error(spec.output)
     yield from mount_checks(spec)
     yield "nodes", NODES.error(spec.nodes)
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
-        yield from _node_spec_checks(f"specs[{index}]", alternative)
+        yield from node_spec_checks(f"specs[{index}]", alternative)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
@@ -151,7 +167,7 @@ def _array_error(array: Array) -> str | None:
     return next(filter(None, outside), None) or Bounds(0, MOST_TASKS).error(array.at_once)
 
 
-def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+def node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
     if spec.name:
         yield f"{at}.name", name_error(spec.name)
     yield f"{at}.cpus", CPUS.error(spec.cpus)
@@ -173,6 +189,8 @@ def _again_checks(spec: JobSpec) -> _Checks:
     if spec.resume is not None:
         yield "resume.max_resumes", RESTARTS.error(spec.resume.max_resumes)
         yield "resume.grace_period", GRACE_SECONDS.error(spec.resume.grace_seconds)
+        if spec.resume.elastic is not None:
+            yield "resume.elastic.min_nodes", NODES.error(spec.resume.elastic.min_nodes)
     for name in ("before_start", "after_end"):
         yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
 
@@ -225,6 +243,12 @@ def _staging_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
             yield f"datasets[{index}].read_only", "must be true with staging: what is written to a copy is lost"
 
 
+def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.mode is Mode.STANDALONE and spec.nodes != 1:
+        others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
+        yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
+
+
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     elastic = spec.elastic
     if elastic is None:
@@ -241,13 +265,19 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    if spec.resume is not None and spec.restart is not None:
+    resume = spec.resume
+    if spec.restart is not None and resume is not None:
         yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
-    if spec.resume is not None and spec.pool is None:
+    elif spec.restart is not None and spec.elastic is not None:
+        yield "restart", "cannot stand beside elastic, which has a job_restart_policy; remove one of them"
+    if resume is None:
+        return
+    if spec.pool is None:
         yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
-    for path in ("restart", "resume"):
-        if spec.elastic is not None and getattr(spec, path) is not None:
-            yield path, f"cannot stand beside elastic, whose workers come and go; remove {path} or elastic"
+    if resume.elastic is not None and resume.elastic.min_nodes > spec.nodes:
+        yield "resume.elastic.min_nodes", f"{resume.elastic.min_nodes} is more than the job's {spec.nodes} nodes"
+    elif spec.elastic != resume.sizes(spec.nodes):
+        yield "resume", "cannot stand beside elastic; write resume.elastic with min_nodes, or remove one of them"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

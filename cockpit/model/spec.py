@@ -18,6 +18,17 @@ DAY_SECONDS = 86_400
 DEFAULT_GRACE_SECONDS = 30
 
 
+class Mode(StrEnum):
+    """How the replicas of a job find each other. `launch.modes` makes of it what each is started with."""
+
+    STANDALONE = "standalone"
+    """There is only one."""
+    HOROVOD = "horovod"
+    TENSORFLOW = "tensorflow"
+    PYTORCH = "pytorch"
+    DEEPSPEED = "deepspeed"
+
+
 class Access(StrEnum):
     """What other members of its project may do with a job. `engine.access` says which act needs which."""
 
@@ -35,6 +46,19 @@ class HomeAccess(StrEnum):
     NONE = "none"
     RO = "ro"
     RW = "rw"
+
+
+class JobKind(StrEnum):
+    """What a job is to do."""
+
+    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+
+    REGULAR = "regular"
+    """One command."""
+    BATCH = "batch"
+    """Several tasks, each with a command, an algorithm and a folder for its output of its own."""
+    INTERACTIVE = "interactive"
+    """A session: a shell that people enter, or a notebook."""
 
 
 class HoldCards(StrEnum):
@@ -114,6 +138,13 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return 0 < self.card_milli < WHOLE_CARD
 
 
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of a batch."""
+
+    command: str
+    algorithm: Algorithm | None = None
+
+
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """How a failed container is kept."""
 
@@ -156,6 +187,14 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     max_restarts: int
 
 
+class ElasticResume(msgspec.Struct, frozen=True, kw_only=True):
+    """It starts with fewer nodes where there is not room for all of them."""
+
+    min_nodes: int
+    allow_scaling: bool = False
+    """One that has fewer takes more while it runs, up to its `nodes`."""
+
+
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is interrupted goes on from its checkpoints, which are in its output folder."""
 
@@ -163,6 +202,19 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     """So often after failures. Giving way to another job is none."""
     grace_seconds: int
     """In place of the job's own grace period, also where it gives way: time to write a checkpoint."""
+    elastic: ElasticResume | None = None
+    """Where it is given, the job has the `elastic` that `sizes` gives."""
+
+    def sizes(self, nodes: int) -> Elastic | None:
+        """With how many of its nodes it runs; None: with all."""
+        if self.elastic is None:
+            return None
+        return Elastic(
+            workers=nodes,
+            min_workers=self.elastic.min_nodes,
+            max_workers=nodes,
+            allow_scaling=self.elastic.allow_scaling,
+        )
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,12 +230,18 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
-    command: str
+    kind: JobKind = JobKind.REGULAR
+    command: str = ""
+    """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""
     output: str
     algorithm: Algorithm | None = None
+    tasks: tuple[Task, ...] = ()
+    """Of a batch. Task i writes into the folder `<name>-<i>` of `output`."""
     datasets: tuple[Dataset, ...] = ()
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    mode: Mode | None = None
+    """None: the command runs on every node as it is, and cockpit's own variables say where."""
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     node_names: tuple[str, ...] = ()
@@ -238,13 +296,20 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     restart: Restart | None = None
     """Excludes `resume` and `elastic`."""
     resume: Resume | None = None
-    """Needs `pool`; excludes `restart` and `elastic`."""
+    """Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
     hooks: Hooks = Hooks()
 
     @property
     def end_grace_seconds(self) -> int:
         """Between the request to end and the kill."""
         return self.grace_seconds if self.resume is None else self.resume.grace_seconds
+
+    @property
+    def most_retries(self) -> int:
+        """So often it begins again by itself after a failure."""
+        if self.resume is not None:
+            return self.resume.max_resumes
+        return self.restart.max_restarts if self.restart is not None else 0
 
     @property
     def root_image(self) -> str:
@@ -260,9 +325,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     def most_nodes(self) -> int:
         return self.nodes if self.elastic is None else self.elastic.max_workers
 
-    def references(self) -> Iterator[tuple[str, Reference]]:
-        """What it mounts but its output, each with the path of its field."""
+    def algorithms(self) -> Iterator[tuple[str, Algorithm]]:
+        """Its own, or those of its tasks, each with the path of its field."""
         if self.algorithm is not None:
             yield "algorithm", self.algorithm
+        for index, task in enumerate(self.tasks):
+            if task.algorithm is not None:
+                yield f"tasks[{index}].algorithm", task.algorithm
+
+    def references(self) -> Iterator[tuple[str, Reference]]:
+        """What it mounts but its output, each with the path of its field."""
+        yield from self.algorithms()
         for field, given in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
             yield from ((f"{field}[{index}]", each) for index, each in enumerate(given))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cockpit.model.text import visible
 
 PATH_BYTES = 4095
+COMMAND_BYTES = 64 * 1024
 
 
 def path_error(path: str) -> str | None:

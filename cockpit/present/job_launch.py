@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cockpit.errors import SpecErrors
+from cockpit.launch.command import words_of
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
-from cockpit.present.events import exit_sentence
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
+from cockpit.present.sessions import command_words
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.states import exit_sentence
 from cockpit.present.width import pad, widest
 from cockpit.present.workers import workers_fact
 
@@ -48,7 +50,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from _files(detail.job)
     if attempt is None:
         yield line()
-        yield line(Span(f"{INDENT}runs  ", MUTED), safe(detail.job.spec.command))
+        yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
     else:
         yield from _ranks(detail.job, attempt, around)
 
@@ -103,11 +105,23 @@ def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
         if isinstance(plan, str):
             yield line(Span(f"{INDENT}  {plan}", MUTED))
             continue
-        yield line(Span(f"{INDENT}  runs  ", MUTED), safe(shlex.join(plan.argv)))
+        yield from _command(plan)
         yield line(Span(f"{INDENT}  in    ", MUTED), safe(plan.workdir), Span(" on host ", MUTED), safe(plan.hostname))
         if plan.devices:
             yield line(Span(f"{INDENT}  sees  ", MUTED), ", ".join(map(safe, plan.devices)))
         yield from _variables({name: value for name, value in plan.env.items() if name not in common})
+
+
+def _command(plan: LaunchPlan) -> Iterator[Line]:
+    """What runs; before it what the variables in it were filled into, where there are any."""
+    if words_of(plan.command) != list(plan.argv):
+        yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
+    yield line(Span(f"{INDENT}  runs  ", MUTED), safe(shlex.join(plan.argv)))
+    for path, text in plan.files.items():
+        yield line(Span(f"{INDENT}  finds ", MUTED), safe(path))
+        yield from (line(Span(f"{INDENT}          {safe(each)}", MUTED)) for each in text.splitlines())
+    for hint in plan.hints:
+        yield line(Span(f"{INDENT}  hint  ", MUTED), safe(hint))
 
 
 def _plans(job: Job, attempt: Attempt, around: Around) -> Iterator[tuple[int, LaunchPlan | str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import EndCause, ExitStatus, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.present import units
 from cockpit.present.safe import safe
@@ -64,13 +64,25 @@ _ENDED = {
     EndCause.LOST: "its container was lost",
     EndCause.DEADLINE: "could no longer end by its deadline",
     EndCause.PREEMPTED: "gave way to another job",
+    EndCause.TIME_LIMIT: "reached its time limit",
     EndCause.REQUEUE: "was to begin anew",
 }
+
+
+def retry_words(retries: tuple[int, int]) -> str:
+    """How often it has begun again by itself, and how often it may."""
+    used, most = retries
+    return f"retry {used} of {most}"
 
 
 def ending_sentence(cause: EndCause) -> str:
     """Why a job that still runs is being ended."""
     return _ENDING[cause]
+
+
+def ended_words(cause: EndCause) -> str:
+    """Why something has ended otherwise than by itself."""
+    return _ENDED.get(cause, "")
 
 
 def end_sentence(row: JobRow, cause: EndCause) -> str:
@@ -93,6 +105,11 @@ def exit_words(code: int | None, *, oom: bool = False) -> str:
     if oom:
         return f"{number}: it used more memory than it asked for"
     return number + (f", killed by {signal}" if signal else "")
+
+
+def exit_sentence(status: ExitStatus) -> str:
+    """`exit 3`, `exit 137: it used more memory than it asked for`, or why it is unknown."""
+    return safe(status.lost) or exit_words(status.shell_code, oom=status.oom)
 
 
 _SIGNALS: Final = {

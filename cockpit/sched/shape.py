@@ -29,8 +29,8 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
     return Shape(
         spec.least_nodes,
         spec.specs,
-        spec.node_names,
-        spec.pool,
+        spec.node_names or spec.pool_nodes,
+        spec.pool if not spec.pool_nodes else None,
         spec.driver_version,
         spec.exclusive,
         partition,

@@ -9,7 +9,7 @@ import pytest
 from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.formats.specfile import spec_as_yaml
-from cockpit.model.spec import Hooks, JobSpec, Restart, Resume
+from cockpit.model.spec import Elastic, Hooks, JobSpec, Restart, Resume
 
 HEAD = "name: train\ncommand: python t.py\noutput: /out\n"
 
@@ -31,7 +31,18 @@ def read(text: str) -> JobSpec:
             "restart: cannot stand beside resume",
         ),
         ("restart: {max_restarts: 1}\nelastic: {workers: 2}", "restart: cannot stand beside elastic"),
-        ("resume: {max_resumes: 1, grace_period: 5m}\nelastic: {workers: 2}", "resume: cannot stand beside elastic"),
+        (
+            "pool: a\nresume: {max_resumes: 1, grace_period: 5m}\nelastic: {workers: 2}",
+            "resume: cannot stand beside elastic",
+        ),
+        (
+            "pool: a\nnodes: 2\nresume: {max_resumes: 1, grace_period: 5m, elastic: {min_nodes: 3}}",
+            "resume.elastic.min_nodes: 3 is more than the job's 2 nodes",
+        ),
+        (
+            "pool: a\nkind: interactive\nresume: {max_resumes: 1, grace_period: 5m}",
+            "resume: is for regular jobs alone",
+        ),
         ("hooks: {before: x}", "hooks.before: is no field here; did you mean before_start?"),
         ('hooks: {after_end: "a\\0b"}', 'hooks.after_end: "a\\x00b" contains a NUL character'),
     ],
@@ -55,3 +66,14 @@ def test_it_is_written_as_it_reads() -> None:
     for spec in (again, restarted):
         (written,) = read_jobs("job.yaml", spec_as_yaml(spec), "/", defaults=Defaults())
         assert (written.resume, written.restart, written.hooks) == (spec.resume, spec.restart, spec.hooks)
+
+
+@pytest.mark.req("JT-17", "EL-12")
+def test_one_that_resumes_with_fewer_nodes_has_sizes_of_its_own() -> None:
+    sizes = "{min_nodes: 2, allow_scaling: true}"
+    spec = read(f"pool: a\nnodes: 4\ntime_limit: 1h\nresume: {{max_resumes: 1, grace_period: 0, elastic: {sizes}}}")
+    assert spec.elastic == Elastic(workers=4, min_workers=2, max_workers=4, allow_scaling=True)
+    assert (spec.least_nodes, spec.most_nodes) == (2, 4)
+    written = spec_as_yaml(spec)
+    assert "elastic" not in [line.partition(":")[0] for line in written.splitlines()]
+    assert read_jobs("job.yaml", written, "/", defaults=Defaults()) == [spec]

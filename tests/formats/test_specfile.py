@@ -170,3 +170,8 @@ def test_scripts_of_several_lines_stay_readable() -> None:
     spec = JobSpec(name="a", command="bash -c '\n  echo a\n  echo 训练\n'", output="/out")
     assert "command: |-\n  bash -c '\n    echo a\n    echo 训练\n  '\n" in spec_as_yaml(spec)
     assert read_back(spec_as_yaml(spec)).command == spec.command
+
+
+def test_characters_beyond_65535_that_are_not_seen_stand_in_a_form() -> None:
+    spec = JobSpec(name="a", command="x", output="/out", env={"A": "\U000e0041"})
+    assert read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json") == spec

@@ -25,13 +25,13 @@ from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
 from cockpit.runtime.containers.probe import probe_runtime
+from cockpit.runtime.containers.staging.depot import Depot
+from cockpit.runtime.containers.staging.fetching import Fetcher
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.listening import listen
 from cockpit.runtime.machine import probe_machine
 from cockpit.runtime.serving import serve
-from cockpit.runtime.staging.depot import Depot
-from cockpit.runtime.staging.fetching import Fetcher
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal
 from cockpit.store.statefolder import FolderInUse, StateFolder

@@ -9,26 +9,44 @@ from typing import Final
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
-from cockpit.model.spec import Access
+from cockpit.model.spec import Access, JobKind
+from cockpit.model.staging import Progress
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.folding import FoldedRow, id_text, task_count
+from cockpit.present.copying import copying_sentence, percent
+from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
-from cockpit.present.states import end_sentence, ending_sentence, state_words
+from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
 from cockpit.present.workers import short_of_workers, workers_now
 
 
 def why(row: JobRow, context: Context) -> str | None:
     """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
+    said = _own_why(row, context)
+    if row.retries is None:
+        return said
+    return f"{said}; {retry_words(row.retries)}" if said else retry_words(row.retries)
+
+
+def _own_why(row: JobRow, context: Context) -> str | None:
     if row.reason is not None:
         return reason_sentence(row.reason, context.now, context.zone)
     if row.ending is not None:
         return ending_sentence(row.ending)
     if row.end_cause is not None:
         return end_sentence(row, row.end_cause) or None
+    if row.state is _STAGING:
+        return copying_sentence(row.staged)
     return short_of_workers(row) if row.workers is not None else None
+
+
+def copied_json(progress: Progress | None) -> dict[str, int | None] | None:
+    if progress is None:
+        return None
+    told = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
+    return {**told, "seconds_left": progress.seconds_left}
 
 
 def state_text(row: JobRow, context: Context) -> str:
@@ -42,6 +60,7 @@ def states_text(row: JobRow, context: Context) -> str:
     return state_text(row, context)
 
 
+_STAGING: Final = JobState.STAGING
 _SUSPENDED: Final = JobState.SUSPENDED  # a member costs a look-up in each of a hundred thousand rows
 
 
@@ -107,6 +126,13 @@ def reason_type(row: JobRow, _: Context) -> str:
 WORKERS_SCHEMA: Final = {
     "type": ["object", "null"],
     "properties": {name: {"type": "integer"} for name in ("min_workers", "workers", "max_workers")},
+}
+STAGED_SCHEMA: Final = {
+    "type": ["object", "null"],
+    "properties": {
+        **{name: {"type": "integer"} for name in ("done_bytes", "total_bytes", "bytes_per_second")},
+        "seconds_left": {"type": ["integer", "null"]},
+    },
 }
 REASON_SCHEMA: Final = {
     "type": ["object", "null"],
@@ -268,6 +294,22 @@ JOBS: Final = Table(
             aliases=("submitted",),
         ),
         Column(
+            "attempt",
+            "ATTEMPT",
+            Kind.INTEGER,
+            "Which start of the job is its current or last one, or is to come, from 1",
+            field="attempt",
+            wide=True,
+        ),
+        Column(
+            "retries",
+            "RETRIES",
+            Kind.INTEGER,
+            "How often it has begun again by itself after a failure",
+            derive=lambda row, _: row.retries[0] if row.retries is not None else 0,
+            wide=True,
+        ),
+        Column(
             "ended_at",
             "ENDED",
             Kind.MOMENT,
@@ -331,6 +373,19 @@ JOBS: Final = Table(
             aliases=("cause",),
             schema={"enum": [*map(str, EndCause), None]},
         ),
+        Column(
+            "staged",
+            "STAGED",
+            Kind.RECORD,
+            "How far the copies are that it waits for",
+            field="staged",
+            words=lambda row, _: percent(row.staged),
+            words_from=("staged",),
+            record_json=copied_json,
+            schema=STAGED_SCHEMA,
+            nullable=True,
+            wide=True,
+        ),
         Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
         Column("qos", "QOS", Kind.TEXT, "Its QOS", field="qos", wide=True),
         Column(
@@ -359,6 +414,14 @@ JOBS: Final = Table(
             derive=lambda row, _: task_count(row),
             wide=True,
         ),
+        Column(
+            "tasks_ended",
+            "TASKS ENDED",
+            Kind.INTEGER,
+            "How many of these have ended",
+            derive=lambda row, _: ended_count(row),
+            wide=True,
+        ),
         Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
         Column(
             "access",
@@ -371,6 +434,15 @@ JOBS: Final = Table(
             schema={"enum": [str(Access.RW), str(Access.RO), None]},
         ),
         Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
+        Column(
+            "kind",
+            "KIND",
+            Kind.TEXT,
+            "One command (regular), tasks with a command each (batch), or a session (interactive)",
+            field="kind",
+            wide=True,
+            schema={"enum": [str(kind) for kind in JobKind]},
+        ),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
         Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),
         Column(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cockpit.launch.workspace import shown
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.staging import Progress
-from cockpit.runtime.staging.fetching import FetchKind, Wanted
+from cockpit.runtime.containers.staging.fetching import FetchKind, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
     from cockpit.model.spec import JobSpec
     from cockpit.runtime.containers.plan import ContainerPlan, Mount
-    from cockpit.runtime.staging.depot import Depot
+    from cockpit.runtime.containers.staging.depot import Depot
 
 _NOT_KNOWN = Progress(0, 0, 0)
 

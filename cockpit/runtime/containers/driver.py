@@ -23,9 +23,9 @@ from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.staging.disk import watch_disk
+from cockpit.runtime.containers.staging.fetching import FetchFailed
 from cockpit.runtime.containers.watching import Bell, Watched
-from cockpit.runtime.staging.disk import watch_disk
-from cockpit.runtime.staging.fetching import FetchFailed
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
-    from cockpit.runtime.staging.depot import Depot
+    from cockpit.runtime.containers.staging.depot import Depot
 
 _LEAVE_SECONDS = 5
 _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")

@@ -27,8 +27,8 @@ from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, ContainerPlan, EngineFolders, container_plan, log_file
-from cockpit.runtime.staging.depot import Depot
-from cockpit.runtime.staging.fetching import Fetcher
+from cockpit.runtime.containers.staging.depot import Depot
+from cockpit.runtime.containers.staging.fetching import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

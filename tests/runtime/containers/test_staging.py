@@ -144,7 +144,7 @@ async def test_the_next_engine_goes_on_where_the_last_one_was_killed(house, cats
 
 
 async def key_of(house: House, start: StartReplica) -> str:
-    from cockpit.runtime.staging.fetching import FetchKind, Wanted
+    from cockpit.runtime.containers.staging.fetching import FetchKind, Wanted
 
     wanted = Wanted("datasets[0]", FetchKind.TREE, start.spec.datasets[0].folder)
     return (await house.depot.measured(wanted, start.submitter))[0].key

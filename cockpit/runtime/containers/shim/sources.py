@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.runtime.containers.shim.attempt import MountDict, PlanDict
-    from cockpit.runtime.containers.shim.fetch import Order
+    from cockpit.runtime.containers.shim.metering import Order
 
 _HOMES = "/home"
 _OWN_PLACES = ("/var/tmp",)  # noqa: S108 - the container's own

@@ -13,14 +13,14 @@ import hashlib
 import os
 import stat
 
-from cockpit.runtime.containers.shim.fetch import FetchError
+from cockpit.runtime.containers.shim.metering import FetchError
 from cockpit.runtime.containers.shim.sources import credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cockpit.runtime.containers.shim.fetch import Measure, Meter, Order
+    from cockpit.runtime.containers.shim.metering import Measure, Meter, Order
 
     Entry = tuple[str, os.stat_result]
 

@@ -15,14 +15,14 @@ import stat
 import tarfile
 import zlib
 
-from cockpit.runtime.containers.shim.fetch import FetchError
+from cockpit.runtime.containers.shim.metering import FetchError
 from cockpit.runtime.containers.shim.sources import credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cockpit.runtime.containers.shim.fetch import Measure, Meter, Order
+    from cockpit.runtime.containers.shim.metering import Measure, Meter, Order
 
 _PIECE = 1 << 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

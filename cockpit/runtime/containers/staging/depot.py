@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from cockpit.model.ids import Millis
 from cockpit.model.staging import FULL_PERCENT, WEEK_SECONDS, Progress, StagedCopy, Staging
 from cockpit.present import units
-from cockpit.runtime.staging.fetching import FetchFailed, FetchKind, Measured, NoRoom, Wanted
-from cockpit.runtime.staging.shelf import Shelf, fresh
+from cockpit.runtime.containers.staging.fetching import FetchFailed, FetchKind, Measured, NoRoom, Wanted
+from cockpit.runtime.containers.staging.shelf import Shelf, fresh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cockpit.engine.ports import Clock
     from cockpit.model.job import Submitter
-    from cockpit.runtime.staging.fetching import Fetcher
+    from cockpit.runtime.containers.staging.fetching import Fetcher
 
 _RATE_MS = 10_000
 """The rate is that of so long a time."""

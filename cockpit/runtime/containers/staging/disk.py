@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cockpit.engine.ports import Observer
-    from cockpit.runtime.staging.depot import Depot
+    from cockpit.runtime.containers.staging.depot import Depot
 
 LOOK_SECONDS = 30.0
 

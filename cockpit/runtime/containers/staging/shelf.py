@@ -17,12 +17,12 @@ import msgspec
 from cockpit.model.ids import JobId, Millis, replica_id_from_folder
 from cockpit.model.staging import StagedCopy
 from cockpit.runtime.containers.removal import remove_tree
-from cockpit.runtime.containers.shim.fetch import percent_used
+from cockpit.runtime.containers.shim.metering import percent_used
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cockpit.runtime.staging.fetching import Measured
+    from cockpit.runtime.containers.staging.fetching import Measured
 
 _RECORD, _CONTENT, _USES, _PART = "copy.json", "content", "uses", ".part"
 _MOST_USERS = 100
