@@ -80,6 +80,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The number of its current or last one, or of the first that is to come."""
     retries: tuple[int, int] | None = None
     """How often it has begun again by itself after a failure, and how often it may; None: it has not failed."""
+    hook: str = ""
+    """Which script of its own failed, so that its command was not run."""
     staged: Progress | None = None
     """While its files are copied: how far those of its slowest replica are."""
 
