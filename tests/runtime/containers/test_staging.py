@@ -186,7 +186,8 @@ async def test_a_copy_is_for_those_who_may_read_the_original(house, cats, ann):
     refused = job(house, cats, user=ann)
     await house.executor.stage(StageReplica(refused))
     assert (await house.ended(refused.replica)).lost == f"datasets[0]: {cats}/a.txt: permission denied for user {ann}"
-    await staged(house, job(house, cats), theirs := job(house, cats, f"cat {SEEN}/a.txt {SEEN}/train/b.txt", user=ann))
+    await staged(house, job(house, cats))
+    await staged(house, theirs := job(house, cats, f"cat {SEEN}/a.txt {SEEN}/train/b.txt", user=ann))
     await house.run(theirs)
     assert house.out(theirs) == "another"
     assert "Permission denied" in house.err(theirs)
