@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,8 +64,21 @@ async def staged(house: House, *starts: StartReplica) -> None:
 
 
 async def half_way(house: House, start: StartReplica) -> None:
+    """Its copy has begun, and gets no further."""
     await house.executor.stage(StageReplica(start))
     await house.seen.until(lambda: getattr(house.executor.staging(start.replica), "done", 0) > 0)
+    for pid in copying():
+        os.kill(pid, signal.SIGSTOP)
+
+
+def copying() -> list[int]:
+    """Processes of this one that measure or copy."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            pid, name, rest = re.fullmatch(r"(\d+) \((.*)\) . (\d+) .*\n?", path.read_text(), re.DOTALL).groups()
+            found += [int(pid)] if (name, int(rest)) == ("cockpit-fetch", os.getpid()) else []
+    return found
 
 
 def left_on_disk(house: House) -> list[str]:
