@@ -108,6 +108,9 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if spec.helpers and self._machine.state.cluster.members:
+            path = "worker_pools" if spec.worker_pools else "parameter_servers"
+            yield f"{path}: a fleet places replicas that are alike; submit it to one of its clusters"
         if image_of(spec.root_image).kind is ImageKind.NAMED:
             yield "image: containers here are made of the machine's own root, of dir:PATH or of tar:PATH only"
         yield from resume_errors(self._machine.state.cluster, spec)

@@ -8,6 +8,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "overview": ("overview", "OVERVIEW", "This cluster at a glance; what cockpit says without a verb"),
     "jobs": ("jobs", "JOBS", "List every live and held job"),
     "job": ("job", "JOB", "Everything about one job"),
+    "trials": ("trials", "TRIALS", "The trials of a sweep: their parameters, and how far they are"),
     "usage": ("usage", "USAGE", "What a job really uses, and how that went over time"),
     "explain": ("explain", "EXPLAIN", "Why a queued job waits, when it starts, and what would start it sooner"),
     "predict": ("predict", "PREDICT", "Say when jobs would start if they were submitted now"),

@@ -36,6 +36,9 @@ class Shortages:
         floor = self._index.floor
         if kept := kept_by(shape, floor, lambda freer: find(self._index, freer) is not None):
             return kept
+        if shape.helpers:
+            lacking = (kind for kind in shape.kinds if find(self._index, kind) is None)
+            shape = next(lacking, shape.alike)
         specs = (spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
         one = replace(shape, nodes=1, specs=(next(specs),))
         if one not in self._of_one:

@@ -32,6 +32,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         (
             "job",
             "usage",
+            "trials",
             "explain",
             "cancel",
             "hold",
