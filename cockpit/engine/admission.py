@@ -15,7 +15,7 @@ from cockpit.engine.sharing import access_errors, membership_errors, named_proje
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.image import ImageKind, image_of
-from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
+from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, Mode, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
@@ -226,7 +226,16 @@ def _field(spec: JobSpec, reason: Reason) -> str:
     if isinstance(reason, NeverFits) and reason.resource is not None:
         index = 0 if len(spec.specs) == 1 else "*"
         return f"specs[{index}].{_FIELD[reason.resource]}"
-    return "nodes" if isinstance(reason, NeverFits) else "node_names" if spec.node_names else "specs"
+    if isinstance(reason, NeverFits):
+        return "nodes"
+    asked = {
+        "node_names": spec.node_names,
+        "tolerations": isinstance(reason, NoEligibleNode) and reason.taints,
+        "pool": spec.pool or (isinstance(reason, NoEligibleNode) and reason.dedicated),
+        "driver_version": spec.driver_version,
+        "node_selector": spec.node_selector,
+    }
+    return next((field for field, is_asked in asked.items() if is_asked), "specs")
 
 
 def named_elsewhere(machine: Machine, specs: Iterable[JobSpec]) -> set[JobId]:
