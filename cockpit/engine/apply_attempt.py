@@ -29,8 +29,8 @@ def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN40
     return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]))
 
 
-@RULES.of(events.PrologFailed)
-def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+@RULES.of(events.PrologFailed, events.PrecheckFailed)
+def _(body: events.PrologFailed | events.PrecheckFailed, state: ClusterState, record: events.EventRecord) -> None:
     """It is not the job's fault: its age goes on counting."""
     job = state.jobs[body.job]
     assert job.attempt is not None
@@ -62,7 +62,8 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
-    after = _first_state(job.spec, earlier)
+    checked = job.spec.resume is not None and not body.members and job.part is None
+    after = JobState.PRECHECKING if checked else _starting(job.spec, earlier)
     state.jobs[body.job] = replace(
         job,
         version=record.seq,
@@ -76,8 +77,15 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
 
 
-def _first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
-    """Of one that has been placed, after these attempts."""
+@RULES.of(events.PrecheckPassed)
+def _(body: events.PrecheckPassed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    after = _starting(job.spec, job.earlier)
+    change(state, record, body.job, state=after, state_since=since(job, after, record.at))
+
+
+def _starting(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
+    """Of one that is about to start, after these attempts."""
     goes_on = spec.resume is not None and any(each.ran for each in earlier)
     return JobState.RESUMING if goes_on else JobState.STARTING
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine.effects import (
+    CheckNodes,
     Effect,
     Force,
     FreezeReplica,
@@ -18,6 +19,7 @@ from cockpit.engine.effects import (
 )
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
+from cockpit.model.job import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +42,15 @@ def starts_of(job: Job) -> list[StartReplica]:
         StartReplica(ReplicaId(job.id, attempt.number, each.rank), job.spec, job.submitter, each)
         for each in attempt.placement
     ]
+
+
+def first_of(job: Job) -> list[StartReplica] | list[CheckNodes]:
+    """What a job that has its place begins with."""
+    if job.state is not JobState.PRECHECKING:
+        return starts_of(job)
+    assert job.attempt is not None
+    placement = job.attempt.placement
+    return [CheckNodes(ReplicaId(job.id, job.attempt.number, placement[0].rank), placement)]
 
 
 def containers_after_end(job: Job) -> list[Effect]:
@@ -127,7 +138,9 @@ def _thaws(job: Job) -> Iterator[ThawReplica]:
 
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
-    events.JobPlaced: starts_of,
+    events.JobPlaced: first_of,
+    events.PrecheckPassed: starts_of,
+    events.PrecheckFailed: containers_after_end,
     events.MemberPlaced: starts_of,
     events.BindingGivenUp: containers_after_end,
     events.PrologFailed: containers_after_end,

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from cockpit.engine.effects import (
+    CheckNodes,
     FreezeReplica,
     KeepContainer,
     RemoveContainer,
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
     from cockpit.runtime.tasks import Tasks
 
 ReplicaEffect = (
-    StartReplica | SignalReplica | FreezeReplica | ThawReplica | TellWorkers | KeepContainer | RemoveContainer
+    StartReplica
+    | CheckNodes
+    | SignalReplica
+    | FreezeReplica
+    | ThawReplica
+    | TellWorkers
+    | KeepContainer
+    | RemoveContainer
 )
 
 _QUICK = (SignalReplica, FreezeReplica, ThawReplica, TellWorkers)
@@ -59,6 +67,8 @@ class EffectRunner:
         match effect:
             case StartReplica():
                 await self._executor.start(effect)
+            case CheckNodes():
+                await self._executor.check(effect)
             case SignalReplica():
                 await self._executor.signal(effect)
             case FreezeReplica():

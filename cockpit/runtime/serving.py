@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine import configure, decide, reactions
 from cockpit.engine.effects import FreezeReplica, KeepContainer, RecordEnded, ThawReplica
 from cockpit.model import events
-from cockpit.model.job import OCCUPYING
+from cockpit.model.job import OCCUPYING, JobState
 from cockpit.model.refusal import Refusal
 from cockpit.runtime.host import Act
 from cockpit.runtime.server import Server
@@ -84,7 +84,9 @@ async def recover(host: Host) -> None:
     expected: list[StartReplica] = []
     kept: list[KeepContainer] = []
     for job in jobs:
-        if job.state in OCCUPYING and job.attempt is not None:
+        if job.state is JobState.PRECHECKING:
+            host.run_effects(reactions.first_of(job))
+        elif job.state in OCCUPYING and job.attempt is not None:
             live = {each.rank for each in job.attempt.replicas if each.ended_at is None}
             expected += [start for start in reactions.starts_of(job) if start.replica.rank in live]
         elif job.kept:

@@ -53,7 +53,7 @@ def notes(user: CockpitUser, then: str = "true") -> Path:
 def of(file: Path, job: str) -> list[str]:
     """What was noted of a job, without its name."""
     words = [line.split() for line in file.read_text().splitlines()]
-    return [" ".join((what, node, attempt)) for what, node, name, attempt in words if name == job]
+    return [f"{what} {node} {attempt}" for what, node, name, attempt in words if name == job]
 
 
 def test_every_node_has_them_in_order_however_the_job_ends(user: CockpitUser) -> None:

@@ -24,6 +24,7 @@ from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
+from cockpit.runtime.containers.prechecking import Prechecks
 from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
@@ -117,7 +118,10 @@ def _engine(
 
     def executor_for(observer: Observer) -> ContainerExecutor:
         scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
-        executor = ContainerExecutor(folder, plan_for, observer, workers_of=workers_of, scripts=scripts)
+        prechecks = Prechecks(lambda name: machine.state.nodes[name], folder)
+        executor = ContainerExecutor(
+            folder, plan_for, observer, workers_of=workers_of, scripts=scripts, prechecks=prechecks
+        )
         executor.open()
         return executor
 

@@ -19,6 +19,7 @@ from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, freezing, removal, spawning, telling, world
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers.prechecking import NOWHERE
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
+    from cockpit.runtime.containers.prechecking import Prechecks
 
 _LEAVE_SECONDS = 5
 _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
@@ -69,12 +72,13 @@ class ContainerExecutor:
         *,
         workers_of: Callable[[ReplicaId], bytes] = _alone,
         scripts: NodeScripts | None = None,
+        prechecks: Prechecks | None = None,
         python: str = sys.executable,
     ) -> None:
         self._state = state
         self._plan_for, self._workers_of = plan_for, workers_of
         self._observer = observer
-        self._scripts = scripts
+        self._scripts, self._prechecks = scripts, prechecks
         self._python = python
         self._tasks = Tasks()
         self._sampler = Sampler(self._tasks)
@@ -99,6 +103,15 @@ class ContainerExecutor:
         async with self._lock(effect.replica):
             if effect.replica not in self._watched:
                 await self._start(effect)
+
+    async def check(self, effect: CheckNodes) -> None:
+        node, said = NOWHERE, ""
+        if self._prechecks is not None:
+            node, said = await asyncio.to_thread(self._prechecks.look, effect.placement)
+        if node:
+            self._observer.precheck_failed(effect.replica, node, said)
+        else:
+            self._observer.precheck_passed(effect.replica, said)
 
     async def signal(self, effect: SignalReplica) -> None:
         async with self._lock(effect.replica):
