@@ -29,6 +29,16 @@ class CheckNodes(msgspec.Struct, frozen=True):
     placement: Placement
 
 
+class StageReplica(msgspec.Struct, frozen=True):
+    """Have everything copied to the node that this start needs there."""
+
+    start: StartReplica
+
+    @property
+    def replica(self) -> ReplicaId:
+        return self.start.replica
+
+
 class Force(StrEnum):
     TERM = "term"
     KILL = "kill"
@@ -79,6 +89,7 @@ class RecordEnded(msgspec.Struct, frozen=True):
 Effect = (
     StartReplica
     | CheckNodes
+    | StageReplica
     | SignalReplica
     | FreezeReplica
     | ThawReplica

@@ -103,7 +103,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
         case events.MemberPlaced() | events.BindingGivenUp():
             return binding_sentence(body)
         case (
-            events.ReplicaStarted()
+            events.ReplicaStaged()
+            | events.ReplicaStarted()
             | events.ReplicaEnded()
             | events.TimeLimitSet()
             | events.EndingBegan()
@@ -159,7 +160,7 @@ def _before_start(body: _BeforeStart) -> str:
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.ReplicaStarted() | events.ReplicaEnded():
+        case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
             return _of_replica(body)
         case events.TimeLimitSet():
             return f"may run for {units.duration(body.seconds)} from its start"
@@ -173,7 +174,9 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             assert_never(body)
 
 
-def _of_replica(body: events.ReplicaStarted | events.ReplicaEnded) -> str:
+def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.ReplicaEnded) -> str:
+    if isinstance(body, events.ReplicaStaged):
+        return f"replica {body.rank} has its copies"
     if isinstance(body, events.ReplicaEnded):
         return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
     limits = f" (limits: {safe(body.limits)})" if body.limits else ""
@@ -235,7 +238,8 @@ _BeforeRunning = (
     events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced | _BeforeStart
 )
 _WhileRunning = (
-    events.ReplicaStarted
+    events.ReplicaStaged
+    | events.ReplicaStarted
     | events.ReplicaEnded
     | events.TimeLimitSet
     | events.EndingBegan

@@ -7,6 +7,7 @@ from cockpit.model import events
 MOVES_CONTAINERS = (
     events.JobPlaced,
     events.PrecheckPassed,
+    events.ReplicaStaged,
     events.PrologFailed,
     events.JobEnded,
     events.JobRequeued,

@@ -11,6 +11,7 @@ from cockpit.engine.effects import (
     KeepContainer,
     RemoveContainer,
     SignalReplica,
+    StageReplica,
     StartReplica,
     TellWorkers,
     ThawReplica,
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.tasks import Tasks
 
 ReplicaEffect = (
-    StartReplica
+    StageReplica
+    | StartReplica
     | CheckNodes
     | SignalReplica
     | FreezeReplica
@@ -65,6 +67,8 @@ class EffectRunner:
 
     async def _carry_out(self, effect: ReplicaEffect) -> None:
         match effect:
+            case StageReplica():
+                await self._executor.stage(effect)
             case StartReplica():
                 await self._executor.start(effect)
             case CheckNodes():

@@ -49,6 +49,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         events.JobRequeued(JOB, EndCause.EXIT, ExitStatus(code=3), 1),
         "failed (exit 3) and begins again, retry 1",
     ),
+    (events.ReplicaStaged(JOB, 1, 0), "replica 0 has its copies"),
     (events.ReplicaStarted(JOB, 1, 0, "cgroup v1"), "replica 0 started (limits: cgroup v1)"),
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(code=3)), "replica 1 ended: exit 3"),
     (
