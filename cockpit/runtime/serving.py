@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.engine import configure, decide, reactions
+from cockpit.engine.catalogue import catalogue_filed
 from cockpit.engine.effects import FreezeReplica, KeepContainer, RecordEnded, ThawReplica
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING
@@ -66,6 +67,7 @@ def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequenc
         *decide.nodes_changed(machine, setup.nodes),
         *rules,
         *configure.accounts_begun(machine.state, setup.accounts),
+        *catalogue_filed(machine.state, setup.catalogue),
     ]
 
 

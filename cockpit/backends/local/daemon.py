@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors
+from cockpit.formats.cataloguefile import read_catalogue
 from cockpit.formats.clusterfile import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
@@ -145,13 +148,24 @@ async def _acquire(path: Path) -> StateFolder:
 
 
 def _setup(cluster_file: Path) -> ClusterSetup:
+    machine = probe_machine()
+    content = _text(cluster_file)
+    setup = read_cluster(machine, content) if content is None else read_cluster(machine, content, str(cluster_file))
+    named = cluster_file.with_name("catalogue.toml")
+    if (content := _text(named)) is None:
+        return setup
+    entries = read_catalogue(content, str(named), str(named.parent))
+    return replace(setup, catalogue=tuple(entries))
+
+
+def _text(file: Path) -> str | None:
+    """None: there is no such file."""
     try:
-        content = cluster_file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return read_cluster(probe_machine(), None)
+        return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecErrors([f"{cluster_file}: cannot be read: {error}"]) from None
-    return read_cluster(probe_machine(), content, str(cluster_file))
+        raise SpecErrors([f"{file}: cannot be read: {error}"]) from None
 
 
 def _host_settings(settings: UserSettings) -> Settings:
