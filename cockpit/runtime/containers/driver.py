@@ -16,7 +16,7 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, removal, spawning, telling, world
+from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
@@ -216,6 +216,7 @@ class ContainerExecutor:
             await self._depot.forget_others({replica.folder for replica in named})
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
+            group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
             for replica in self._found() - named:
                 self._beside(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
@@ -327,6 +328,7 @@ class ContainerExecutor:
             await self._tidy_up(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
+            await asyncio.to_thread(networks.tidy_up, self._state)
             if self._copies is not None:
                 await self._copies.leave(replica)
         self._locks.pop(replica, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.mounts import Dataset, DatasetSource
 from cockpit.model.staging import Staging
 from tests.runtime.containers.conftest import IS_ROOT
-from tests.runtime.containers.house import House
+from tests.runtime.containers.house import House, until
 
 pytestmark = pytest.mark.real
 DAY_MS = 86_400_000
@@ -142,9 +141,10 @@ async def test_the_next_engine_goes_on_where_the_last_one_was_killed(house, cats
     (cats / "b.bin").write_bytes(bytes(1 << 20))
     with (cats / "c.bin").open("wb") as file:
         file.truncate(LARGE)
-    await half_way(house, start := job(house, cats))
+    await house.executor.stage(StageReplica(start := job(house, cats)))
+    await until(lambda: [*house.folder.glob("fast/*/*/content/c.bin")])
     house.executor.close()
-    await asyncio.sleep(0)
+    await until(lambda: not copying())
     (part,) = house.folder.glob("fast/*/*/content")
     inode = (part / "a.txt").stat().st_ino
     (cats / "c.bin").touch()
