@@ -218,6 +218,7 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterato
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
     words = {
+        JobState.PRECHECKING: f"has its nodes checked{where}",
         JobState.STARTING: f"is being started{where}",
         JobState.RESUMING: f"is started again{where}, to go on from its checkpoint",
         JobState.RUNNING: f"runs{where}",
