@@ -119,7 +119,7 @@ class MainScreen(Telling):
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
-        if name := view_at(VIEWS, event.column, self.size.width):
+        if name := view_at(VIEWS, event.column, self.size.width, TITLES[self.view], tuple(self._note())):
             self.app.perform(DEEDS.get(name.lower(), name.lower()))
 
     @on(Lines.Clicked, "#keys")
