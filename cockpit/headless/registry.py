@@ -44,6 +44,8 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "wait": ("wait", "WAIT", "Wait until jobs have ended; exits with the job's exit code"),
     "logs": ("logs", "LOGS", "Print what a job wrote"),
     "shell": ("shell", "SHELL", "Enter a job's container, running or kept"),
+    "session": ("session", "SESSION", "Start a session and enter it; also one like a job, to develop in"),
+    "train": ("session", "TRAIN", "Submit a job that runs a command where a session is"),
     "accounts": ("accounts", "LIST", "List accounts and users, their shares, limits and usage"),
     "accounts qos": ("accounts", "QOS_LIST", "List the QOS"),
     "accounts add": ("accounts", "ADD", "Add an account"),

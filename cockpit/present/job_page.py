@@ -92,6 +92,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact("kind", KINDS[detail.job.kind])
     for label, text in attempt_facts(detail, context):
         yield _fact(label, text)
+    if detail.address:
+        yield _fact("address", safe(detail.address))
     yield _fact("output", safe(spec.output))
     if spec.algorithm is not None:
         yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))
