@@ -290,7 +290,8 @@ async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> aski
 
 
 def _address(engine: Engine, found: Job) -> str:
-    if found.kind is not JobKind.INTERACTIVE or found.attempt is None or found.state is not JobState.RUNNING:
+    notebook = found.kind is JobKind.INTERACTIVE and found.spec.command
+    if not notebook or found.attempt is None or found.state is not JobState.RUNNING:
         return ""
     replica = ReplicaId(found.id, found.attempt.number, 0)
     return first_address(log_path(engine.logs, replica, stream) for stream in asking.LogStream)
