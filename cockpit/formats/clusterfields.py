@@ -38,6 +38,7 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     prolog_bash_scripts: tuple[str, ...] = ()
     epilog_bash_scripts: tuple[str, ...] = ()
     node_pools: Mapping[str, tuple[str, ...]] = {}
+    dedicated_pools: tuple[str, ...] = ()
     home: Mapping[str, str] = {}
     machine: DeclaredMachine = DeclaredMachine()
     nodes: tuple[DeclaredNode, ...] = ()
@@ -140,6 +141,12 @@ FILE = Table(
             attribute="node_pools",
             kind=MapOf(name(), ListOf(Checked(Text(minLength=1), _member_error), MOST_NAMES)),
             about="By name of a pool: its nodes, or other pools that it stands for; * is every node of no other pool.",
+        ),
+        Field(
+            name="dedicated_pools",
+            attribute="dedicated_pools",
+            kind=ListOf(name(), MOST_NAMES),
+            about="Pools that are set apart: only jobs that name one of them run on its nodes.",
         ),
         Field(
             name="home",

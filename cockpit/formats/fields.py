@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cockpit.formats.conditions import Dependencies, Indices, Moment
 from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
+from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.mountfields import ALGORITHM, DATASET, MODEL, VOLUME
@@ -17,6 +18,7 @@ from cockpit.model.rules import (
     GRACE_SECONDS,
     LABEL_LENGTH,
     MOST_CARD_MODELS,
+    MOST_LABELS,
     MOST_PARTITIONS,
     MOST_PINS,
     MOST_SPECS,
@@ -251,6 +253,18 @@ JOB = Table(
             attribute="driver_version",
             kind=_LABEL,
             about="Only on nodes with this card driver; needs a spec with cards.",
+        ),
+        Field(
+            name="node_selector",
+            attribute="node_selector",
+            kind=Labels(),
+            about="Only on nodes with these labels: {disk: ssd}, or disk=ssd.",
+        ),
+        Field(
+            name="tolerations",
+            attribute="tolerations",
+            kind=ListOf(TolerationText(), MOST_LABELS),
+            about="Also on nodes that keep others off by these taints: gpu=yes, spot (whatever its value), * (any).",
         ),
         Field(name="exclusive", attribute="exclusive", kind=Flag(), about="No other job on its nodes."),
         Field(name="terminal", attribute="terminal", kind=Flag(), about="Keep the container when the job fails."),

@@ -27,6 +27,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "node_names": "[n01]",
     "pool": "a100",
     "driver_version": '"535.104"',
+    "node_selector": "{disk: ssd}",
+    "tolerations": "[spot, gpu=yes]",
     "exclusive": "true",
     "terminal": "true",
     "debug_hold": "{cards: keep, window: 8h}",

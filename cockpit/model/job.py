@@ -69,6 +69,8 @@ class ExitStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The kernel killed it for exceeding its memory limit."""
     lost: str = ""
     """Why nothing is known: a sentence; empty when something is."""
+    hook: str = ""
+    """It is not its command but the script of this name that ended so, before the command was run."""
 
     @property
     def ok(self) -> bool:

@@ -79,6 +79,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The number of its current or last one, or of the first that is to come."""
     retries: tuple[int, int] | None = None
     """How often it has begun again by itself after a failure, and how often it may; None: it has not failed."""
+    hook: str = ""
+    """Which script of its own failed, so that its command was not run."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import NodeName
+from cockpit.model.labels import Taint
 from cockpit.model.spec import WHOLE_CARD
 
 
@@ -60,6 +61,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int
     cards: tuple[Card, ...] = ()
     pool: str = ""
+    dedicated: bool = False
+    """Its pool is set apart: only jobs that name it run there."""
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
     os: str = ""
     kernel: str = ""
     driver_version: str = ""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.kindrules import kind_checks, kind_conflicts
+from cockpit.model.labels import key_error, value_error
 from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
 from cockpit.model.spec import (
@@ -65,6 +66,7 @@ DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
 MOST_SPECS = 64
 MOST_CARD_MODELS = 64
 MOST_PINS = NODES.high
+MOST_LABELS = 64
 MOST_VARIABLES = 1000
 MOST_PARTITIONS = 64
 MOST_DEPENDENCIES = 1000
@@ -112,11 +114,12 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "nodes", NODES.error(spec.nodes)
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
-        yield from _node_spec_checks(f"specs[{index}]", alternative)
+        yield from node_spec_checks(f"specs[{index}]", alternative)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
             yield path, label_error(label)
+    yield from _label_pair_checks(spec)
     yield from _elastic_checks(spec)
     yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
     yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
@@ -166,7 +169,7 @@ def _array_error(array: Array) -> str | None:
     return next(filter(None, outside), None) or Bounds(0, MOST_TASKS).error(array.at_once)
 
 
-def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+def node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
     if spec.name:
         yield f"{at}.name", name_error(spec.name)
     yield f"{at}.cpus", CPUS.error(spec.cpus)
@@ -198,6 +201,19 @@ def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
     yield at, count_error(len(labels), most)
     for index, label in enumerate(labels[:most]):
         yield f"{at}[{index}]", label_error(label)
+
+
+def _label_pair_checks(spec: JobSpec) -> _Checks:
+    """Of the nodes that it may be on."""
+    yield "node_selector", count_error(len(spec.node_selector), MOST_LABELS)
+    if len(spec.node_selector) <= MOST_LABELS:
+        for key, value in spec.node_selector.items():
+            yield f"node_selector.{visible(key)}", key_error(key) or value_error(value)
+    yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
+    for index, each in enumerate(spec.tolerations[:MOST_LABELS]):
+        error = (key_error(each.key) if each.key else None) or value_error(each.value or "")
+        lost = not each.key and each.value is not None
+        yield f"tolerations[{index}]", "has a value without a key; give both" if lost else error
 
 
 def _env_checks(env: dict[str, str]) -> _Checks:

@@ -9,6 +9,7 @@ import msgspec
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.image import HOST
+from cockpit.model.labels import Toleration
 from cockpit.model.mounts import Algorithm, Dataset, Model, Reference, Volume
 
 WHOLE_CARD = 1000
@@ -250,6 +251,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     pool_nodes: tuple[str, ...] = ()
     """Of a pool of the catalogue: its nodes when the job was accepted. Written by the engine alone."""
     driver_version: str | None = None
+    node_selector: dict[str, str] = {}
+    """Labels that a node must have."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints of nodes that it puts up with."""
     exclusive: bool = False
     terminal: bool = False
     debug_hold: DebugHold = DebugHold()

@@ -34,6 +34,7 @@ def event_job(body: events.EventBody) -> JobId | None:
         case (
             events.ClusterConfigured()
             | events.AccountsChanged()
+            | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
             | events.NodeDrained()
@@ -63,6 +64,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
         case (
             events.ClusterConfigured()
             | events.AccountsChanged()
+            | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
             | events.NodeDrained()

@@ -89,7 +89,7 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
     """How a job ended; empty when it simply succeeded."""
     match cause:
         case EndCause.EXIT:
-            return exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
+            return of_hook(row.hook) + exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
         case EndCause.TIME_LIMIT:
             return f"reached its time limit of {units.spoken(row.time_limit_seconds)}"
         case EndCause.START_FAILED | EndCause.LOST:
@@ -109,7 +109,12 @@ def exit_words(code: int | None, *, oom: bool = False) -> str:
 
 def exit_sentence(status: ExitStatus) -> str:
     """`exit 3`, `exit 137: it used more memory than it asked for`, or why it is unknown."""
-    return safe(status.lost) or exit_words(status.shell_code, oom=status.oom)
+    return safe(status.lost) or of_hook(status.hook) + exit_words(status.shell_code, oom=status.oom)
+
+
+def of_hook(name: str) -> str:
+    """What stands before an exit that is not the command's."""
+    return f"{safe(name)} failed: " if name else ""
 
 
 _SIGNALS: Final = {

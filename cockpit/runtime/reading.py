@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.engine.access import Actor, is_owner, may_see
 from cockpit.engine.accountviews import accounts_shown
+from cockpit.engine.catalogueviews import catalogue_shown
 from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.ranking import breakdowns
 from cockpit.engine.shown import shown_explanation, shown_job, shown_reason, shown_to
@@ -17,6 +18,7 @@ from cockpit.engine.views import hold_row, node_rows, overview
 from cockpit.errors import RequestRefused
 from cockpit.launch.batch import batch_spec
 from cockpit.model import asking
+from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import OCCUPYING, Job, JobState
@@ -219,6 +221,11 @@ async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluste
 async def accounts(engine: Engine, asked: Asked, _args: messages.NoArgs) -> AccountsShown:
     """The tree of accounts with what each part of it uses."""
     return accounts_shown(engine.host.machine.state, asked.actor)
+
+
+async def catalogue(engine: Engine, asked: Asked, _args: messages.NoArgs) -> CatalogueShown:
+    """What names in job files stand for."""
+    return catalogue_shown(engine.host.machine.state, asked.actor)
 
 
 async def queues(engine: Engine, asked: Asked, _args: messages.NoArgs) -> QueuesShown:

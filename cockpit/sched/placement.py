@@ -111,15 +111,16 @@ _order_of = attrgetter("order")
 def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
     """Every room in service that holds one replica now, best fit first (the order of `room.best_fit_rank`)."""
     if shape.node_names:
-        rooms = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
-        return iter(sorted(rooms, key=lambda room: best_fit_rank(room, spec)))
+        at_hand = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
+        return iter(sorted(at_hand, key=lambda room: best_fit_rank(room, spec)))
     kinds = index.floor.kinds_for(shape, spec)
     if len(kinds) == 1 and not (spec.card_milli or shape.exclusive):
         return index.rooms_at(index.by_whole[kinds[0].number].wide_enough(spec.cpus, spec.memory_mib))
     idle = [index.by_whole[kind.number] for kind in kinds]
     if shape.exclusive:
         least = min((kind.whole_cards for kind in kinds), default=0)
-        return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
+        rooms = _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
+        return iter(sorted(rooms, key=lambda room: best_fit_rank(room, spec))) if spec.shares_a_card else rooms
     if spec.shares_a_card:
         holes = [index.by_hole[kind.number] for kind in kinds]
         return _sharing(index, holes, idle, shape, spec)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.model.labels import Toleration
 from cockpit.model.spec import Algorithm, DebugHold, Failover, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
 from tests.hostile import HOSTILE, UNSEEN
 
@@ -111,6 +112,20 @@ def test_every_field_reaches_the_spec() -> None:
         project="nlp",
     )
     assert one(node_names=["n1", "n2"]).node_names == ("n1", "n2")
+
+
+@pytest.mark.req("JT-25")
+def test_labels_and_tolerations_are_read_as_tables_and_as_the_words_of_kubectl() -> None:
+    assert one(node_selector={"disk": "ssd", "rack": 4}).node_selector == {"disk": "ssd", "rack": "4"}
+    assert one(node_selector="disk=ssd, rack=4").node_selector == {"disk": "ssd", "rack": "4"}
+    tolerated = one(tolerations=["spot", "gpu=yes:NoSchedule", "old=", "*"]).tolerations
+    assert tolerated == (Toleration("spot"), Toleration("gpu", "yes"), Toleration("old", ""), Toleration())
+    assert [each.text for each in tolerated] == ["spot", "gpu=yes", "old=", "*"]
+    for wrong in ("ssd", ["disk=ssd"], {"a b": "c"}, {"disk": "s d"}):
+        (error,) = errors_of(json.dumps(LEAST | {"node_selector": wrong}))
+        assert error.startswith("job.yaml: node_selector")
+    (error,) = errors_of(json.dumps(LEAST | {"tolerations": ["a=b=c"]}))
+    assert error.startswith('job.yaml: tolerations[0]: "a=b=c" is no value of a label')
 
 
 @pytest.mark.req("FL-05", "FL-08")

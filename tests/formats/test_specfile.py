@@ -11,6 +11,7 @@ from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.formats.jobtexts import texts_of, values_of
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.checks import submission_errors
+from cockpit.model.labels import KEY, VALUE, Toleration
 from cockpit.model.mounts import Algorithm, AlgorithmSource, Dataset, DatasetSource, Model, ModelSource, Volume
 from cockpit.model.rules import ARRAY_INDEX, MOMENT, MOST_TASKS, NICE
 from cockpit.model.spec import (
@@ -92,6 +93,12 @@ SPECS = st.builds(
     ).map(tuple),
     pool=st.none() | NAMES,
     driver_version=st.none() | NAMES,
+    node_selector=st.dictionaries(st.from_regex(KEY, fullmatch=True), st.from_regex(VALUE, fullmatch=True), max_size=2),
+    tolerations=st.lists(
+        st.just(Toleration())
+        | st.builds(Toleration, st.from_regex(KEY, fullmatch=True), st.none() | st.from_regex(VALUE, fullmatch=True)),
+        max_size=2,
+    ).map(tuple),
     exclusive=st.booleans(),
     terminal=st.booleans(),
     debug_hold=st.builds(DebugHold, cards=st.sampled_from(HoldCards), window_seconds=st.none() | st.integers(1, 10**6)),

@@ -11,7 +11,7 @@ import msgspec
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST, ImageKind, image_of
-from cockpit.model.spec import HomeAccess
+from cockpit.model.spec import HomeAccess, Hooks
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
@@ -37,6 +37,9 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One replica's container. Paths are absolute; nothing in here changes once it is written."""
 
     argv: tuple[str, ...]
+    hooks: Hooks = Hooks()
+    grace_seconds: int = 0
+    """So long the script after the command may run."""
     env: dict[str, str]
     """Exactly the command's; but HOME becomes /tmp where the home cannot be shown."""
     kept_env: dict[str, str]
@@ -110,6 +113,8 @@ def container_plan(
     spec, submitter, replica, state = effect.spec, effect.submitter, effect.replica, engine.state
     return ContainerPlan(
         argv=launch.argv,
+        hooks=spec.hooks,
+        grace_seconds=spec.end_grace_seconds,
         env=launch.env,
         kept_env=launch.kept_env,
         workdir=launch.workdir,

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         """`plan.ContainerPlan` as the shim reads it; a test holds the two together."""
 
         argv: list[str]
+        hooks: dict[str, str]
+        grace_seconds: int
         env: dict[str, str]
         kept_env: dict[str, str]
         workdir: str
