@@ -46,6 +46,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "shell": ("shell", "SHELL", "Enter a job's container, running or kept"),
     "session": ("session", "SESSION", "Start a session and enter it; also one like a job, to develop in"),
     "train": ("session", "TRAIN", "Submit a job that runs a command where a session is"),
+    "tensorboard": ("tensorboard", "TENSORBOARD", "Show the curves of a batch's tasks in a browser of this machine"),
     "accounts": ("accounts", "LIST", "List accounts and users, their shares, limits and usage"),
     "accounts qos": ("accounts", "QOS_LIST", "List the QOS"),
     "accounts add": ("accounts", "ADD", "Add an account"),

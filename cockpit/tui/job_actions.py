@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import job_deeds, limit_deeds, session_deeds
+from cockpit.tui import board_deeds, job_deeds, limit_deeds, session_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     ACT,
@@ -187,6 +187,16 @@ ACTING: Final = (
         ON_JOBS,
         needs_job,
         acts=True,
+    ),
+    Action(
+        "tensorboard",
+        "tensorboard",
+        ("T",),
+        "TensorBoard over its output",
+        board_deeds.tensorboard,
+        ACT,
+        ON_JOBS,
+        needs_job,
     ),
     Action(
         "delete",
