@@ -10,6 +10,7 @@ from cockpit.engine.eventrules import Rules, change, change_waiting, free, ledge
 from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.staging import is_staged
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN40
     replicas = attempt.replicas
     changed = replace(replicas[rank], **fields)
     return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]))
+
+
+def all_are_staged(state: JobState, attempt: Attempt) -> bool:
+    """Whether the staging of a job is over."""
+    return state is JobState.STAGING and all(each.staged_at is not None for each in attempt.there)
 
 
 @RULES.of(events.PrologFailed)
@@ -62,7 +68,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
-    after = _first_state(job.spec, earlier)
+    after = JobState.STAGING if is_staged(job.spec) and not body.members else first_state(job.spec, earlier)
     state.jobs[body.job] = replace(
         job,
         version=record.seq,
@@ -76,7 +82,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
 
 
-def _first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
+def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
     """Of one that has been placed, after these attempts."""
     goes_on = spec.resume is not None and any(each.ran for each in earlier)
     return JobState.RESUMING if goes_on else JobState.STARTING
@@ -107,6 +113,16 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
         in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
     )
     free(state, [each for each in job.attempt.members if each not in body.members], record.at)
+
+
+@RULES.of(events.ReplicaStaged)
+def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecord) -> None:
+    """They start together, once all have what they need."""
+    job = state.jobs[body.job]
+    attempt = _with_replica(job, body.rank, staged_at=record.at)
+    after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
+    entered = since(job, after, record.at)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
 
 
 @RULES.of(events.ReplicaStarted)

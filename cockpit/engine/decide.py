@@ -165,6 +165,15 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     return [*decided, *workers.grown(machine, plan)]
 
 
+def replica_staged(machine: Machine, replica: ReplicaId) -> list[EventBody]:
+    """What it needs to have copied is there; nothing when that is known already, or the attempt is over."""
+    seen = _live_replica(machine, replica)
+    job = machine.state.jobs.get(replica.job)
+    if seen is None or seen.staged_at is not None or job is None or job.state is not JobState.STAGING or job.ending:
+        return []
+    return [events.ReplicaStaged(replica.job, replica.attempt, replica.rank)]
+
+
 def replica_started(machine: Machine, replica: ReplicaId, limits: str) -> list[EventBody]:
     """The command runs; nothing when that is known already, or the attempt is over."""
     seen = _live_replica(machine, replica)
@@ -202,7 +211,9 @@ def replica_ended(
         else:
             decided.append(retries.instead(job, _job_ended(job, exits, now, hold_seconds)))
     elif not status.ok and job.ending is None and not left:
-        decided.append(events.EndingBegan(job.id, EndCause.EXIT, retries.others_end_by(job, now)))
+        never_began = bool(status.lost) and not _ever_started(job)
+        cause = EndCause.START_FAILED if never_began else EndCause.EXIT
+        decided.append(events.EndingBegan(job.id, cause, retries.others_end_by(job, now)))
     return decided
 
 

@@ -21,6 +21,16 @@ class StartReplica(msgspec.Struct, frozen=True):
     allocation: Allocation
 
 
+class StageReplica(msgspec.Struct, frozen=True):
+    """Have everything copied to the node that this start needs there."""
+
+    start: StartReplica
+
+    @property
+    def replica(self) -> ReplicaId:
+        return self.start.replica
+
+
 class Force(StrEnum):
     TERM = "term"
     KILL = "kill"
@@ -70,6 +80,7 @@ class RecordEnded(msgspec.Struct, frozen=True):
 
 Effect = (
     StartReplica
+    | StageReplica
     | SignalReplica
     | FreezeReplica
     | ThawReplica

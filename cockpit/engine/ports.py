@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         KeepContainer,
         RemoveContainer,
         SignalReplica,
+        StageReplica,
         StartReplica,
         TellWorkers,
         ThawReplica,
@@ -94,6 +95,15 @@ class Journal(Protocol):
 class Observer(Protocol):
     """Where an executor tells what it sees. Called in the host's loop; must not block."""
 
+    def replica_staged(self, replica: ReplicaId) -> None:
+        """What it was to have copied is there."""
+
+    def staging_moved(self, replica: ReplicaId) -> None:
+        """Its copies have come further."""
+
+    def disk_filled(self, because: str) -> None:
+        """The disk that copies are made on is too full; empty: it is not any more."""
+
     def replica_started(self, replica: ReplicaId, limits: str) -> None: ...
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
@@ -107,6 +117,8 @@ class Observer(Protocol):
 
 class Executor(Protocol):
     """Makes containers and runs commands in them. Failures are observations (`lost`, a sentence), never exceptions."""
+
+    async def stage(self, effect: StageReplica) -> None: ...
 
     async def start(self, effect: StartReplica) -> None: ...
 

@@ -226,6 +226,14 @@ class BindingGivenUp(msgspec.Struct, frozen=True, tag="binding_given_up"):
     """It went back to its queue, from which it has to be let out again."""
 
 
+class ReplicaStaged(msgspec.Struct, frozen=True, tag="replica_staged"):
+    """Everything that the replica's container needs to have copied is there."""
+
+    job: JobId
+    attempt: int
+    rank: int
+
+
 class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started"):
     job: JobId
     attempt: int
@@ -419,6 +427,7 @@ EventBody = (
     | OthersHeld
     | BindingGivenUp
     | PrologFailed
+    | ReplicaStaged
     | ReplicaStarted
     | ReplicaEnded
     | EndingBegan

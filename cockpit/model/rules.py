@@ -99,6 +99,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
     found = (
         *_conflicts(spec),
         *_mode_conflicts(spec),
+        *_staging_conflicts(spec),
         *_elastic_conflicts(spec),
         *_again_conflicts(spec),
         *kind_conflicts(spec),
@@ -246,6 +247,16 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _staging_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if not spec.staging:
+        return
+    if not spec.datasets:
+        yield "staging", "has nothing to copy; add datasets, or remove staging"
+    for index, each in enumerate(spec.datasets):
+        if not each.read_only:
+            yield f"datasets[{index}].read_only", "must be true with staging: what is written to a copy is lost"
 
 
 def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:

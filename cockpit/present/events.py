@@ -95,6 +95,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             return binding_sentence(body)
         case (
             events.PrologFailed()
+            | events.ReplicaStaged()
             | events.ReplicaStarted()
             | events.ReplicaEnded()
             | events.TimeLimitSet()
@@ -142,7 +143,7 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
         case events.PrologFailed():
             return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
-        case events.ReplicaStarted() | events.ReplicaEnded():
+        case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
             return _of_replica(body)
         case events.TimeLimitSet():
             return f"may run for {units.duration(body.seconds)} from its start"
@@ -156,7 +157,9 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             assert_never(body)
 
 
-def _of_replica(body: events.ReplicaStarted | events.ReplicaEnded) -> str:
+def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.ReplicaEnded) -> str:
+    if isinstance(body, events.ReplicaStaged):
+        return f"replica {body.rank} has its copies"
     if isinstance(body, events.ReplicaEnded):
         return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
     limits = f" (limits: {safe(body.limits)})" if body.limits else ""
@@ -216,6 +219,7 @@ def _command(command: tuple[str, ...]) -> str:
 _BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
 _WhileRunning = (
     events.PrologFailed
+    | events.ReplicaStaged
     | events.ReplicaStarted
     | events.ReplicaEnded
     | events.TimeLimitSet

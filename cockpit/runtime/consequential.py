@@ -6,6 +6,7 @@ from cockpit.model import events
 
 MOVES_CONTAINERS = (
     events.JobPlaced,
+    events.ReplicaStaged,
     events.PrologFailed,
     events.JobEnded,
     events.JobRequeued,

@@ -10,6 +10,7 @@ from cockpit.engine.effects import (
     KeepContainer,
     RemoveContainer,
     SignalReplica,
+    StageReplica,
     StartReplica,
     TellWorkers,
     ThawReplica,
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
     from cockpit.runtime.tasks import Tasks
 
 ReplicaEffect = (
-    StartReplica | SignalReplica | FreezeReplica | ThawReplica | TellWorkers | KeepContainer | RemoveContainer
+    StageReplica
+    | StartReplica
+    | SignalReplica
+    | FreezeReplica
+    | ThawReplica
+    | TellWorkers
+    | KeepContainer
+    | RemoveContainer
 )
 
 _QUICK = (SignalReplica, FreezeReplica, ThawReplica, TellWorkers)
@@ -57,6 +65,8 @@ class EffectRunner:
 
     async def _carry_out(self, effect: ReplicaEffect) -> None:
         match effect:
+            case StageReplica():
+                await self._executor.stage(effect)
             case StartReplica():
                 await self._executor.start(effect)
             case SignalReplica():

@@ -49,12 +49,19 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         return _find_plainly(index, shape.specs[0], kind)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
-        if spec.cpus > index.widest:
+        if spec.cpus > index.widest or _lacks_nodes(index, shape, spec):
             continue
         rooms = _choose(index, shape, spec, fit, avoid)
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
     return None
+
+
+def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
+    """A cheap no: too few nodes have cards and CPUs enough, as far as the numbers of a single kind of node say it."""
+    if not spec.whole_cards or len(kinds := index.floor.kinds_for(shape, spec)) != 1:
+        return False
+    return index.by_whole[kinds[0].number].has_fewer(shape.nodes, spec.whole_cards, spec.cpus)
 
 
 def _find_plainly(index: Index, spec: NodeSpec, kind: int) -> Found | None:
@@ -125,7 +132,7 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
         holes = [index.by_hole[kind.number] for kind in kinds]
         return _sharing(index, holes, idle, shape, spec)
     walked = walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib)
-    return _filtered(index, walked, shape, spec) if spec.card_milli else index.rooms_at(order for _, order in walked)
+    return _filtered(index, walked, shape, spec) if spec.card_models else index.rooms_at(order for _, order in walked)
 
 
 def pinned(index: Index, shape: Shape) -> list[Room]:

@@ -32,6 +32,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobDeleted(JOB), "was taken off the lists"),
     (events.JobPlaced(JOB, 1, 0, PLACE), "was placed on n01 and n02 with 2 cards"),
     (events.JobPlaced(JOB, 2, 0, PLACE[:1]), "was placed on n01 (attempt 2)"),
+    (events.ReplicaStaged(JOB, 1, 0), "replica 0 has its copies"),
     (events.ReplicaStarted(JOB, 1, 0, "cgroup v1"), "replica 0 started (limits: cgroup v1)"),
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(code=3)), "replica 1 ended: exit 3"),
     (

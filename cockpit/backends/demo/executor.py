@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         KeepContainer,
         RemoveContainer,
         SignalReplica,
+        StageReplica,
         StartReplica,
         TellWorkers,
         ThawReplica,
@@ -59,6 +60,13 @@ class ScriptedExecutor:
         self._began_at: dict[ReplicaId, Millis] = {}
         """Of those that run: since when."""
         self._running: dict[ReplicaId, tuple[Script, asyncio.Task[None]]] = {}
+
+    async def stage(self, effect: StageReplica) -> None:
+        """There is nothing to copy."""
+        self._observer.replica_staged(effect.replica)
+
+    def staging(self, replica: ReplicaId) -> None:
+        """So it is never under way."""
 
     async def start(self, effect: StartReplica) -> None:
         if effect.replica not in self._made:

@@ -94,6 +94,15 @@ def enter_root(folder: str) -> None:
     os.chdir("/")
 
 
+def sync_file_system(folder: str) -> None:
+    """Return once everything that was written to the folder's file system is on its disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _check(_libc.syncfs(fd), f"syncfs {folder}")
+    finally:
+        os.close(fd)
+
+
 def set_hostname(name: str) -> None:
     raw = name.encode()
     _check(_libc.sethostname(raw, len(raw)), "sethostname")
