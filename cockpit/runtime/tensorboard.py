@@ -73,7 +73,7 @@ class Board:
         with self._lock() as free:
             if free:
                 return False
-            pid = int((self._folder / "running").read_text() or 0)
+        pid = self._holder()
         for sign, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
             with suppress(ProcessLookupError):
                 os.killpg(pid, sign)
@@ -133,6 +133,12 @@ class Board:
     def _printed(self) -> str:
         found = _ADDRESS.search(self._log.read_bytes()) if self._log.exists() else None
         return found[0].decode(errors="replace") if found else ""
+
+    def _holder(self) -> int:
+        """Who has the lock; it is written down a moment after it is had."""
+        while not (written := (self._folder / "running").read_text()):
+            time.sleep(LOOK_SECONDS)
+        return int(written)
 
     def _ends_within(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
