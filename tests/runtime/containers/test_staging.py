@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+import re
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.mounts import Dataset, DatasetSource
 from cockpit.model.staging import Staging
 from tests.runtime.containers.conftest import IS_ROOT
-from tests.runtime.containers.house import House
+from tests.runtime.containers.house import House, until
 
 pytestmark = pytest.mark.real
 DAY_MS = 86_400_000
@@ -61,8 +63,21 @@ async def staged(house: House, *starts: StartReplica) -> None:
 
 
 async def half_way(house: House, start: StartReplica) -> None:
+    """Its copy has begun, and gets no further."""
     await house.executor.stage(StageReplica(start))
     await house.seen.until(lambda: getattr(house.executor.staging(start.replica), "done", 0) > 0)
+    for pid in copying():
+        os.kill(pid, signal.SIGSTOP)
+
+
+def copying() -> list[int]:
+    """Processes of this one that measure or copy."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            pid, name, rest = re.fullmatch(r"(\d+) \((.*)\) . (\d+) .*\n?", path.read_text(), re.DOTALL).groups()
+            found += [int(pid)] if (name, int(rest)) == ("cockpit-fetch", os.getpid()) else []
+    return found
 
 
 def left_on_disk(house: House) -> list[str]:
@@ -126,9 +141,10 @@ async def test_the_next_engine_goes_on_where_the_last_one_was_killed(house, cats
     (cats / "b.bin").write_bytes(bytes(1 << 20))
     with (cats / "c.bin").open("wb") as file:
         file.truncate(LARGE)
-    await half_way(house, start := job(house, cats))
+    await house.executor.stage(StageReplica(start := job(house, cats)))
+    await until(lambda: [*house.folder.glob("fast/*/*/content/c.bin")])
     house.executor.close()
-    await asyncio.sleep(0)
+    await until(lambda: not copying())
     (part,) = house.folder.glob("fast/*/*/content")
     inode = (part / "a.txt").stat().st_ino
     (cats / "c.bin").touch()
