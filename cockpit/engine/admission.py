@@ -16,7 +16,7 @@ from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, Mode, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -108,8 +108,6 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
-        if spec.mode not in {None, Mode.STANDALONE}:
-            yield f"mode: containers here do not reach each other yet, which {spec.mode} needs; leave it out"
         if image_of(spec.root_image).kind is ImageKind.NAMED:
             yield "image: containers here are made of the machine's own root, of dir:PATH or of tar:PATH only"
         yield from resume_errors(self._machine.state.cluster, spec)

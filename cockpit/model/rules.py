@@ -263,6 +263,8 @@ def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if spec.mode is Mode.STANDALONE and spec.nodes != 1:
         others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
         yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
+    if spec.mode not in {None, Mode.STANDALONE} and spec.divide_over_clusters:
+        yield "mode", "cannot stand beside divide_over_clusters: containers of two clusters do not reach each other"
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.reasons import (
     Held,
     NeverFits,
+    NoAlternative,
     NodeShortfall,
     NoEligibleNode,
     NotEnoughFree,
@@ -51,10 +52,10 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
             return tuple(_not_enough_free(reason))
         case Held():
             return (f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}",)
-        case NeverFits():
-            return tuple(_never_fits(reason))
-        case NoEligibleNode():
-            return tuple(_no_eligible_node(reason))
+        case NeverFits() | NoEligibleNode():
+            return _never_fits(reason) if isinstance(reason, NeverFits) else _no_eligible_node(reason)
+        case NoAlternative():
+            return tuple(_no_alternative(reason, now, zone))
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
             return (f"would fit now, but would delay {job_shown(reason.ahead)}, which is to start by {start}",)
@@ -106,6 +107,15 @@ def _lack(node: NodeShortfall, reason: NotEnoughFree) -> str:
     if node.resource is reason.resource:
         return f"{bare_amount(node.resource, node.free) if node.free else 'none'} free"
     return f"{amount(node.resource, node.free) if node.free else f'no {RESOURCE_NAMES[node.resource]}'} free"
+
+
+def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> Iterator[str]:
+    """What each wants, then what else is to know of each."""
+    each = [reason_clauses(one, now, zone) for one in reason.specs]
+    yield ", or ".join(dict.fromkeys(first for first, *_ in each))
+    for number, (_, *more) in enumerate(each, 1):
+        if more:
+            yield f"spec {number}: {', '.join(more)}"
 
 
 def _never_fits(reason: NeverFits) -> tuple[str, str]:

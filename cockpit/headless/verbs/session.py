@@ -22,6 +22,7 @@ from cockpit.model.job import JobState
 from cockpit.model.names import free_name
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import JobKind, JobSpec
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
@@ -59,7 +60,7 @@ async def run(call: Call) -> int:
     """The exit code is the shell's; a session that never runs has its own."""
     spec = await _asked_for(call)
     (job,) = await call.backend.submit([spec])
-    call.streams.line(f"submitted {spec.name} as {job}")
+    call.streams.line(f"submitted {safe(spec.name)} as {job}")
     if call.args.detach:
         return ExitCode.OK
     call.streams.hint(f"waiting until it runs; Ctrl-C leaves it in the queue, `cockpit cancel {job}` takes it back")
@@ -85,7 +86,7 @@ async def run_train(call: Call) -> int:
     taken = {row.name for row in await call.backend.jobs()}
     spec = replace(spec, name=call.args.name or free_name(spec.name, taken))
     (job,) = await call.backend.submit([spec])
-    call.streams.line(f"submitted {spec.name} as {job}")
+    call.streams.line(f"submitted {safe(spec.name)} as {job}")
     return ExitCode.OK
 
 
@@ -101,8 +102,7 @@ async def _asked_for(call: Call) -> JobSpec:
     if call.args.name is None and "name" not in fields:
         values["name"] = free_name(str(values["name"]), {row.name for row in await call.backend.jobs()})
     whole = _with_options({**values, "kind": str(JobKind.INTERACTIVE)}, vars(call.args))
-    (spec,) = call.services.read_jobs(source, json.dumps(whole), folder)
-    return spec
+    return call.services.read_jobs(source, json.dumps(whole), folder)[0]
 
 
 async def _like(call: Call) -> dict[str, object]:

@@ -16,10 +16,11 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, removal, spawning, telling, world
+from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers.prechecking import NOWHERE
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
+    from cockpit.runtime.containers.prechecking import Prechecks
     from cockpit.runtime.containers.staging.depot import Depot
 
 _LEAVE_SECONDS = 5
@@ -83,6 +86,8 @@ class ContainerExecutor:
         self._plan_for, self._workers_of = plan_for, workers_of
         self._observer = observer
         self._scripts = scripts
+        self.prechecks: Prechecks | None = None
+        """Set once, where nodes are looked at before certain jobs; None: nothing is ever wrong with one."""
         self._depot = depot
         self._copies = Copies(depot, observer.staging_moved) if depot is not None else None
         self._copying: dict[ReplicaId, asyncio.Task[None]] = {}
@@ -129,6 +134,15 @@ class ContainerExecutor:
         async with self._lock(effect.replica):
             if effect.replica not in self._watched:
                 await self._start(effect)
+
+    async def check(self, effect: CheckNodes) -> None:
+        node, said = NOWHERE, ""
+        if self.prechecks is not None:
+            node, said = await asyncio.to_thread(self.prechecks.look, effect.placement)
+        if node:
+            self._observer.precheck_failed(effect.replica, node, said)
+        else:
+            self._observer.precheck_passed(effect.replica, said)
 
     async def _staged(self, start: StartReplica) -> None:
         self._observer.replica_staged(start.replica)
@@ -202,6 +216,7 @@ class ContainerExecutor:
             await self._depot.forget_others({replica.folder for replica in named})
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
+            group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
             for replica in self._found() - named:
                 self._beside(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
@@ -313,6 +328,7 @@ class ContainerExecutor:
             await self._tidy_up(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
+            await asyncio.to_thread(networks.tidy_up, self._state)
             if self._copies is not None:
                 await self._copies.leave(replica)
         self._locks.pop(replica, None)
