@@ -18,6 +18,7 @@ from cockpit.model.reasons import (
     NotEvaluated,
     Reason,
     Resource,
+    Told,
     WouldDelay,
 )
 from cockpit.present import units
@@ -26,6 +27,7 @@ from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
 from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
+from cockpit.present.told_reasons import told_clauses
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """Every reason's type, as JSON names it."""
@@ -50,7 +52,10 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
         case NotEnoughFree():
             return tuple(_not_enough_free(reason))
         case Held():
-            return (f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}",)
+            since = f" since {clock(reason.since, now, zone)}" if reason.since is not None else ""
+            return (f"held by {safe(reason.by)}{since}",)
+        case Told():
+            return told_clauses(reason)
         case NeverFits():
             return tuple(_never_fits(reason))
         case NoEligibleNode():

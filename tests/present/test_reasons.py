@@ -15,6 +15,7 @@ from cockpit.model.reasons import (
     NotEvaluated,
     Reason,
     Resource,
+    Told,
     WouldDelay,
 )
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
@@ -97,7 +98,7 @@ def test_every_reason_has_its_sentence(reason: Reason, sentence: str) -> None:
 
 def test_no_reason_is_forgotten() -> None:
     kinds = set(get_args(Reason))
-    assert {type(reason) for reason, _ in [*SENTENCES, *RULE_SENTENCES, *FLEET_SENTENCES]} == kinds
+    assert {type(reason) for reason, _ in [*SENTENCES, *RULE_SENTENCES, *FLEET_SENTENCES]} | {Told} == kinds
     assert {kind.__struct_config__.tag for kind in kinds} == set(REASON_TYPES)
 
 
@@ -106,6 +107,8 @@ def test_no_reason_is_forgotten() -> None:
 def test_names_in_reasons_are_harmless(hostile: str) -> None:
     node = NodeName(hostile)
     reasons: list[Reason] = [
+        Told(hostile, hostile),
+        Told(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),
         NotEnoughFree(Resource.CARDS, 1, (hostile,), 1, 0, (NodeShortfall(node, Resource.CARDS, 1),)),
         NeverFits(Resource.CARDS, 1, 0, (hostile,)),
