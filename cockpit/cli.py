@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cockpit.late import Late
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cockpit.backends.base import Backend
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cockpit.config.settings import Settings
     from cockpit.config.site import Site
     from cockpit.headless.play_script import Script
+    from cockpit.headless.streams import Streams
+    from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
     from cockpit.runtime.findings import Finding
@@ -36,7 +38,18 @@ DEMO = "demo"
 """Name of a cluster that is made up anew for each command."""
 
 
-CLUSTERS = {OWN: "your own engine on this machine", SYSTEM: "this machine's engine", DEMO: "made up, to look around"}
+SLURM = "slurm"
+"""Name of the Slurm cluster that this machine's commands speak to."""
+RECORDED = "recorded:"
+"""Before the version of a recorded Slurm cluster."""
+
+
+CLUSTERS = {
+    OWN: "your own engine on this machine",
+    SYSTEM: "this machine's engine",
+    SLURM: "the Slurm cluster of this login node",
+    DEMO: "made up, to look around",
+}
 
 
 def command() -> NoReturn:
@@ -65,8 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams = Streams.of_process(SystemClock().now)
 
     def connect_any(cluster: str | None) -> Backend:
-        """The demo has a time of its own, in which its moments are told."""
-        if _cluster_name(cluster) != DEMO:
+        """The demo has a time of its own, in which its moments are told, and so has a recording."""
+        name = _cluster_name(cluster)
+        if _is_slurm(name):
+            return _blocking_slurm(name, streams)
+        if name != DEMO:
             return connect(cluster)
         from cockpit.backends.demo.blocking import BlockingDemo
 
@@ -123,26 +139,56 @@ def _open(name: str, options: Options) -> int:
 
 
 async def _session_on(name: str) -> Session:
-    import pwd
-
     from cockpit.runtime.clock import SystemClock
     from cockpit.tui.opening import Session
 
-    try:
-        user = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        user = str(os.geteuid())
-    backend = live(name)
+    if _is_slurm(name):
+        backend, now = await _opened_slurm(name)
+    else:
+        backend, now = live(name), SystemClock().now
     return Session(
         backend=backend,
-        now=SystemClock().now,
-        user=user,
+        now=now,
+        user=_user(),
         read_jobs=read_jobs,
         close=backend.close,
         filters=saved_filters(name),
         clusters=CLUSTERS,
         cluster=_settled(name),
     )
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def _is_slurm(name: str) -> bool:
+    return name == SLURM or name.startswith(RECORDED)
+
+
+async def _opened_slurm(name: str) -> tuple[Backend, Callable[[], Millis]]:
+    """The cluster, and the time that its moments are told in."""
+    from cockpit.backends.slurm import opening
+    from cockpit.runtime.clock import SystemClock
+
+    if name.startswith(RECORDED):
+        return await opening.open_recorded(name.removeprefix(RECORDED))
+    return await opening.open_here(_user(), _own_places().socket.parent / "slurm"), SystemClock().now
+
+
+def _blocking_slurm(name: str, streams: Streams) -> Backend:
+    import asyncio
+
+    from cockpit.backends.blocking import Blocking
+
+    runner = asyncio.Runner()
+    backend, streams.now = runner.run(_opened_slurm(name))
+    return Blocking(runner, backend)
 
 
 def _open_the_demo(options: Options) -> int:
@@ -310,8 +356,8 @@ def _cluster_name(cluster: str | None) -> str:
     from cockpit.errors import CockpitError
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster()
-    if name not in {OWN, SYSTEM, DEMO, ""}:
-        known = f"{OWN!r}, {SYSTEM!r} and {DEMO!r}"
+    if name not in {*CLUSTERS, ""} and not _is_slurm(name):
+        known = f"{', '.join(map(repr, CLUSTERS))} and '{RECORDED}VERSION'"
         raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
     return name
 

@@ -85,6 +85,10 @@ class Connection(msgspec.Struct, frozen=True):
 class Backend(Protocol):
     """One cluster."""
 
+    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+        """The commands that an act would run there, word by word; none where the cluster is cockpit's own."""
+        ...
+
     async def status(self) -> EngineStatus: ...
 
     async def overview(self) -> Overview: ...

@@ -47,6 +47,11 @@ class Verbs(ABC):
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Changes nothing, and takes as long as it takes."""
 
+    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+        """An engine is told what to do; nobody runs a command."""
+        del op, args
+        return []
+
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from cockpit.model.forecast import Outlook
-from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName, job_words
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
@@ -191,11 +191,11 @@ def _other(job: JobId, around: Around) -> str:
     """`4722 (carol, 32 cards)`; what the asker may not see is `-`."""
     row = around.others(job)
     if row is None:
-        return f"{job} (-)"
+        return f"{job_words(job)} (-)"
     held = units.counted(row.cpus, "CPU")
     if row.card_milli:
         held = f"{units.cards(row.card_milli)} {'card' if row.card_milli <= 1000 else 'cards'}"
-    return f"{job} ({safe(row.user)}, {held})"
+    return f"{job_words(job)} ({safe(row.user)}, {held})"
 
 
 def _asks(row: JobRow) -> Line:

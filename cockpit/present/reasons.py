@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from functools import lru_cache
 from itertools import groupby
@@ -49,22 +49,28 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
 def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """The sentence in its parts: what stands in the way, then what else is to know of it."""
     match reason:
-        case NotEnoughFree():
-            return tuple(_not_enough_free(reason))
         case Held():
             since = f" since {clock(reason.since, now, zone)}" if reason.since is not None else ""
             return (f"held by {safe(reason.by)}{since}",)
-        case Told():
-            return told_clauses(reason)
-        case NeverFits():
-            return tuple(_never_fits(reason))
-        case NoEligibleNode():
-            return tuple(_no_eligible_node(reason))
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
             return (f"would fit now, but would delay {job_shown(reason.ahead)}, which is to start by {start}",)
+        case NotEnoughFree() | NeverFits() | NoEligibleNode():
+            return tuple(_of_room(reason))
+        case Told():
+            return told_clauses(reason)
         case _:
             return _NOT_EVALUATED if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
+
+
+def _of_room(reason: NotEnoughFree | NeverFits | NoEligibleNode) -> Sequence[str]:
+    match reason:
+        case NotEnoughFree():
+            return _not_enough_free(reason)
+        case NeverFits():
+            return _never_fits(reason)
+        case NoEligibleNode():
+            return _no_eligible_node(reason)
 
 
 def _not_enough_free(reason: NotEnoughFree) -> list[str]:

@@ -1,5 +1,5 @@
-"""Slurm's reason codes as sentences. There are more than two hundred, most of them limits named by the same pattern; what
-no row knows is shown as it is.
+"""Slurm's reason codes as sentences. There are more than two hundred, most of them limits named by one pattern; what no
+row knows is shown as it is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from cockpit.model.reasons import Told
 from cockpit.present.safe import safe
 
 _LIMIT: Final = re.compile(
-    r"(?P<whose>Assoc|QOS|)(?P<scope>Grp|Max|Min)(?P<what>Submit ?Jobs?|Jobs?|WallDuration|Wall|Cpu|CPU|Memory|Mem|Node|"
-    r"GRES|Energy|License|BB|Billing|Unknown)(?P<time>RunMinutes|RunMins|Minutes)?"
+    r"(?P<whose>Assoc|QOS|)(?P<scope>Grp|Max|Min)(?P<what>Submit ?Jobs?|Jobs?|WallDuration|Wall|Cpu|CPU|Memory|Mem|"
+    r"Node|GRES|Energy|License|BB|Billing|Unknown)(?P<time>RunMinutes|RunMins|Minutes)?"
     r"(?:Per(?P<per>Job|User|Node|Account))?(?:Limit|NotSatisfied)?"
 )
 _WHAT: Final = {
@@ -120,24 +120,27 @@ def _behind_the_comma(code: str) -> list[str]:
 
 
 def _of_limit(found: re.Match[str]) -> str:
-    whose, what = _WHOSE[found["whose"]], _WHAT.get(found["what"].lower(), "")
+    whose, what = _WHOSE[found["whose"]], found["what"].lower()
+    if what.startswith(("submit", "job")):
+        waits = "wait and run" if what.startswith("submit") else "run at once"
+        return f"as many jobs {waits} as {whose} allows{_for_each(found)}"
+    if what.startswith("wall"):
+        used_up = found["scope"] == "Grp"
+        return f"the time that {whose} has is used up" if used_up else f"asks for a longer time than {whose} allows"
+    return _of_resource(found, whose, _WHAT[what])
+
+
+def _of_resource(found: re.Match[str], whose: str, what: str) -> str:
+    counted = what in _COUNTED
     if found["scope"] == "Min":
-        return f"asks for {'fewer' if what in _COUNTED else 'less'} {what} than {whose} demands"
-    if "submit" in found["what"].lower():
-        return f"as many jobs wait and run as {whose} allows{_for_each(found)}"
-    if found["what"].lower().startswith("job"):
-        return f"as many jobs run as {whose} allows at once{_for_each(found)}"
-    if found["what"].startswith("Wall"):
-        if found["scope"] == "Grp":
-            return f"the time that {whose} has is used up"
-        return f"asks for a longer time than {whose} allows"
+        return f"asks for {'fewer' if counted else 'less'} {what} than {whose} demands"
     if found["per"] in {"Job", "Node"}:
         over = " over its time" if found["time"] else ""
         return f"asks for more {what}{over} than {whose} allows one {found['per'].lower()}"
     if found["time"]:
-        return f"the {what} × time that {whose} has {'is promised to what runs' if 'Run' in found['time'] else 'is used up'}"
-    used = f"as many {what} are" if what in _COUNTED else f"as much {what} is"
-    return f"{used} in use as {whose} allows{_for_each(found)}"
+        gone = "promised to what runs" if "Run" in found["time"] else "used up"
+        return f"the {what} × time that {whose} has is {gone}"
+    return f"as {f'many {what} are' if counted else f'much {what} is'} in use as {whose} allows{_for_each(found)}"
 
 
 def _for_each(found: re.Match[str]) -> str:

@@ -30,7 +30,7 @@ def test_every_code_of_slurms_sources_has_a_sentence_of_its_own() -> None:
         ("Priority", ("jobs of higher priority come first",)),
         ("QOSMaxGRESPerUser", ("as many cards (GRES) are in use as its QOS allows one user",)),
         ("AssocGrpCpuLimit", ("as many CPUs are in use as its account's or user's association allows",)),
-        ("AssocMaxJobsLimit", ("as many jobs run as its account's or user's association allows at once",)),
+        ("AssocMaxJobsLimit", ("as many jobs run at once as its account's or user's association allows",)),
         ("QOSMaxWallDurationPerJobLimit", ("asks for a longer time than its QOS allows",)),
         ("QOSMinCpuNotSatisfied", ("asks for fewer CPUs than its QOS demands",)),
         ("MaxGRESPerAccount", ("as many cards (GRES) are in use as its QOS allows one account",)),

@@ -11,6 +11,7 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
 HELD, DIRECT, KEPT = "held", "set", "kept"
@@ -25,7 +26,7 @@ def id_text(row: PriorityRow, _: Context) -> str:
     """`4711`, `4700_3` for a task of an array, `-` where the asker may not see it."""
     if row.task is not None:
         return f"{row.task.array}_{row.task.index}"
-    return str(row.job or "-")
+    return job_shown(row.job)
 
 
 def priority(row: PriorityRow, _: Context) -> int | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from cockpit.backends.slurm.mapping import jobs, states, values
-from cockpit.backends.slurm.mapping.ids import job_id
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.records import separated
 from cockpit.model.ids import JobId

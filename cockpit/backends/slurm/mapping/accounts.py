@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.records import with_header
-from cockpit.model.accounts import Accounts, AssocKey, Association, Limits, Qos, Usage, assoc_key
+from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Qos, Usage, assoc_key
 
 QOS = ("sacctmgr", "-P", "--readonly", "list", "qos")
 ASSOCIATIONS = ("sacctmgr", "-P", "--readonly", "list", "assoc")
@@ -43,7 +43,10 @@ def of_shares(printed: str) -> Accounts:
     """What sshare alone says, where there is no sacctmgr to ask."""
     found = (
         Association(
-            account=row.key.split("/")[0], user=_user(row.key), parent="" if _user(row.key) else row.parent, shares=row.shares
+            account=row.key.split("/")[0],
+            user=_user(row.key),
+            parent="" if _user(row.key) else row.parent,
+            shares=row.shares,
         )
         for row in shared(printed)
     )

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.dependencies import conditions
+from cockpit.backends.slurm.mapping.holding import held
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.backends.slurm.mapping.ids import job_id
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
@@ -44,7 +45,7 @@ def listed(fields: Fields, zone: tzinfo | None, shards_per_card: int = 0) -> Ite
     state = states.word(fields["State"])
     nodes = hosts(values.text(fields.get("NodeList", "")))
     kind = states.job_state(state, placed=bool(nodes))
-    whole = _job(fields, zone, state, kind, nodes, shards_per_card)
+    whole = held(_job(fields, zone, state, kind, nodes, shards_per_card), values.text(fields.get("Comment", "")))
     waits = kind is JobState.QUEUED
     more = (
         fields.get("Reason", ""),
@@ -122,7 +123,10 @@ def _holder(reason: str, state: str, user: str) -> str:
     """Who holds it back."""
     if reason == "JobHeldUser":
         return user
-    if reason in {"JobHeldAdmin", "JobHoldMaxRequeue", "ReservationDeleted"} or state in {"REQUEUE_HOLD", "SPECIAL_EXIT"}:
+    if reason in {"JobHeldAdmin", "JobHoldMaxRequeue", "ReservationDeleted"} or state in {
+        "REQUEUE_HOLD",
+        "SPECIAL_EXIT",
+    }:
         return "an administrator" if reason == "JobHeldAdmin" else "Slurm"
     return ""
 
@@ -141,7 +145,7 @@ def _spec(fields: Fields, eligible: Millis | None, submitted: Millis | None, sha
         specs=(_node_spec(fields, nodes, shards),),
         node_names=hosts(values.text(fields.get("ReqNodes", ""))),
         exclusive=fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"},
-        time_limit_seconds=seconds if seconds else NO_LIMIT_SECONDS,
+        time_limit_seconds=seconds or NO_LIMIT_SECONDS,
         home=HomeAccess.RW,
         account=values.text(fields["Account"]) or None,
         partitions=values.names(fields["Partition"]),

@@ -59,6 +59,15 @@ def command(fields: Sequence[str] = FIELDS, states: str = "all") -> tuple[str, .
     return ("squeue", "--all", "--noheader", f"--states={states}", f"--Format={wanted}")
 
 
+OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
+
+
+def output_command(job: str) -> tuple[str, ...]:
+    """Where one job's output goes."""
+    wanted = ",".join(f"{name}:{SEPARATOR}" for name in OUTPUT_FIELDS)
+    return ("squeue", "--all", "--noheader", "--states=all", f"--jobs={job}", f"--Format={wanted}")
+
+
 def unknown_field(complaint: str) -> str | None:
     """The field that this version of squeue does not know, out of what it says on stderr."""
     _, found, rest = complaint.partition("Invalid job format specification: ")

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
-_FREE = frozenset({"JobName", "Comment", "AdminComment", "SystemComment", "Command", "WorkDir", "StdErr", "StdIn", "StdOut"})
+_FREE = frozenset(
+    {"JobName", "Comment", "AdminComment", "SystemComment", "Command", "WorkDir", "StdErr", "StdIn", "StdOut"}
+)
 """Written by users: what looks like a key inside them is none, if Slurm would not write it there."""
 
 

@@ -59,7 +59,7 @@ _LOST = {
 
 def word(printed: str) -> str:
     """`CANCELLED by 20001`, `COMPLETED*`, `RUNNING+…`: the state itself."""
-    return printed.split(" ")[0].split("+")[0].strip("*~#!%$@^-").upper()
+    return printed.split(" ", maxsplit=1)[0].split("+", maxsplit=1)[0].strip("*~#!%$@^-").upper()
 
 
 def known(state: str) -> bool:
