@@ -56,9 +56,19 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+    yield from told_lines(outlook, context)
     yield from after_lines(outlook, context)
     yield from _ahead(outlook)
     yield from what_if_lines(outlook, context)
+
+
+def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
+    """`Slurm expects 14:20; the rest is cockpit's own reckoning`; nothing where cockpit is the scheduler."""
+    if not outlook.told_by:
+        return
+    at = outlook.told_at
+    start = f"expects it to start at {clock(at, context.now, context.zone)}" if at is not None else "names no start yet"
+    yield line(f"{INDENT}{safe(outlook.told_by)} {start}", Span("; the other times are cockpit's own reckoning", MUTED))
 
 
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:

@@ -20,10 +20,11 @@ from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import with_figures
 from cockpit.backends.slurm.mirror import Mirror, with_ended
-from cockpit.backends.slurm.ranking import priorities as ranked
-from cockpit.backends.slurm.ranking import shares_shown
+from cockpit.backends.slurm.ranking import printed_of, shares_shown
+from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, overview_of
+from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.verbs import Verbs
 from cockpit.engine.spending import ended_job
 from cockpit.engine.views import job_row
@@ -42,6 +43,7 @@ from cockpit.runtime.latest import Latest
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
     from cockpit.backends.slurm.wire.calls import Commands
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.priority import WeightChanges
     from cockpit.model.usage import Used
     from cockpit.runtime.clock import Timekeeper
@@ -104,14 +106,13 @@ class SlurmBackend(Verbs):
         row = rows.get(found.id) or job_row(found, None)
         told = explanation(row, rows)
         ranked = await self._reading.priorities() if told is not None else {}
-        number = found.array.array if found.array is not None else found.id
         return view.JobDetail(
             row=row,
             job=found,
             explanation=told,
             events=(),
             log_tail=await logs.tail(self._commands, self._reading, found) if found.state in ENDED else "",
-            priority=ranked.get(found.id, ranked.get(number, ())),
+            priority=printed_of(found.id, ranked),
         )
 
     async def holds(self) -> list[view.HoldRow]:
@@ -147,7 +148,7 @@ class SlurmBackend(Verbs):
         if weights is not None:
             return await (await self._looked()).priorities(weights)
         priority = (await self._reading.rules()).priority
-        return ranked(rows.values(), await self._reading.priorities(), priority)
+        return in_order(rows.values(), await self._reading.priorities(), priority)
 
     async def accounts(self) -> view.AccountsShown:
         shown = await (await self._looked()).accounts()
@@ -198,6 +199,9 @@ class SlurmBackend(Verbs):
     async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
         """What this act would run, word by word."""
         return [each.argv for each in await self._acts.commands(op, args)]
+
+    async def snapshot(self) -> Snapshot:
+        return await taken(self._reading, self._name)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         known: dict[JobId, JobRow] = {}

@@ -33,8 +33,13 @@ def priorities(rows: Iterable[JobRow], printed: Printed, priority: Priority) -> 
     return Priorities(priority.kind, priority.weights, tuple(shown))
 
 
+def printed_of(job: int, printed: Printed) -> tuple[Breakdown, ...]:
+    """Of a job, or of the array that the task belongs to."""
+    return printed.get(job) or printed.get(task_of(job)[0], ())
+
+
 def _of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
-    found = printed.get(row.id) or printed.get(task_of(row.id)[0], ())
+    found = printed_of(row.id, printed)
     if found and not isinstance(row.reason, Held):
         return [replace(each, job=row.id, direct=not each.parts) for each in found]
     partitions = row.partitions or ("",)

@@ -58,7 +58,7 @@ def _user(key: AssocKey) -> str:
 
 
 def usage(rows: Iterable[Shared]) -> dict[AssocKey, Usage]:
-    return {row.key: Usage(row.raw_usage) for row in rows}
+    return {row.key: Usage(row.raw_usage, fair_share=row.fair_share) for row in rows}
 
 
 def shared(printed: str) -> Iterator[Shared]:

@@ -71,7 +71,7 @@ def _cards(gres: list[tuple[str, str, str]]) -> Iterator[Card]:
     index = 0
     for kind, model, count in gres:
         for _ in range(int(count) if kind != "shard" else 0):
-            yield Card(index=index, model=model.lower() or "gpu", vendor=_vendor(model), declared=True)
+            yield Card(index=index, model=model.lower() or "gpu", vendor=_vendor(model))
             index += 1
 
 

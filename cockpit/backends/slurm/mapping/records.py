@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import pairwise
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
 _FREE = frozenset(
@@ -48,7 +49,7 @@ def words(record: str) -> dict[str, str]:
 def blocks(printed: str, key: str) -> Iterator[str]:
     """The records of `scontrol show`, each of which begins with `key=`, on a line of its own start."""
     starts = [found.start() for found in re.finditer(rf"^{re.escape(key)}=", printed, re.MULTILINE)]
-    for start, end in zip(starts, [*starts[1:], len(printed)], strict=True):
+    for start, end in pairwise([*starts, len(printed)]):
         yield printed[start:end]
 
 
@@ -56,8 +57,3 @@ def settings(printed: str) -> dict[str, str]:
     """`Name = value` lines of `scontrol show config`."""
     pairs = (each.partition("=") for each in printed.splitlines())
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}
-
-
-def only(rows: Sequence[dict[str, str]]) -> dict[str, str]:
-    """The first, or nothing."""
-    return rows[0] if rows else {}
