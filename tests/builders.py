@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from cockpit.model.ids import Millis, NodeName, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.node import Card, CardVendor, Node
-from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.model.spec import Algorithm, JobKind, JobSpec, NodeSpec, Task
 
 NOON = Millis(1_800_000_000_000)
 SECOND = 1_000
@@ -23,6 +25,12 @@ def a_spec(name: str = "job", **fields: Any) -> JobSpec:
     node_fields = {key: fields.pop(key) for key in ("cpus", "memory_mib", "card_milli", "card_models") if key in fields}
     fields.setdefault("specs", (NodeSpec(**node_fields),))
     return JobSpec(name=name, command="python train.py", output="/data/out", **fields)
+
+
+def a_batch(*commands: str, name: str = "tune", **fields: Any) -> JobSpec:
+    """A batch with a task for each command; each task's algorithm is /algo/<number>."""
+    tasks = tuple(Task(command=each, algorithm=Algorithm(path=f"/algo/{n}")) for n, each in enumerate(commands))
+    return replace(a_spec(name, **fields), kind=JobKind.BATCH, command="", tasks=tasks)
 
 
 def a_card(index: int = 0, model: str = "A100", slices: int = 0) -> Card:

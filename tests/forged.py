@@ -31,6 +31,7 @@ READING = (
     "accounts",
     "accounting",
     "spending",
+    "catalogue",
     "queues",
     "reservations",
     "explain",
@@ -67,6 +68,15 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "rules": {},
         "accounts": {},
         "change_accounts": {"change": {"type": "add_account", "name": "forged"}},
+        "catalogue": {},
+        "change_catalogue": {
+            "changes": [
+                {
+                    "before": None,
+                    "after": {"kind": "volume", "name": "forged", "project": "root", "owner": "root", "path": "/tmp"},
+                }
+            ]
+        },
         "set_priority": {"job": job, "priority": "urgent"},
         "set_time_limit": {"job": job, "limit": {"seconds": 60}},
         "set_weights": {"weights": {"age": 1}},

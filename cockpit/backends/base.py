@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
+    from cockpit.model.catalogue import CatalogueShown, EntryChange
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
@@ -125,6 +126,13 @@ class Backend(Protocol):
 
     async def change_accounts(self, change: AccountChange) -> None:
         """At once; refused with one line per error."""
+
+    async def catalogue(self) -> CatalogueShown:
+        """What names in job files stand for, as the asker may see it."""
+        ...
+
+    async def change_catalogue(self, changes: Sequence[EntryChange]) -> None:
+        """All at once or none of it; refused with one line per error."""
 
     async def queues(self) -> QueuesShown:
         """The quota tree, parents first, and the partitions."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from cockpit.model import accounting, asking, cluster, forecast, view
+    from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import WantedLimit, WantedPriority
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 else:
     cluster, forecast, view = map(Late, ("cockpit.model.cluster", "cockpit.model.forecast", "cockpit.model.view"))
     asking, jobs, messages = map(Late, ("cockpit.model.asking", "cockpit.model.job", "cockpit.protocol.messages"))
-    accounting = Late("cockpit.model.accounting")
+    accounting, catalogues = Late("cockpit.model.accounting"), Late("cockpit.model.catalogue")
 
 T = TypeVar("T")
 
@@ -92,6 +93,12 @@ class Verbs(ABC):
 
     async def change_accounts(self, change: AccountChange) -> None:
         await self.act("change_accounts", messages.ChangeAccountsArgs(change), _DONE)
+
+    async def catalogue(self) -> catalogues.CatalogueShown:
+        return await self.read("catalogue", messages.NoArgs(), catalogues.CatalogueShown)
+
+    async def change_catalogue(self, changes: Sequence[catalogues.EntryChange]) -> None:
+        await self.act("change_catalogue", messages.ChangeCatalogueArgs(tuple(changes)), _DONE)
 
     async def queues(self) -> view.QueuesShown:
         return await self.read("queues", messages.NoArgs(), view.QueuesShown)

@@ -20,6 +20,7 @@ from cockpit.model.text import visible
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cockpit.model.catalogue import Entry
     from cockpit.model.job import Job, Submitter
 
 
@@ -63,12 +64,14 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "reservations": Right.ASK,
         "rules": Right.ASK,
         "accounts": Right.ASK,
+        "catalogue": Right.ASK,
         "accounting": Right.ASK,
         "spending": Right.ASK,
         "queues": Right.ASK,
         "predict": Right.ASK,
         "submit": Right.ASK,
         "change_accounts": Right.ASK,
+        "change_catalogue": Right.ASK,
         "job": Right.LOOK,
         "events": Right.LOOK,
         "explain": Right.LOOK,
@@ -114,6 +117,13 @@ def is_owner(actor: Actor, job: Job) -> bool:
 def may_see(actor: Actor, job: Job) -> bool:
     """Whether the job's row, details and logs are shown to the actor."""
     return access_to(actor, job) is not Access.NONE
+
+
+def access_to_entry(actor: Actor, entry: Entry) -> Access:
+    """What the actor may do with an entry of the catalogue: change it, use it for reading, or nothing."""
+    if actor.admin or (entry.owner and entry.owner == actor.name):
+        return Access.RW
+    return entry.access if not entry.home or entry.home in actor.projects else Access.NONE
 
 
 def refuse(actor: Actor, operation: str, job: Job | None = None) -> Refusal | None:

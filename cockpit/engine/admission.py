@@ -9,11 +9,14 @@ from cockpit.engine.access import Actor, may_see
 from cockpit.engine.allowances import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.charges import Charge, charge
-from cockpit.engine.sharing import access_errors, membership_errors
+from cockpit.engine.naming import Meant, Names, names_nothing
+from cockpit.engine.retries import resume_errors
+from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
-from cockpit.model.reasons import InReservation, NeverFits, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
+from cockpit.model.image import ImageKind, image_of
+from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec, Mode, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -62,6 +65,8 @@ class Admission:
         self._remembered = remembered
         self._edited = edited
         self._owner = edited.submitter if edited is not None else actor.who
+        self._names = Names(machine.state, actor, self._owner.name, edited.spec if edited is not None else None)
+        self._projects = named_projects(machine.state)
         self._taken: set[tuple[str, str]] = set()
         self._asked: list[Asking] = []
         self._urgent = Counter[str]()
@@ -69,12 +74,13 @@ class Admission:
     def admit(self, spec: JobSpec) -> Admitted:
         """Look at the next one."""
         project = self._edited.project if self._edited is not None else spec.project or self._owner.name
-        charged = charge(self._machine.state, spec, self._owner)
+        names = Meant(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
+        charged = charge(self._machine.state, names.spec, self._owner)
         spec = charged.spec
         errors = submission_errors(spec)
         if errors:
-            return Admitted(charged, project, errors, [])
-        errors = [*self._own_errors(spec, project), *charged.errors]
+            return Admitted(charged, project, [*errors, *names.errors], [])
+        errors = [*names.errors, *self._own_errors(spec, project), *charged.errors]
         reasons = [*charged.reasons, *self._rule_reasons(charged)]
         if not errors and not reasons and (reason := self._never_fits(charged)) is not None:
             reasons.append((_field(spec, reason), reason))
@@ -102,9 +108,16 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if spec.mode not in {None, Mode.STANDALONE}:
+            yield f"mode: containers here do not reach each other yet, which {spec.mode} needs; leave it out"
+        if image_of(spec.root_image).kind in {ImageKind.TAR, ImageKind.NAMED}:
+            yield "image: containers here are made of the machine's own root or of dir:PATH only"
+        yield from resume_errors(self._machine.state.cluster, spec)
+        if spec.staging:
+            yield "staging: nothing is copied here yet; leave it out"
         if not self._actor.admin:
             yield from self._privileges(spec)
-            yield from membership_errors(self._machine.state.cluster, self._actor, self._owner, project)
+            yield from membership_errors(self._projects, self._actor, self._owner, project)
         yield from access_errors(self._machine.state.cluster, self._actor, spec, self._edited)
         yield from self._deadline_errors(spec)
         yield from self._dependency_errors(spec)
@@ -213,7 +226,16 @@ def _field(spec: JobSpec, reason: Reason) -> str:
     if isinstance(reason, NeverFits) and reason.resource is not None:
         index = 0 if len(spec.specs) == 1 else "*"
         return f"specs[{index}].{_FIELD[reason.resource]}"
-    return "nodes" if isinstance(reason, NeverFits) else "node_names" if spec.node_names else "specs"
+    if isinstance(reason, NeverFits):
+        return "nodes"
+    asked = {
+        "node_names": spec.node_names,
+        "tolerations": isinstance(reason, NoEligibleNode) and reason.taints,
+        "pool": spec.pool or (isinstance(reason, NoEligibleNode) and reason.dedicated),
+        "driver_version": spec.driver_version,
+        "node_selector": spec.node_selector,
+    }
+    return next((field for field, is_asked in asked.items() if is_asked), "specs")
 
 
 def named_elsewhere(machine: Machine, specs: Iterable[JobSpec]) -> set[JobId]:

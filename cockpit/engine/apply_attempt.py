@@ -13,7 +13,10 @@ from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobSta
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.engine.state import ClusterState
+    from cockpit.model.spec import JobSpec
 
 RULES = Rules()
 
@@ -59,17 +62,24 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
+    after = _first_state(job.spec, earlier)
     state.jobs[body.job] = replace(
         job,
         version=record.seq,
-        state=JobState.STARTING,
-        state_since=since(job, JobState.STARTING, record.at),
+        state=after,
+        state_since=since(job, after, record.at),
         attempt=attempt,
         earlier=earlier,
         clears=(),
         ending=None,
         exit=None,
     )
+
+
+def _first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
+    """Of one that has been placed, after these attempts."""
+    goes_on = spec.resume is not None and any(each.ran for each in earlier)
+    return JobState.RESUMING if goes_on else JobState.STARTING
 
 
 @RULES.of(events.MemberPlaced)
@@ -174,7 +184,9 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
         attempt = replace(attempt, ended_at=record.at, cause=body.cause)
     elif attempt is not None:
         attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
-    _queue_again(state, record, job, attempt, None)
+    _queue_again(state, record, job, attempt, job.accrues_from if body.retry else None)
+    if body.retry or body.cause is EndCause.REQUEUE:
+        change(state, record, body.job, retries=body.retry)
 
 
 def _queue_again(

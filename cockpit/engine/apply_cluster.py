@@ -49,6 +49,13 @@ def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRe
     state.accounts = accounts
 
 
+@RULES.of(events.CatalogueChanged)
+def _(body: events.CatalogueChanged, state: ClusterState, _record: events.EventRecord) -> None:
+    gone = {each.key for each in body.removed}
+    left = {key: each for key, each in state.catalogue.items() if key not in gone}
+    state.catalogue = left | {each.key: each for each in body.entries}
+
+
 @RULES.of(events.ReservationMade)
 def _(body: events.ReservationMade, state: ClusterState, _record: events.EventRecord) -> None:
     state.reservations = state.reservations | {body.reservation.name: body.reservation}

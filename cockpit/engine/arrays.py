@@ -1,4 +1,7 @@
-"""Arrays: one job per task, with ids in a row. `123_4` names a task, `123` the array."""
+"""Arrays and batches: one job per task, with ids in a row. `123_4` names a task, `123` the array.
+
+To the scheduler a batch is an array of which each task has a command, an algorithm and an output folder of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.launch.batch import task_spec
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec
+from cockpit.model.spec import Dependency, DependencyKind, JobKind, JobSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,21 +24,32 @@ if TYPE_CHECKING:
 
 def size(spec: JobSpec) -> int:
     """How many jobs a spec makes."""
-    return 1 if spec.array is None else len(spec.array.indices)
+    indices = indices_of(spec)
+    return 1 if indices is None else len(indices)
+
+
+def indices_of(spec: JobSpec) -> Sequence[int] | None:
+    """Of the tasks; None: it is one job."""
+    if spec.kind is JobKind.BATCH:
+        return range(len(spec.tasks))
+    return None if spec.array is None else spec.array.indices
 
 
 def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[JobSpec, ArrayTask | None]]:
     """The spec of each job that `spec` makes, in order of their ids from `first` on. A task's spec names no array, and
     its `aftercorr` the task that it waits for."""
-    if spec.array is None:
+    indices = indices_of(spec)
+    if indices is None:
         yield spec, None
         return
+    batch = spec.kind is JobKind.BATCH
     alone = replace(spec, array=None)
-    indices = spec.array.indices
+    at_once = spec.array.at_once if spec.array is not None else 0
     others = set(_corresponding(machine, spec))
     for index in indices:
-        own = _taskwise(alone, others, index) if others else alone
-        yield own, ArrayTask(first, index, spec.array.at_once, len(indices), indices[0], indices[-1])
+        own = task_spec(spec, index) if batch else alone
+        own = _taskwise(own, others, index) if others else own
+        yield own, ArrayTask(first, index, at_once, len(indices), indices[0], indices[-1], batch)
 
 
 def taskwise(machine: Machine, spec: JobSpec, own: ArrayTask) -> JobSpec:
@@ -45,8 +60,7 @@ def taskwise(machine: Machine, spec: JobSpec, own: ArrayTask) -> JobSpec:
 def missing_tasks(machine: Machine, spec: JobSpec) -> Iterator[tuple[JobId, int]]:
     """Tasks that an `aftercorr` of the spec waits for and that are not there: array and index, one for each array."""
     for array, tasks in _corresponding(machine, spec).items():
-        indices = spec.array.indices if spec.array is not None else ()
-        absent = next((index for index in indices if index not in tasks), None)
+        absent = next((index for index in indices_of(spec) or () if index not in tasks), None)
         if absent is not None:
             yield array, absent
 

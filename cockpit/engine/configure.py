@@ -77,4 +77,5 @@ def _fixed_changes(before: Cluster, after: Cluster) -> list[str]:
 
 def _fixed(cluster: Cluster) -> Cluster:
     """Without what is the site's own."""
-    return replace(cluster, backfill=Backfill(), urgent_jobs=None, projects=(), sharing=True, mutable=True)
+    own = {"urgent_jobs": None, "projects": (), "sharing": True, "max_resumes": None, "max_grace_seconds": None}
+    return replace(cluster, backfill=Backfill(), mutable=True, **own)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine import evictions, workers
+from cockpit.engine import evictions, retries, workers
 from cockpit.engine.bindings import given_up
 from cockpit.engine.service import still_drained
 from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
@@ -21,8 +21,9 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import COMMAND_BYTES, GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS, text_error
+from cockpit.model.rules import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
 from cockpit.model.spec import DAY_SECONDS
+from cockpit.model.textrules import COMMAND_BYTES, text_error
 from cockpit.sched.usage import reset_due
 
 if TYPE_CHECKING:
@@ -80,9 +81,11 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return _conflict(f"Job {job.id} has already ended ({job.state}).")
     if job.state is JobState.QUEUED or given_up_at(job) is not None:  # nothing of it has begun
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
-    grace = job.spec.grace_seconds if grace_seconds is None else grace_seconds
-    if job.ending is None:
-        return [events.EndingBegan(job.id, EndCause.STOP, Millis(now + grace * 1000))]
+    grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
+    kill_at = Millis(now + grace * 1000)
+    if job.ending is None or retries.may_wait_again(job):
+        latest = kill_at if job.ending is None else min(kill_at, job.ending.kill_at)
+        return [events.EndingBegan(job.id, EndCause.STOP, latest)]
     if grace == 0 and not job.ending.killed:
         return [events.GraceEnded(job.id)]
     return _conflict(f"Job {job.id} is already being ended; `cockpit cancel {job.id} --now` does not wait for it.")
@@ -194,9 +197,12 @@ def replica_ended(
         exits = [(each.rank, each.exit) for each in others if each.exit is not None]
         exits += [] if left else [(replica.rank, status)]  # a worker that was recalled ends as it likes
         requeued = job.ending is not None and job.ending.requeue
-        decided.append(_job_requeued(job, exits) if requeued else _job_ended(job, exits, now, hold_seconds))
+        if requeued:
+            decided.append(_job_requeued(job, exits))
+        else:
+            decided.append(retries.instead(job, _job_ended(job, exits, now, hold_seconds)))
     elif not status.ok and job.ending is None and not left:
-        decided.append(events.EndingBegan(job.id, EndCause.EXIT, now))
+        decided.append(events.EndingBegan(job.id, EndCause.EXIT, retries.others_end_by(job, now)))
     return decided
 
 
@@ -250,7 +256,7 @@ def _over(job: Job, now: Millis) -> EventBody:
     """Of a running job: the grace of workers that it gives up, or its own time."""
     if (kill_at := recalled_until(job)) is not None and kill_at <= now:
         return events.GraceEnded(job.id)
-    return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.grace_seconds * 1000))
+    return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.end_grace_seconds * 1000))
 
 
 def missed_deadline(job: Job) -> events.JobEnded:
@@ -304,7 +310,7 @@ def _cause_of(job: Job, status: ExitStatus) -> EndCause:
 
 
 def _ever_started(job: Job) -> bool:
-    return job.attempt is not None and any(each.started_at is not None for each in job.attempt.replicas)
+    return job.attempt is not None and job.attempt.ran
 
 
 def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:

@@ -50,7 +50,7 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
         return [events.JobRequeued(job.id, EndCause.REQUEUE)]
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")
-    grace = job.spec.grace_seconds if grace_seconds is None else grace_seconds
+    grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
     return [events.EndingBegan(job.id, EndCause.REQUEUE, Millis(now + 1000 * grace), requeue=True)]
 
 

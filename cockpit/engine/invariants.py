@@ -63,16 +63,17 @@ def _attempts(job: Job) -> tuple[Attempt, ...]:
 
 
 def _quota_violations(machine: Machine, placed: Job) -> list[str]:
-    """No max is passed by who was given something just now; others may pass one that was lowered meanwhile."""
+    """No max is passed of what somebody was given just now; others may pass one that was lowered meanwhile."""
     quotas = Quotas(machine.state.quota)
     leaf = quotas.leaf(placed.project)
+    given = held(machine.occupied.get(placed.id, ()), machine.state.nodes)
     found = []
     for path in quotas.shares[leaf].line if leaf != NO_LEAF else ():
         used = _used_below(machine, quotas, path)
         found += [
             f"job {placed.id}: quota {path} has {used[resource]} thousandths of {resource}, at most {most} are allowed"
             for resource, most in quotas.shares[path].max.items()
-            if used[resource] > most
+            if used[resource] > most and (resource == JOBS or given.get(resource))
         ]
     return found
 

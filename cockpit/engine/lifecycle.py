@@ -10,14 +10,15 @@ _STOPS = frozenset({_S.STOPPED, _S.ERROR})
 _ENDS = ENDED
 
 LEGAL: dict[JobState, frozenset[JobState]] = {
-    _S.QUEUED: frozenset({_S.PRECHECKING, _S.STAGING, _S.STARTING}) | _STOPS,
-    _S.PRECHECKING: frozenset({_S.QUEUED, _S.STAGING, _S.STARTING}) | _STOPS,
-    _S.STAGING: frozenset({_S.QUEUED, _S.STARTING}) | _STOPS,
+    _S.QUEUED: frozenset({_S.PRECHECKING, _S.STAGING, _S.STARTING, _S.RESUMING}) | _STOPS,
+    _S.PRECHECKING: frozenset({_S.QUEUED, _S.STAGING, _S.STARTING, _S.RESUMING}) | _STOPS,
+    _S.STAGING: frozenset({_S.QUEUED, _S.STARTING, _S.RESUMING}) | _STOPS,
     _S.STARTING: frozenset({_S.RUNNING, _S.QUEUED}) | _STOPS,
-    _S.RUNNING: frozenset({_S.RESUMING, _S.SUSPENDED, _S.QUEUED}) | _ENDS,
-    _S.RESUMING: frozenset({_S.RUNNING, _S.QUEUED}) | _STOPS | {_S.EXPIRED},
+    # Starting again, from a checkpoint: what was interrupted has waited in between.
+    _S.RESUMING: frozenset({_S.RUNNING, _S.QUEUED}) | _STOPS,
+    _S.RUNNING: frozenset({_S.SUSPENDED, _S.QUEUED}) | _ENDS,
     # It may have ended just before it stood still, so any end is possible.
-    _S.SUSPENDED: frozenset({_S.RUNNING, _S.RESUMING, _S.QUEUED}) | _ENDS,
+    _S.SUSPENDED: frozenset({_S.RUNNING, _S.QUEUED}) | _ENDS,
     # A requeue keeps the id: the only way out of an end.
     _S.SUCCEEDED: frozenset({_S.QUEUED}),
     _S.ERROR: frozenset({_S.QUEUED}),

@@ -48,6 +48,7 @@ _OF_NO_JOB = frozenset(
     {
         *_OF_RULES,
         *_OF_NODES,
+        events.CatalogueChanged,
         events.OthersHeld,
         events.UsageDecayed,
         events.ShellOpened,

@@ -55,6 +55,10 @@ class Journal(Protocol):
 
     async def ended_job(self, job: JobId) -> Job | None: ...
 
+    async def ended_among(self, first: JobId, last: JobId) -> list[Job]:
+        """Those with these ids or between them, in order of their ids."""
+        ...
+
     async def ended_jobs(
         self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
     ) -> list[Job]:

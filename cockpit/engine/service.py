@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from cockpit.model import events
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import VALUE_BYTES, text_error
+from cockpit.model.rules import VALUE_BYTES
 from cockpit.model.text import visible
+from cockpit.model.textrules import text_error
 
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine

@@ -5,33 +5,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine.access import is_owner
+from cockpit.model.catalogue import ProjectEntry
+from cockpit.model.cluster import Project
 from cockpit.model.spec import Access
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from cockpit.engine.access import Actor
+    from cockpit.engine.state import ClusterState
     from cockpit.model.cluster import Cluster
     from cockpit.model.job import Job, Submitter
     from cockpit.model.spec import JobSpec
 
-_REACH = ("home", "output", "algorithm", "volumes")
+_REACH = ("home", "output", "algorithm", "datasets", "models", "volumes", "image")
 """What a job opens with its owner's credentials."""
 _MOST_NAMED = 10
 
 
-def projects_of(cluster: Cluster, user: str, groups: Collection[str]) -> frozenset[str]:
+def named_projects(state: ClusterState) -> tuple[Project, ...]:
+    """Those of cluster.toml, and those of the catalogue."""
+    return (*state.cluster.projects, *catalogued_projects(state))
+
+
+def catalogued_projects(state: ClusterState) -> tuple[Project, ...]:
+    entries = (each for each in state.catalogue.values() if isinstance(each, ProjectEntry))
+    return tuple(Project(name=each.name, users=each.users, groups=each.groups) for each in entries)
+
+
+def projects_of(projects: Iterable[Project], user: str, groups: Collection[str]) -> frozenset[str]:
     """The projects that the user is in, by name or through a group of the system."""
-    return frozenset(
-        each.name for each in cluster.projects if user in each.users or not set(each.groups).isdisjoint(groups)
-    )
+    return frozenset(each.name for each in projects if user in each.users or not set(each.groups).isdisjoint(groups))
 
 
-def membership_errors(cluster: Cluster, actor: Actor, owner: Submitter, project: str) -> Iterator[str]:
-    """A cluster that names projects takes jobs for those that one is in, and for one's own."""
-    named = {each.name for each in cluster.projects}
-    if not named or project in actor.projects or (project == owner.name and project not in named):
+def may_name(projects: Iterable[Project], actor: Actor, owner: str, project: str) -> bool:
+    """A cluster that names projects lets people work in those that they are in, and in their own."""
+    named = {each.name for each in projects}
+    return not named or project in actor.projects or (project == owner and project not in named)
+
+
+def membership_errors(projects: Iterable[Project], actor: Actor, owner: Submitter, project: str) -> Iterator[str]:
+    """Of a job's project."""
+    if may_name(projects, actor, owner.name, project):
         return
     if actor.who.uid != owner.uid:  # the job is there already, and its project stays
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.model.accounts import Accounts, AssocKey, Usage
+from cockpit.model.catalogue import AnyEntry, EntryKey
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
@@ -30,6 +31,8 @@ class ClusterState(msgspec.Struct, kw_only=True):
     """Live, held and just ended jobs, in order of submission."""
     cluster: Cluster = Cluster()
     accounts: Accounts = Accounts()
+    catalogue: dict[EntryKey, AnyEntry] = {}
+    """Replaced, never changed in place."""
     reservations: dict[str, Reservation] = {}
     quota: QuotaTree | None = None
     queues_since: dict[str, Millis] = {}

@@ -12,6 +12,7 @@ from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import JobKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -97,6 +98,10 @@ def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
     """What an edit cannot change."""
     if spec.array is not None:
         yield "array: is fixed once a job is submitted; remove it, or submit another array"
+    if spec.kind is not job.spec.kind:
+        yield "kind: is fixed once a job is submitted; remove it, or submit another job"
+    if job.kind is JobKind.BATCH and spec.resume is not None:
+        yield f"resume: is for regular jobs alone, and {job.id} is a task of a batch; remove it"
     if job.array is not None and spec.name != job.spec.name:
         yield f"name: job {job.id} is a task, and all tasks of an array have its name; leave it as it is"
 

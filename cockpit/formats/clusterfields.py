@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cockpit.formats.accountfields import ACCOUNT, QOS, USER
-from cockpit.formats.checked import Checked, whole
+from cockpit.formats.checked import Checked, duration, whole
 from cockpit.formats.kinds import Flag, ListOf, Path, Text
 from cockpit.formats.nodefields import MACHINE, MOST_ROWS, NODE, DeclaredMachine, DeclaredNode, node_name_error
 from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, PROJECT, Accounting
@@ -17,7 +17,8 @@ from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
 from cockpit.formats.tables import Field, Table
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
-from cockpit.model.rules import VALUE_BYTES, path_error, text_error
+from cockpit.model.rules import GRACE_SECONDS, RESTARTS, VALUE_BYTES
+from cockpit.model.textrules import path_error, text_error
 
 
 class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +30,15 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     overcommit: bool = False
     urgent_jobs: int | None = None
     sharing: bool = True
+    max_resumes: int | None = None
+    max_grace_seconds: int | None = None
     login_node_pool: str = ""
     home_directory_storage: str = ""
     """A name of `home`, or a folder."""
     prolog_bash_scripts: tuple[str, ...] = ()
     epilog_bash_scripts: tuple[str, ...] = ()
     node_pools: Mapping[str, tuple[str, ...]] = {}
+    dedicated_pools: tuple[str, ...] = ()
     home: Mapping[str, str] = {}
     machine: DeclaredMachine = DeclaredMachine()
     nodes: tuple[DeclaredNode, ...] = ()
@@ -101,6 +105,18 @@ FILE = Table(
             kind=Flag(),
             about="false: no job may be shared with the members of its project; only `access: none` is accepted.",
         ),
+        Field(
+            name="max_resumes",
+            attribute="max_resumes",
+            kind=whole(RESTARTS),
+            about="So often a job with `resume` may go on after a failure; without it: as often as it says.",
+        ),
+        Field(
+            name="max_grace_period",
+            attribute="max_grace_seconds",
+            kind=duration(GRACE_SECONDS),
+            about="So much time such a job may have to write a checkpoint and end; without it: as much as it says.",
+        ),
         Field(name="login_node_pool", attribute="login_node_pool", kind=name(), about="Its nodes run no jobs."),
         Field(
             name="home_directory_storage",
@@ -125,6 +141,12 @@ FILE = Table(
             attribute="node_pools",
             kind=MapOf(name(), ListOf(Checked(Text(minLength=1), _member_error), MOST_NAMES)),
             about="By name of a pool: its nodes, or other pools that it stands for; * is every node of no other pool.",
+        ),
+        Field(
+            name="dedicated_pools",
+            attribute="dedicated_pools",
+            kind=ListOf(name(), MOST_NAMES),
+            about="Pools that are set apart: only jobs that name one of them run on its nodes.",
         ),
         Field(
             name="home",

@@ -13,7 +13,7 @@ from cockpit.formats.clusterseal import is_sealed
 from cockpit.formats.initialaccounts import account_errors, initial_accounts
 from cockpit.formats.kinds import Reading, Schema
 from cockpit.formats.nodefields import DeclaredCards, DeclaredNode
-from cockpit.formats.poolnames import meant_pools, pool_errors, with_pools
+from cockpit.formats.poolnames import in_pools, meant_pools, pool_errors
 from cockpit.formats.rulechecks import partition_errors, preemption_errors, project_errors
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.accounts import Accounts
@@ -43,7 +43,10 @@ def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") 
     file = read_cluster_file(machine, text, source)
     nodes = own_nodes(machine, file)
     return ClusterSetup(
-        with_pools(file.node_pools, nodes), _cluster(file, nodes), initial_accounts(file), is_sealed(file)
+        in_pools(file, nodes),
+        _cluster(file, nodes),
+        initial_accounts(file),
+        is_sealed(file),
     )
 
 
@@ -94,6 +97,8 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
         urgent_jobs=file.urgent_jobs,
         projects=file.projects,
         sharing=file.sharing,
+        max_resumes=file.max_resumes,
+        max_grace_seconds=file.max_grace_seconds,
         mutable=file.mutable,
     )
 
@@ -107,7 +112,15 @@ def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
 
 def _with_declared(machine: Node, file: ClusterFile) -> Node:
     cards = _numbered([*machine.cards, *_declared(file.machine.cards)])
-    return msgspec.structs.replace(machine, cards=cards, pool=file.machine.pool or machine.pool)
+    own = file.machine
+    return msgspec.structs.replace(
+        machine,
+        cards=cards,
+        pool=own.pool or machine.pool,
+        driver_version=own.driver_version or machine.driver_version,
+        labels=dict(own.labels),
+        taints=own.taints,
+    )
 
 
 def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> Node:
@@ -118,9 +131,12 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
         memory_mib=node.memory_mib,
         cards=_numbered([*own, *_declared(node.cards)]),
         pool=node.pool,
+        labels=dict(node.labels),
+        taints=node.taints,
         os=machine.os,
         kernel=machine.kernel,
         driver_version=node.driver_version or machine.driver_version,
+        mpi=machine.mpi,
         virtual=True,
         overcommitted=overcommitted,
     )

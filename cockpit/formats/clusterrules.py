@@ -21,6 +21,8 @@ def file_of_rules(cluster: Cluster, nodes: Sequence[Node]) -> ClusterFile:
         mutable=cluster.mutable,
         urgent_jobs=cluster.urgent_jobs,
         sharing=cluster.sharing,
+        max_resumes=cluster.max_resumes,
+        max_grace_seconds=cluster.max_grace_seconds,
         login_node_pool=cluster.login_pool,
         home_directory_storage=cluster.home,
         prolog_bash_scripts=cluster.prolog_scripts,

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from cockpit.formats.conditions import Dependencies, Indices, Moment
-from cockpit.formats.kinds import Choice, Environment, Flag, ListOf, Path, Single, Text, Whole
+from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
+from cockpit.formats.labels import Labels, TolerationText
+from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
+from cockpit.formats.mountfields import ALGORITHM, DATASET, MODEL, VOLUME
 from cockpit.formats.tables import Field, Table
+from cockpit.formats.taskfields import TASK
+from cockpit.model.kindrules import MOST_BATCH_TASKS
+from cockpit.model.mountrules import MOST_MOUNTS
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
 from cockpit.model.rules import (
-    COMMAND_BYTES,
     CPUS,
     GRACE_SECONDS,
     LABEL_LENGTH,
     MOST_CARD_MODELS,
+    MOST_LABELS,
     MOST_PARTITIONS,
     MOST_PINS,
     MOST_SPECS,
-    MOST_VOLUMES,
     NICE,
     NODES,
     TIME_LIMIT_SECONDS,
@@ -27,23 +30,38 @@ from cockpit.model.rules import (
 )
 from cockpit.model.spec import (
     Access,
-    Algorithm,
     DebugHold,
     Elastic,
     Failover,
     HoldCards,
     HomeAccess,
+    JobKind,
     JobSpec,
+    Mode,
     NodeSpec,
     PriorityWord,
     Suspension,
-    Volume,
 )
+from cockpit.model.textrules import COMMAND_BYTES
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
-NODE_SPEC = Table(
+
+class _NodeSpecs(Table[NodeSpec]):
+    """The name of one stands for all that the catalogue says of it."""
+
+    def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
+        found = super().read(value, at, reading)
+        if found.name and found != NodeSpec(name=found.name):
+            reading.wrong(f"{at}.name", "stands alone: the catalogue says what it is; remove it, or the other fields")
+        return found
+
+    def write(self, value: NodeSpec) -> dict[str, object]:
+        return super().write(NodeSpec(name=value.name) if value.name else value)
+
+
+NODE_SPEC = _NodeSpecs(
     NodeSpec,
     [
         Field(name="cpus", attribute="cpus", kind=Whole(CPUS), about="CPUs per node."),
@@ -62,32 +80,16 @@ NODE_SPEC = Table(
             alias=True,
             about="The one card model that will do, instead of card_models.",
         ),
-    ],
-)
-
-ALGORITHM = Table(
-    Algorithm,
-    [
-        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the algorithm's folder."),
-        Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it."),
-    ],
-    short="path",
-)
-
-VOLUME = Table(
-    Volume,
-    [
-        Field(name="path", attribute="path", kind=Path(), required=True, about="Give the volume's folder."),
         Field(
             name="name",
             attribute="name",
             kind=_NAME,
-            derive=lambda given: posixpath.basename(given["path"]),
-            about="Its folder under /workspace/volume; by default the last part of its path.",
+            about="A spec of the catalogue, instead of the other fields.",
         ),
     ],
-    short="path",
+    short="name",
 )
+
 
 DEBUG_HOLD = Table(
     DebugHold,
@@ -173,7 +175,14 @@ JOB = Table(
             attribute="command",
             kind=Text(minLength=1, maxLength=COMMAND_BYTES),
             required=True,
+            spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR,
             about="Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
+        ),
+        Field(
+            name="kind",
+            attribute="kind",
+            kind=Choice(JobKind),
+            about="One command (regular), several tasks (batch), or a session: a shell or a notebook (interactive).",
         ),
         Field(
             name="output",
@@ -189,10 +198,41 @@ JOB = Table(
             about="The folder that the job sees as /workspace/algorithm.",
         ),
         Field(
+            name="tasks",
+            attribute="tasks",
+            kind=ListOf(TASK, MOST_BATCH_TASKS),
+            about="Of a batch: each task's command and algorithm; task i writes into <name>-<i> of the output folder.",
+        ),
+        Field(
+            name="datasets",
+            attribute="datasets",
+            kind=ListOf(DATASET, MOST_MOUNTS),
+            about="Datasets that the job sees below /workspace/dataset, of annotations /workspace/anno_dataset.",
+        ),
+        Field(
+            name="models",
+            attribute="models",
+            kind=ListOf(MODEL, MOST_MOUNTS),
+            about="Models that the job sees, read-only, below /workspace/model.",
+        ),
+        Field(
             name="volumes",
             attribute="volumes",
-            kind=ListOf(VOLUME, MOST_VOLUMES),
+            kind=ListOf(VOLUME, MOST_MOUNTS),
             about="Writable folders that the job sees as /workspace/volume/<name>.",
+        ),
+        Field(
+            name="mode",
+            attribute="mode",
+            kind=Choice(Mode),
+            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch or deepspeed.",
+        ),
+        Field(
+            name="spec",
+            attribute="specs",
+            kind=Single(NODE_SPEC),
+            alias=True,
+            about="The one spec that will do, instead of specs: its name in the catalogue, or its fields.",
         ),
         Field(name="nodes", attribute="nodes", kind=Whole(NODES), about="Number of nodes, each with what a spec says."),
         Field(
@@ -213,6 +253,18 @@ JOB = Table(
             attribute="driver_version",
             kind=_LABEL,
             about="Only on nodes with this card driver; needs a spec with cards.",
+        ),
+        Field(
+            name="node_selector",
+            attribute="node_selector",
+            kind=Labels(),
+            about="Only on nodes with these labels: {disk: ssd}, or disk=ssd.",
+        ),
+        Field(
+            name="tolerations",
+            attribute="tolerations",
+            kind=ListOf(TolerationText(), MOST_LABELS),
+            about="Also on nodes that keep others off by these taints: gpu=yes, spot (whatever its value), * (any).",
         ),
         Field(name="exclusive", attribute="exclusive", kind=Flag(), about="No other job on its nodes."),
         Field(name="terminal", attribute="terminal", kind=Flag(), about="Keep the container when the job fails."),
@@ -242,6 +294,18 @@ JOB = Table(
             attribute="home",
             kind=Choice(HomeAccess),
             about="The submitter's home folder in the container: none, read-only (ro) or writable (rw).",
+        ),
+        Field(
+            name="image",
+            attribute="image",
+            kind=ImageText(),
+            about="The root file system: the machine's own (host), dir:PATH, tar:PATH, or a name for podman or docker.",
+        ),
+        Field(
+            name="staging",
+            attribute="staging",
+            kind=Flag(),
+            about="Copy its datasets, all read-only, to fast storage of its nodes before the command runs.",
         ),
         Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
         Field(
@@ -346,6 +410,24 @@ JOB = Table(
             attribute="elastic",
             kind=ELASTIC,
             about="It runs with as many workers as there is room for, between bounds; excludes nodes.",
+        ),
+        Field(
+            name="restart",
+            attribute="restart",
+            kind=RESTART,
+            about="It begins again when it fails, so many times; excludes resume and elastic.",
+        ),
+        Field(
+            name="resume",
+            attribute="resume",
+            kind=RESUME,
+            about="It goes on from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
+        ),
+        Field(
+            name="hooks",
+            attribute="hooks",
+            kind=HOOKS,
+            about="Scripts of its own in its container: before_start and after_end.",
         ),
     ],
 )

@@ -7,11 +7,13 @@ everything else as YAML in one line.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from cockpit.formats.fields import JOB, NODE_SPEC
 from cockpit.formats.tables import Field
+from cockpit.formats.taskfields import TASK
 from cockpit.model.text import is_visible
 
 SPEC: Final = "specs[0]."
@@ -19,17 +21,37 @@ FIELDS: Final[Mapping[str, Field]] = {
     **{field.name: field for field in JOB.fields if not field.alias},
     **{SPEC + field.name: field for field in NODE_SPEC.fields if not field.alias},
 }
-"""By path."""
+"""By path, but those of a batch's tasks: see `field_of`."""
+TASKS: Final = "tasks"
+_TASK: Final = re.compile(rf"{TASKS}\[(?P<number>\d+)\]\.(?P<field>\w+)", re.ASCII)
+_TASK_FIELDS: Final[Mapping[str, Field]] = {field.name: field for field in TASK.fields}
+_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})")
+"""A character beyond the first 65,536 as JSON escapes it; behind a backslash that is not itself escaped."""
 _SHORT: Final = frozenset({"algorithm"})
 """Tables for which their path alone may stand."""
 
 
+def field_of(path: str) -> Field:
+    """What stands there: `nodes`, `specs[0].cpus`, `tasks[3].command`."""
+    task = _TASK.fullmatch(path)
+    return FIELDS[path] if task is None else _TASK_FIELDS[task["field"]]
+
+
+def task_paths(number: int) -> list[str]:
+    """Of the fields of one task of a batch."""
+    return [f"{TASKS}[{number}].{name}" for name in _TASK_FIELDS]
+
+
 def texts_of(values: Mapping[str, object]) -> dict[str, str]:
-    """Of a job file's mapping; its only spec field by field, several in one."""
+    """Of a job file's mapping; its only spec field by field, several in one; its tasks field by field."""
     texts: dict[str, str] = {}
     for name, value in values.items():
         if name == "specs" and isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
             texts |= {SPEC + each: _text(item) for each, item in value[0].items()}
+        elif name == TASKS and isinstance(value, list) and value and all(map(_is_task, value)):
+            for number, task in enumerate(value):
+                texts |= dict.fromkeys(task_paths(number), "")
+                texts |= {f"{TASKS}[{number}].{each}": _text(item) for each, item in task.items()}
         else:
             texts[name] = _text(value)
     return texts
@@ -37,10 +59,30 @@ def texts_of(values: Mapping[str, object]) -> dict[str, str]:
 
 def values_of(texts: Mapping[str, str]) -> dict[str, object]:
     """A job file's mapping; what is blank is left out."""
-    written = {path: _value(FIELDS[path], text.strip()) for path, text in texts.items() if text.strip()}
+    written = {path: _value(field_of(path), text.strip()) for path, text in texts.items() if text.strip()}
     spec = {path.removeprefix(SPEC): value for path, value in written.items() if path.startswith(SPEC)}
-    values = {path: value for path, value in written.items() if not path.startswith(SPEC)}
-    return {**values, "specs": [spec]} if spec and "specs" not in values else values
+    tasks = _tasks(written)
+    values = {path: value for path, value in written.items() if not path.startswith((SPEC, f"{TASKS}["))}
+    if spec and "specs" not in values:
+        values["specs"] = [spec]
+    if tasks and TASKS not in values:
+        values[TASKS] = tasks
+    return values
+
+
+def _is_task(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() <= _TASK_FIELDS.keys()
+
+
+def _tasks(written: Mapping[str, object]) -> list[dict[str, object]]:
+    """Those that are blank are there as long as another follows, so that each keeps its number."""
+    found: list[dict[str, object]] = []
+    for path, value in written.items():
+        if task := _TASK.fullmatch(path):
+            number = int(task["number"])
+            found += [{} for _ in range(len(found), number + 1)]
+            found[number][task["field"]] = value
+    return found
 
 
 def _text(value: object) -> str:
@@ -50,13 +92,19 @@ def _text(value: object) -> str:
         return ", ".join(value)
     if isinstance(value, dict) and value.keys() == {"path"} and _is_plain(str(value["path"])):
         return str(value["path"])
-    return _json(value)
+    return _PAIR.sub(_one_escape, _json(value))
 
 
 def _json(value: object) -> str:
     """What cannot be seen stands as its escape."""
     text = json.dumps(value, ensure_ascii=False)
     return text if is_visible(text) else json.dumps(value).replace("\x7f", "\\u007f")  # the one that JSON leaves
+
+
+def _one_escape(pair: re.Match[str]) -> str:
+    """YAML writes in one escape what JSON writes in two."""
+    code = ord(json.loads(f'"{pair[2]}"'))
+    return f"{pair[1]}\\U{code:08x}"
 
 
 def _is_plain(text: str) -> bool:

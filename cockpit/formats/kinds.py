@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from cockpit.formats.documents import Doubtful
 from cockpit.model.ids import Millis
+from cockpit.model.image import HOST, ImageKind, image_of
 from cockpit.model.rules import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
 from cockpit.model.text import visible
 
@@ -174,6 +175,25 @@ class Path:
             return _normal(posixpath.join(reading.home, rest))
         reading.wrong(at, f'"{visible(value)}" begins with a home that is not known here; write the whole path, or ./~')
         return self.stand_in
+
+    def write(self, value: str) -> str:
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "string", "minLength": 1}
+
+
+class ImageText:
+    """An image; of `dir:PATH` and `tar:PATH` the path is read as any other."""
+
+    stand_in = HOST
+
+    def read(self, value: object, at: str, reading: Reading) -> str:
+        text = Text().read(value, at, reading) if value != "" else ""
+        image = image_of(text)
+        if image.kind in {ImageKind.DIR, ImageKind.TAR} and image.where:
+            return f"{image.kind}:{Path().read(image.where, at, reading)}"
+        return text
 
     def write(self, value: str) -> str:
         return value

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
 from cockpit.formats.checked import Checked, label, memory, whole
 from cockpit.formats.kinds import Choice, ListOf, Text
+from cockpit.formats.labels import OwnLabels, TaintText
 from cockpit.formats.tables import Field, Table
+from cockpit.model.labels import Taint
 from cockpit.model.node import CardVendor
-from cockpit.model.rules import CPUS, Bounds
+from cockpit.model.rules import CPUS, MOST_LABELS, Bounds
 from cockpit.model.text import visible
 
 COUNT = Bounds(1, 1024)
@@ -36,6 +39,9 @@ class DeclaredMachine(msgspec.Struct, frozen=True, kw_only=True):
 
     cards: tuple[DeclaredCards, ...] = ()
     pool: str = ""
+    driver_version: str = ""
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
 
 
 class DeclaredNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +52,8 @@ class DeclaredNode(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int
     pool: str = ""
     driver_version: str = ""
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
     cards: tuple[DeclaredCards, ...] = ()
     machine_cards: tuple[int, ...] = ()
 
@@ -87,8 +95,23 @@ _CARDS = Field(
     about="Declared cards: scheduled and shown as declared, but nothing is behind them.",
 )
 _POOL = Field(name="pool", attribute="pool", kind=_LABEL, about="The resource pool that jobs may ask for.")
+_DRIVER = Field(
+    name="driver_version",
+    attribute="driver_version",
+    kind=_LABEL,
+    about="Of its cards; by default the machine's.",
+)
+_LABELS = Field(
+    name="labels", attribute="labels", kind=OwnLabels(), about='What jobs may select it by: {disk = "ssd"}.'
+)
+_TAINTS = Field(
+    name="taints",
+    attribute="taints",
+    kind=ListOf(TaintText(), MOST_LABELS),
+    about="Nothing new starts on it but jobs that tolerate each of them: spot, gpu=yes.",
+)
 
-MACHINE = Table(DeclaredMachine, [_CARDS, _POOL])
+MACHINE = Table(DeclaredMachine, [_CARDS, _POOL, _DRIVER, _LABELS, _TAINTS])
 
 NODE = Table(
     DeclaredNode,
@@ -97,12 +120,9 @@ NODE = Table(
         Field(name="cpus", attribute="cpus", kind=whole(CPUS), required=True, about="Give its number of CPUs."),
         Field(name="memory", attribute="memory_mib", kind=memory(), required=True, about="Give its memory, as 16G."),
         _POOL,
-        Field(
-            name="driver_version",
-            attribute="driver_version",
-            kind=_LABEL,
-            about="Of its cards; by default the machine's.",
-        ),
+        _DRIVER,
+        _LABELS,
+        _TAINTS,
         _CARDS,
         Field(
             name="machine_cards",

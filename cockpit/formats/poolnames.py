@@ -19,13 +19,16 @@ def known_pools(pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*pools, *(node.pool for node in nodes if node.pool))))
 
 
-def with_pools(pools: Pools, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes, each in the pool that lists it."""
-    listed = {word: pool for pool, words in pools.items() for word in words}
+def in_pools(file: ClusterFile, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes, each in the pool that lists it, which may be set apart."""
+    listed = {word: pool for pool, words in file.node_pools.items() for word in words}
     rest = listed.get(EVERY_OTHER_NODE, "")
-    return tuple(
-        node if node.pool else msgspec.structs.replace(node, pool=listed.get(node.name, rest)) for node in nodes
-    )
+    apart = set(meant_pools(file.dedicated_pools, file.node_pools, nodes))
+    return tuple(_in_pool(node, node.pool or listed.get(node.name, rest), apart) for node in nodes)
+
+
+def _in_pool(node: Node, pool: str, apart: set[str]) -> Node:
+    return msgspec.structs.replace(node, pool=pool, dedicated=pool in apart)
 
 
 def meant_pools(names: Sequence[str], pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -55,6 +58,9 @@ def pool_errors(file: ClusterFile, nodes: Sequence[Node]) -> Iterator[str]:
         yield f"login_node_pool: {unknown_pool(file.login_node_pool, known)}"
     elif len(meant_pools([file.login_node_pool], file.node_pools, nodes)) > 1:
         yield "login_node_pool: stands for several pools; name one"
+    for at, pool in enumerate(file.dedicated_pools):
+        if pool not in known:
+            yield f"dedicated_pools[{at}]: {unknown_pool(pool, known)}"
 
 
 def unknown_pool(name: str, known: Sequence[str]) -> str:

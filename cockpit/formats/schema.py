@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cockpit.formats.fields import JOB
 from cockpit.formats.kinds import Schema
+from cockpit.model.spec import JobKind
 
 SPEC_VERSION = 1
 """Of the job file's format."""
@@ -17,4 +18,6 @@ def job_schema() -> Schema:
         "$id": f"urn:cockpit-cluster:job:{SPEC_VERSION}",
         "title": "A cockpit job",
         **JOB.schema(),
+        "if": {"properties": {"kind": {"enum": [str(JobKind.BATCH), str(JobKind.INTERACTIVE)]}}, "required": ["kind"]},
+        "else": {"required": ["command"]},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import yaml
+from msgspec.structs import replace
 
 from cockpit.formats.fields import JOB
 from cockpit.formats.yamltext import plain_is_text
@@ -14,6 +15,8 @@ from cockpit.model.text import is_visible
 
 def spec_as_table(spec: JobSpec) -> dict[str, object]:
     """Plain values by field name, for YAML or JSON: what differs from the defaults, and the limits always."""
+    if spec.resume is not None:
+        spec = replace(spec, elastic=None)  # its own follows from it
     return JOB.write(spec)
 
 

@@ -25,6 +25,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     """One sentence for the schema."""
     required: bool = False
+    spared: Callable[[dict[str, Any]], bool] | None = None
+    """Of a required one: whether it may be missing all the same, by the attributes that are given."""
     alias: bool = False
     """Another name for a field's attribute: read, not written."""
     always: bool = False
@@ -34,15 +36,26 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(Generic[Struct]):
-    """A mapping with known fields. With `short`, text alone stands for the field of that name."""
+    """A mapping with known fields. With `short`, text alone stands for the field of that name; of the fields `either`
+    one at least is needed."""
 
-    def __init__(self, struct: type[Struct], fields: Sequence[Field], *, short: str = "") -> None:
+    def __init__(
+        self,
+        struct: type[Struct],
+        fields: Sequence[Field],
+        *,
+        short: str = "",
+        either: tuple[str, ...] = (),
+    ) -> None:
         self.fields = tuple(fields)
         self._struct = struct
         self._short = short
         self._by_name = {field.name: field for field in fields}
         self._needed = tuple(field for field in fields if field.required or field.derive)
-        self.stand_in = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
+        self._usual = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
+        self._either = tuple(self._by_name[name] for name in either)
+        preset = {field.attribute: field.kind.stand_in for field in self._either[:1]}
+        self.stand_in = msgspec.structs.replace(self._usual, **preset)
 
     def read(self, value: object, at: str, reading: Reading) -> Struct:
         given = self.given(value, at, reading)
@@ -59,8 +72,11 @@ class Table(Generic[Struct]):
         prefix = f"{at}." if at else ""
         for name, item in value.items():
             self._read_field(name, item, prefix, reading, given)
+        if self._either and not any(field.name in value for field in self._either):
+            reading.wrong(at, f"says neither {' nor '.join(field.name for field in self._either)}; write one of them")
+            return None
         for field in self._needed:
-            if field.attribute not in given:
+            if field.attribute not in given and not (field.spared and field.spared(given)):
                 given[field.attribute] = self._absent(field, prefix, reading, given)
         return given
 
@@ -88,11 +104,16 @@ class Table(Generic[Struct]):
         return {
             field.name: field.kind.write(getattr(value, field.attribute))
             for field in self.fields
-            if not field.alias and (field.required or field.derive or field.always or self._differs(field, value))
+            if not field.alias and self._is_written(field, value)
         }
 
+    def _is_written(self, field: Field, value: Struct) -> bool:
+        if field.spared is not None:
+            return bool(getattr(value, field.attribute))
+        return bool(field.required or field.derive or field.always or self._differs(field, value))
+
     def _differs(self, field: Field, value: Struct) -> bool:
-        given, default = getattr(value, field.attribute), getattr(self.stand_in, field.attribute)
+        given, default = getattr(value, field.attribute), getattr(self._usual, field.attribute)
         return bool(given != default)
 
     def schema(self) -> Schema:
@@ -101,13 +122,15 @@ class Table(Generic[Struct]):
             "properties": {field.name: self._field_schema(field) for field in self.fields},
             "additionalProperties": False,
         }
-        if required := [field.name for field in self.fields if field.required]:
+        if required := [field.name for field in self.fields if field.required and field.spared is None]:
             table["required"] = required
+        if self._either:
+            table["anyOf"] = [{"required": [field.name]} for field in self._either]
         return {"anyOf": [self._by_name[self._short].kind.schema(), table]} if self._short else table
 
     def _field_schema(self, field: Field) -> Schema:
         schema = {"description": field.about, **field.kind.schema()}
-        default = None if field in self._needed else getattr(self.stand_in, field.attribute)
+        default = None if field in self._needed else getattr(self._usual, field.attribute)
         if default not in (None, "") and not field.alias and not field.always:
             schema["default"] = field.kind.write(default)
         return schema

@@ -13,15 +13,22 @@ WIDTH: Final = 100
 
 _EXAMPLES: Final[Mapping[str, str]] = {
     "name": "my-job",
+    "kind": "interactive",
     "command": "python3 /workspace/algorithm/train.py",
+    "tasks": "[{command: python3 /workspace/algorithm/train.py, algorithm: ./algo}]",
     "output": "./out",
     "algorithm": "{path: ./algo}",
+    "datasets": "[{path: ./data, read_only: true}]",
+    "models": "[{name: bert, source: favorite, version: v2}]",
     "volumes": "[{path: ./data, name: data}]",
+    "mode": "pytorch",
     "nodes": "1",
     "specs": "[{cpus: 1, memory: 1G, cards: 0}]",
     "node_names": "[n01]",
     "pool": "a100",
     "driver_version": '"535.104"',
+    "node_selector": "{disk: ssd}",
+    "tolerations": "[spot, gpu=yes]",
     "exclusive": "true",
     "terminal": "true",
     "debug_hold": "{cards: keep, window: 8h}",
@@ -29,6 +36,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "grace_period": "1m",
     "hold": "true",
     "home": "rw",
+    "image": "dir:./root",
+    "staging": "true",
     "env": "{OMP_NUM_THREADS: 4}",
     "project": "vision",
     "access": "ro",
@@ -46,6 +55,9 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "divide_over_clusters": "true",
     "failover": "{toleration_seconds: 60}",
     "elastic": "{workers: 1, min_workers: 1, max_workers: 4}",
+    "restart": "{max_restarts: 3}",
+    "resume": "{max_resumes: 3, grace_period: 5m}",
+    "hooks": "{before_start: nvidia-smi, after_end: cp -r /tmp/traces /workspace/outputs}",
 }
 """A value of each field, as YAML in one line."""
 _USUAL: Final = ("name", "algorithm", "output", "command", "nodes", "specs", "time_limit", "terminal")
@@ -58,8 +70,12 @@ class Kind(NamedTuple):
     usual: tuple[str, ...] = _USUAL
     """What is written; everything else stands behind a `#`."""
     instead: Mapping[str, str] = {}
-    """Other examples."""
+    """Other examples; those of several lines as they stand below the field's name."""
 
+
+_TASKS: Final = """
+  - {command: python3 /workspace/algorithm/train.py --lr 0.1, algorithm: ./algo}
+  - {command: python3 /workspace/algorithm/train.py --lr 0.01, algorithm: ./algo}"""
 
 REGULAR: Final = "regular"
 KINDS: Final[Mapping[str, Kind]] = {
@@ -79,6 +95,16 @@ KINDS: Final[Mapping[str, Kind]] = {
         usual=(*_USUAL, "array"),
         instead={"command": "bash -c 'python3 /workspace/algorithm/sweep.py --seed $SLURM_ARRAY_TASK_ID'"},
     ),
+    "batch": Kind(
+        "several tasks, each with a command, an algorithm and an output folder of its own",
+        usual=("name", "kind", "tasks", "output", "nodes", "specs", "time_limit", "terminal"),
+        instead={"kind": "batch", "tasks": _TASKS},
+    ),
+    "interactive": Kind(
+        "a session to enter: a shell, or the notebook that its command starts",
+        usual=("name", "kind", "algorithm", "output", "specs", "time_limit"),
+        instead={"kind": "interactive", "command": "jupyter lab --no-browser --ip 127.0.0.1", "time_limit": "8h"},
+    ),
 }
 
 
@@ -90,7 +116,7 @@ def template(kind: str, folder: str) -> str:
     values = {**_EXAMPLES, **chosen.instead}
     lines = [f"# {chosen.about.capitalize()}. Relative paths begin in {folder}", ""]
     for name in chosen.usual:
-        lines += [*_about(fields[name]), f"{name}: {values[name]}"]
+        lines += [*_about(fields[name]), f"{name}: {values[name]}".replace(": \n", ":\n")]
     lines += ["", "# Whatever else there is. Take the # away from what is wanted."]
     for field in rest:
         lines += ["", *_about(field), f"#{field.name}: {values[field.name]}"]

@@ -28,6 +28,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "reservations end": ("reservations", "END", "Give the nodes of reservations back; for administrators"),
     "events": ("events", "EVENTS", "List what happened"),
     "new": ("new", "NEW", "Print a first job file, with a word on every field"),
+    "launch": ("launch", "LAUNCH", "Show what each replica of a job would be started with (--dry-run)"),
     "submit": ("submit", "SUBMIT", "Submit the jobs of one or more files, all or none"),
     "edit": ("edit", "EDIT", "Change a queued job; it keeps its id and its place"),
     "clone": ("edit", "CLONE", "Submit a copy of a job under another name"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from cockpit.launch.command import command_errors
-from cockpit.model.rules import COMMAND_BYTES, spec_errors
+from cockpit.model.kindrules import MOST_BATCH_TASKS
+from cockpit.model.rules import spec_errors
 from cockpit.model.spec import JobSpec
+from cockpit.model.textrules import COMMAND_BYTES
 
 
 def submission_errors(spec: JobSpec) -> list[str]:
@@ -13,7 +15,12 @@ def submission_errors(spec: JobSpec) -> list[str]:
 
 
 def grammar_errors(spec: JobSpec) -> list[str]:
-    """What is wrong with the command as a command. An empty or oversized one has its error from the rules already."""
-    if not spec.command or len(spec.command) > COMMAND_BYTES:
-        return []
-    return [f"command: {error}" for error in command_errors(spec.command)]
+    """What is wrong with the commands as commands. An empty or oversized one has its error from the rules already."""
+    commands = {"command": spec.command}
+    commands |= {f"tasks[{index}].command": task.command for index, task in enumerate(spec.tasks[:MOST_BATCH_TASKS])}
+    return [
+        f"{path}: {error}"
+        for path, command in commands.items()
+        if command and len(command) <= COMMAND_BYTES
+        for error in command_errors(command)
+    ]

@@ -15,6 +15,8 @@ from cockpit.launch.arithmetic import ExpressionError, evaluate
 from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
 from cockpit.model.text import is_visible, visible
 
+STAYS_OPEN = "sleep infinity"
+"""What a session without a command runs: its shells are started by those who enter it."""
 _LONGEST_ADVICE = 200
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
 
@@ -38,6 +40,17 @@ def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
         return (_expanded(first, env), *(_expanded(word, env) for word in rest if not _disappears(word, env)))
     except ExpressionError as error:
         raise SpecErrors([f"command: $((…)) {visible(str(error), 200)}"]) from None
+
+
+def words_of(command: str) -> list[str]:
+    """Its arguments before anything is expanded, as they were written; none where it is no command."""
+    words = lex(command)
+    return [] if isinstance(words, Unlike) else [word.source for word in words]
+
+
+def starts_with(command: str, program: str) -> bool:
+    """Whether the program is what the command names first, plainly."""
+    return words_of(command)[:1] == [program]
 
 
 def wrapped(command: str) -> str:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
-from cockpit.launch.command import expand
+from cockpit.launch.command import STAYS_OPEN, expand
+from cockpit.launch.modes import AGENT_FOLDER, Peer, Role, has_agent, outfit
+from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
-from cockpit.model.spec import HomeAccess, JobSpec
-
-WORKSPACE = "/workspace"
-ALGORITHM = f"{WORKSPACE}/algorithm"
-OUTPUTS = f"{WORKSPACE}/outputs"
-VOLUMES = f"{WORKSPACE}/volume"
+from cockpit.model.spec import HomeAccess, JobSpec, Resume
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -24,6 +21,8 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One replica's start, in the container's terms."""
 
+    command: str
+    """What the job's mode makes of its command, not yet expanded."""
     argv: tuple[str, ...]
     """The program and its arguments, expanded; at least one."""
     env: dict[str, str]
@@ -38,6 +37,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """UUIDs of the cards that are its alone and that a driver can tell of."""
     workdir: str
     hostname: str
+    files: dict[str, str] = {}
+    """Text that the container is given, by path in it."""
+    hints: tuple[str, ...] = ()
+    """What a person may want to know about the command."""
 
 
 def launch_plan(
@@ -51,16 +54,24 @@ def launch_plan(
 ) -> LaunchPlan:
     """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank, `array`
     says which task it is. Raises `SpecErrors` where the command's arithmetic fails with the replica's environment."""
+    ranks = [part.rank for part in placement]
+    peers = peers_of(spec, placement)
+    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, ranks.index(replica.rank), node.mpi)
     env = {
         **_base_environment(spec, submitter),
         **spec.env,
+        **mode.env,
         **_job_environment(spec, allocation, placement, replica),
         **(_array_environment(array) if array is not None else {}),
+        **(_resume_environment(spec.resume, replica) if spec.resume is not None else {}),
         **(_elastic_environment(spec) if spec.elastic is not None else {}),
         **card_environment(node, allocation.slices),
     }
+    if has_agent(spec.mode, peers):
+        env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
     return LaunchPlan(
-        argv=expand(spec.command, env),
+        command=mode.command,
+        argv=expand(mode.command, env),
         env=env,
         kept_env=no_cards_environment() if allocation.slices else {},
         devices=card_devices(node, allocation.slices),
@@ -68,6 +79,16 @@ def launch_plan(
         measured_cards=whole_cards(node, allocation.slices),
         workdir=ALGORITHM if spec.algorithm else WORKSPACE,
         hostname=host_name(spec.name, replica.rank),
+        files=mode.files,
+        hints=mode.hints,
+    )
+
+
+def peers_of(spec: JobSpec, placement: Placement) -> tuple[Peer, ...]:
+    """All replicas as each of them knows them, by rank."""
+    return tuple(
+        Peer(host_name(spec.name, part.rank), slots(part.slices), Role("worker", index))
+        for index, part in enumerate(placement)
     )
 
 
@@ -97,6 +118,16 @@ def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement
         "COCKPIT_SLOTS": str(slots(allocation.slices)),
         "COCKPIT_WORKSPACE": WORKSPACE,
         "COCKPIT_OUTPUTS": OUTPUTS,
+    }
+
+
+def _resume_environment(resume: Resume, replica: ReplicaId) -> dict[str, str]:
+    """Whether there may be a checkpoint, and where: what one attempt writes there, the next one finds."""
+    return {
+        "COCKPIT_RESUME": str(replica.attempt - 1),
+        "COCKPIT_MAX_RESUMES": str(resume.max_resumes),
+        "COCKPIT_GRACE_SECONDS": str(resume.grace_seconds),
+        "COCKPIT_CHECKPOINTS": OUTPUTS,
     }
 
 

@@ -200,6 +200,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: a job may name any project, and none has members but its owner."""
     sharing: bool = True
     """False: no job is open to anybody but its owner."""
+    max_resumes: int | None = None
+    """So often a job may go on from its checkpoints; None: as often as it says."""
+    max_grace_seconds: int | None = None
+    """So much time such a job may have to end; None: as much as it says."""
     mutable: bool = True
     """False: fixed at `cluster init`; only another init changes it."""
     members: tuple[Member, ...] = ()

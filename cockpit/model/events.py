@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.accounts import Association, AssocKey, Qos
+from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.fleet import FleetPart
@@ -112,6 +113,13 @@ class AccountsChanged(msgspec.Struct, frozen=True, tag="accounts_changed"):
     qos: tuple[Qos, ...] = ()
     removed_associations: tuple[AssocKey, ...] = ()
     removed_qos: tuple[str, ...] = ()
+
+
+class CatalogueChanged(msgspec.Struct, frozen=True, tag="catalogue_changed"):
+    """Entries that are new or other than before, and those that are gone."""
+
+    entries: tuple[AnyEntry, ...] = ()
+    removed: tuple[AnyEntry, ...] = ()
 
 
 class ReservationMade(msgspec.Struct, frozen=True, tag="reservation_made"):
@@ -308,6 +316,8 @@ class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
     job: JobId
     cause: EndCause
     exit: ExitStatus | None = None
+    retry: int = 0
+    """Which of those times this is, from 1, in which it begins again by itself after a failure; 0: it is none."""
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
@@ -395,6 +405,7 @@ EventBody = (
     | TimeLimitSet
     | ClusterConfigured
     | AccountsChanged
+    | CatalogueChanged
     | ReservationMade
     | ReservationEnded
     | NodeDrained

@@ -10,7 +10,7 @@ from cockpit.model.eviction import Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
 from cockpit.model.node import Allocation, Placement
-from cockpit.model.spec import Dependency, JobSpec
+from cockpit.model.spec import Dependency, JobKind, JobSpec
 from cockpit.model.usage import Used
 
 
@@ -46,6 +46,10 @@ OCCUPYING = frozenset(
 """States in which a job holds resources."""
 
 
+BEGINNING = (JobState.PRECHECKING, JobState.STAGING, JobState.STARTING, JobState.RESUMING)
+"""States of a job that has its place and does not run yet."""
+
+
 class Submitter(msgspec.Struct, frozen=True):
     """Whose job it is, as the kernel said at submission; the command runs with exactly these credentials."""
 
@@ -65,6 +69,8 @@ class ExitStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The kernel killed it for exceeding its memory limit."""
     lost: str = ""
     """Why nothing is known: a sentence; empty when something is."""
+    hook: str = ""
+    """It is not its command but the script of this name that ended so, before the command was run."""
 
     @property
     def ok(self) -> bool:
@@ -152,6 +158,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return since if self.resized_at is None else max(since, self.resized_at)
 
     @property
+    def ran(self) -> bool:
+        """Whether any of its commands was started."""
+        return any(each.started_at is not None for each in self.replicas)
+
+    @property
     def there(self) -> tuple[Replica, ...]:
         """Its replicas without the workers that have left."""
         return tuple([each for each in self.replicas if each.left_at is None])
@@ -231,6 +242,8 @@ class ArrayTask(msgspec.Struct, frozen=True):
     first: int = 0
     """The lowest index of the array."""
     last: int = 0
+    batch: bool = False
+    """The array is a batch: its tasks have commands of their own."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,6 +288,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Set by an administrator, in place of the computed one."""
     site_factor: int = 0
     """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
+    retries: int = 0
+    """How often it has begun again by itself after a failure; a person who has it begin anew gives all of them back."""
     earlier: tuple[Attempt, ...] = ()
     """The attempts before the current or last one, oldest first."""
     suspension: Suspension | None = None
@@ -296,6 +311,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         if self.array is not None and condition.job == self.array.array:
             return condition.task in {None, self.array.index}
         return condition.job == self.id and condition.task is None
+
+    @property
+    def kind(self) -> JobKind:
+        """Of a batch's task: that of the batch. Its own spec is a regular job's."""
+        return JobKind.BATCH if self.array is not None and self.array.batch else self.spec.kind
 
     @property
     def ended(self) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, JobState
 from cockpit.model.reasons import Reason
-from cockpit.model.spec import Access
+from cockpit.model.spec import Access, JobKind
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -74,6 +74,13 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the asker may do."""
     workers: tuple[int, int, int] | None = None
     """Of an elastic job: the fewest that it runs with, how many it asks for at its start, the most that it may have."""
+    kind: JobKind = JobKind.REGULAR
+    attempt: int = 1
+    """The number of its current or last one, or of the first that is to come."""
+    retries: tuple[int, int] | None = None
+    """How often it has begun again by itself after a failure, and how often it may; None: it has not failed."""
+    hook: str = ""
+    """Which script of its own failed, so that its command was not run."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import NodeName
+from cockpit.model.labels import Taint
 from cockpit.model.spec import WHOLE_CARD
 
 
@@ -14,6 +15,13 @@ class NodeState(StrEnum):
     UP = "up"
     DRAINED = "drained"
     DOWN = "down"
+
+
+class Mpi(StrEnum):
+    """An implementation of MPI: each has host files, variables and options of its own."""
+
+    OPENMPI = "openmpi"
+    MPICH = "mpich"
 
 
 class CardVendor(StrEnum):
@@ -53,9 +61,15 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int
     cards: tuple[Card, ...] = ()
     pool: str = ""
+    dedicated: bool = False
+    """Its pool is set apart: only jobs that name it run there."""
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
     os: str = ""
     kernel: str = ""
     driver_version: str = ""
+    mpi: Mpi | None = None
+    """Whose `mpirun` its own root has; None: none, or nobody looked."""
     state: NodeState = NodeState.UP
     state_reason: str = ""
     drained_by: str = ""

@@ -76,13 +76,19 @@ class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
 
 
 class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligible_node"):
-    """Nothing matches the pins, pool, driver version or state asked for."""
+    """Nothing matches the pins, pool, driver version, labels or state asked for, or what does keeps the job off."""
 
     pins: tuple[NodeName, ...] = ()
     pool: str = ""
     driver_version: str = ""
     out_of_service: tuple[NodeName, ...] = ()
     """Nodes that match but are drained or down."""
+    labels: tuple[str, ...] = ()
+    """Asked for: `disk=ssd`."""
+    taints: tuple[str, ...] = ()
+    """Of nodes that match: what the job does not tolerate of them."""
+    dedicated: tuple[str, ...] = ()
+    """Pools of nodes that match, which are for jobs that name them."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):

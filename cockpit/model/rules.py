@@ -12,9 +12,23 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from cockpit.model.image import ImageKind, image_of
+from cockpit.model.kindrules import kind_checks, kind_conflicts
+from cockpit.model.labels import key_error, value_error
+from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
+from cockpit.model.spec import (
+    DAY_SECONDS,
+    WHOLE_CARD,
+    Array,
+    Dependency,
+    DependencyKind,
+    JobSpec,
+    Mode,
+    NodeSpec,
+)
 from cockpit.model.text import is_visible, visible
+from cockpit.model.textrules import count_error, path_error, text_error, utf8_size
 
 
 class Bounds(NamedTuple):
@@ -38,6 +52,8 @@ TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
+RESTARTS = Bounds(0, 1000)
+"""Of restarts, and of resumes."""
 NICE = SITE_FACTOR = Bounds(-2_147_483_645, 2_147_483_645)
 """As Slurm's."""
 MOMENT = Bounds(0, 253_402_300_799_999, " ms")
@@ -49,16 +65,14 @@ DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
 
 MOST_SPECS = 64
 MOST_CARD_MODELS = 64
-MOST_VOLUMES = 64
 MOST_PINS = NODES.high
+MOST_LABELS = 64
 MOST_VARIABLES = 1000
 MOST_PARTITIONS = 64
 MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
 """Of one array; nothing larger is even counted out."""
 LABEL_LENGTH = 253
-PATH_BYTES = 4095
-COMMAND_BYTES = 64 * 1024
 VALUE_BYTES = 64 * 1024
 """Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
 ENVIRONMENT_BYTES = 512 * 1024
@@ -82,30 +96,38 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """What is wrong between fields that are each fine."""
-    return [f"{path}: {error}" for path, error in (*_conflicts(spec), *_elastic_conflicts(spec))]
+    found = (
+        *_conflicts(spec),
+        *_mode_conflicts(spec),
+        *_elastic_conflicts(spec),
+        *_again_conflicts(spec),
+        *kind_conflicts(spec),
+    )
+    return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
     yield "name", name_error(spec.name)
-    yield "command", text_error(spec.command, COMMAND_BYTES)
+    yield from kind_checks(spec)
     yield "output", path_error(spec.output)
-    if spec.algorithm is not None:
-        yield "algorithm.path", path_error(spec.algorithm.path)
-    yield from _volume_checks(spec)
+    yield from mount_checks(spec)
     yield "nodes", NODES.error(spec.nodes)
-    yield "specs", _count_error(len(spec.specs), MOST_SPECS, least=1)
+    yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
-        yield from _node_spec_checks(f"specs[{index}]", alternative)
+        yield from node_spec_checks(f"specs[{index}]", alternative)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
             yield path, label_error(label)
+    yield from _label_pair_checks(spec)
     yield from _elastic_checks(spec)
     yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
     yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
+    yield from _again_checks(spec)
+    yield "image", image_error(spec.image)
     yield from _env_checks(spec.env)
     if spec.project is not None:
         yield "project", name_error(spec.project)
@@ -122,7 +144,7 @@ def _scheduling_checks(spec: JobSpec) -> _Checks:
     for path, moment in (("begin_at", spec.begin_at), ("deadline", spec.deadline_at)):
         if moment is not None:
             yield path, MOMENT.error(moment)
-    yield "dependencies", _count_error(len(spec.dependencies), MOST_DEPENDENCIES)
+    yield "dependencies", count_error(len(spec.dependencies), MOST_DEPENDENCIES)
     for index, dependency in enumerate(spec.dependencies[:MOST_DEPENDENCIES]):
         yield f"dependencies[{index}]", _dependency_error(dependency)
     if spec.array is not None:
@@ -147,18 +169,13 @@ def _array_error(array: Array) -> str | None:
     return next(filter(None, outside), None) or Bounds(0, MOST_TASKS).error(array.at_once)
 
 
-def _node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+def node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
+    if spec.name:
+        yield f"{at}.name", name_error(spec.name)
     yield f"{at}.cpus", CPUS.error(spec.cpus)
     yield f"{at}.memory", MEMORY_MIB.error(spec.memory_mib)
     yield f"{at}.cards", cards_error(spec.card_milli)
     yield from _label_checks(f"{at}.card_models", spec.card_models, MOST_CARD_MODELS)
-
-
-def _volume_checks(spec: JobSpec) -> _Checks:
-    yield "volumes", _count_error(len(spec.volumes), MOST_VOLUMES)
-    for index, volume in enumerate(spec.volumes[:MOST_VOLUMES]):
-        yield f"volumes[{index}].name", name_error(volume.name)
-        yield f"volumes[{index}].path", path_error(volume.path)
 
 
 def _elastic_checks(spec: JobSpec) -> _Checks:
@@ -167,21 +184,47 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
             yield f"elastic.{name}", NODES.error(getattr(spec.elastic, name))
 
 
+def _again_checks(spec: JobSpec) -> _Checks:
+    """What happens around its command, and after it has failed."""
+    if spec.restart is not None:
+        yield "restart.max_restarts", RESTARTS.error(spec.restart.max_restarts)
+    if spec.resume is not None:
+        yield "resume.max_resumes", RESTARTS.error(spec.resume.max_resumes)
+        yield "resume.grace_period", GRACE_SECONDS.error(spec.resume.grace_seconds)
+        if spec.resume.elastic is not None:
+            yield "resume.elastic.min_nodes", NODES.error(spec.resume.elastic.min_nodes)
+    for name in ("before_start", "after_end"):
+        yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
+
+
 def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
-    yield at, _count_error(len(labels), most)
+    yield at, count_error(len(labels), most)
     for index, label in enumerate(labels[:most]):
         yield f"{at}[{index}]", label_error(label)
+
+
+def _label_pair_checks(spec: JobSpec) -> _Checks:
+    """Of the nodes that it may be on."""
+    yield "node_selector", count_error(len(spec.node_selector), MOST_LABELS)
+    if len(spec.node_selector) <= MOST_LABELS:
+        for key, value in spec.node_selector.items():
+            yield f"node_selector.{visible(key)}", key_error(key) or value_error(value)
+    yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
+    for index, each in enumerate(spec.tolerations[:MOST_LABELS]):
+        error = (key_error(each.key) if each.key else None) or value_error(each.value or "")
+        lost = not each.key and each.value is not None
+        yield f"tolerations[{index}]", "has a value without a key; give both" if lost else error
 
 
 def _env_checks(env: dict[str, str]) -> _Checks:
     if not env:
         return
     if len(env) > MOST_VARIABLES:
-        yield "env", _count_error(len(env), MOST_VARIABLES)
+        yield "env", count_error(len(env), MOST_VARIABLES)
         return
     for name, value in env.items():
         yield f"env.{visible(name)}", variable_error(name) or text_error(value, VALUE_BYTES, least=0)
-    size = sum(_utf8_size(name) + _utf8_size(value) for name, value in env.items())
+    size = sum(utf8_size(name) + utf8_size(value) for name, value in env.items())
     if size > ENVIRONMENT_BYTES:
         yield "env", f"has {size} bytes in all; use at most {ENVIRONMENT_BYTES}, and files for what is larger"
 
@@ -199,10 +242,16 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     least = (spec.begin_at or 0) + (0 if spec.limit_by_default else 1000 * spec.time_limit_seconds)
     if spec.begin_at is not None and spec.deadline_at is not None and spec.deadline_at < least:
         yield "deadline", "comes before begin_at and the time limit are over; make it later, or one of them smaller"
-    volumes = (volume.name for volume in spec.volumes)
-    for path, names in (("volumes", volumes), ("node_names", spec.node_names), ("partitions", spec.partitions)):
+    yield from mount_conflicts(spec)
+    for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
         for name in _repeated(names):
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.mode is Mode.STANDALONE and spec.nodes != 1:
+        others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
+        yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
@@ -220,6 +269,22 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
 
 
+def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    resume = spec.resume
+    if spec.restart is not None and resume is not None:
+        yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
+    elif spec.restart is not None and spec.elastic is not None:
+        yield "restart", "cannot stand beside elastic, which has a job_restart_policy; remove one of them"
+    if resume is None:
+        return
+    if spec.pool is None:
+        yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
+    if resume.elastic is not None and resume.elastic.min_nodes > spec.nodes:
+        yield "resume.elastic.min_nodes", f"{resume.elastic.min_nodes} is more than the job's {spec.nodes} nodes"
+    elif spec.elastic != resume.sizes(spec.nodes):
+        yield "resume", "cannot stand beside elastic; write resume.elastic with min_nodes, or remove one of them"
+
+
 def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
@@ -233,15 +298,18 @@ def cards_error(milli: int) -> str | None:
     return None
 
 
-def path_error(path: str) -> str | None:
-    """A path on the machine that runs the job: absolute, without `.` and `..`; any character but NUL."""
-    if error := text_error(path, PATH_BYTES):
-        return error
-    if not path.startswith("/"):
-        return f'"{visible(path)}" is not absolute; write it from /'
-    if path != "/" and not all(part not in {"", ".", ".."} for part in path[1:].split("/")):
-        return f'"{visible(path)}" contains an empty part, "." or ".."; write it without'
-    return None
+def image_error(text: str) -> str | None:
+    """`host`, a path behind `dir:` or `tar:`, or a name that no command takes for an option."""
+    kind, where = image_of(text)
+    if kind is ImageKind.HOST:
+        return None
+    if kind is not ImageKind.NAMED:
+        return path_error(where)
+    if not text:
+        return "is empty; give one"
+    if text.startswith("-"):
+        return f'"{visible(text)}" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'
+    return label_error(text)
 
 
 def label_error(text: str) -> str | None:
@@ -255,24 +323,3 @@ def variable_error(name: str) -> str | None:
     if _VARIABLE.match(name) and not name.endswith("\n"):
         return None
     return f'"{visible(name)}" is no variable name; use letters, digits and "_", not beginning with a digit'
-
-
-def text_error(text: str, most_bytes: int, least: int = 1) -> str | None:
-    """Text that the kernel takes as an argument: no NUL, and encodable."""
-    if len(text) < least:
-        return "is empty; give one"
-    if "\0" in text:
-        return f'"{visible(text)}" contains a NUL character; remove it'
-    if (size := _utf8_size(text)) > most_bytes:
-        return f"has {size} bytes; use at most {most_bytes}"
-    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        return f'"{visible(text)}" contains half of a surrogate pair; write whole characters'
-    return None
-
-
-def _count_error(count: int, most: int, least: int = 0) -> str | None:
-    return None if least <= count <= most else f"has {count} entries; give {least} to {most}"
-
-
-def _utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

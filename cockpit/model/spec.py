@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.image import HOST
+from cockpit.model.labels import Toleration
+from cockpit.model.mounts import Algorithm, Dataset, Model, Reference, Volume
 
 WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
 
 DAY_SECONDS = 86_400
 DEFAULT_GRACE_SECONDS = 30
+
+
+class Mode(StrEnum):
+    """How the replicas of a job find each other. `launch.modes` makes of it what each is started with."""
+
+    STANDALONE = "standalone"
+    """There is only one."""
+    HOROVOD = "horovod"
+    TENSORFLOW = "tensorflow"
+    PYTORCH = "pytorch"
+    DEEPSPEED = "deepspeed"
 
 
 class Access(StrEnum):
@@ -32,6 +47,19 @@ class HomeAccess(StrEnum):
     NONE = "none"
     RO = "ro"
     RW = "rw"
+
+
+class JobKind(StrEnum):
+    """What a job is to do."""
+
+    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+
+    REGULAR = "regular"
+    """One command."""
+    BATCH = "batch"
+    """Several tasks, each with a command, an algorithm and a folder for its output of its own."""
+    INTERACTIVE = "interactive"
+    """A session: a shell that people enter, or a notebook."""
 
 
 class HoldCards(StrEnum):
@@ -99,6 +127,8 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Thousandths of a card per node: below 1000 a share of one card, else whole cards (a multiple of 1000)."""
     card_models: tuple[str, ...] = ()
     """Any of these; empty means any model."""
+    name: str = ""
+    """Of the catalogue's spec that this is; the engine fills in the rest when it accepts the job."""
 
     @property
     def whole_cards(self) -> int:
@@ -109,18 +139,11 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return 0 < self.card_milli < WHOLE_CARD
 
 
-class Algorithm(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder mounted at /workspace/algorithm."""
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of a batch."""
 
-    path: str
-    read_only: bool = False
-
-
-class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """A writable folder mounted at /workspace/volume/<name>."""
-
-    name: str
-    path: str
+    command: str
+    algorithm: Algorithm | None = None
 
 
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,20 +182,79 @@ class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     """It may grow while it runs."""
 
 
+class Restart(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that fails begins again, under its id."""
+
+    max_restarts: int
+
+
+class ElasticResume(msgspec.Struct, frozen=True, kw_only=True):
+    """It starts with fewer nodes where there is not room for all of them."""
+
+    min_nodes: int
+    allow_scaling: bool = False
+    """One that has fewer takes more while it runs, up to its `nodes`."""
+
+
+class Resume(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is interrupted goes on from its checkpoints, which are in its output folder."""
+
+    max_resumes: int
+    """So often after failures. Giving way to another job is none."""
+    grace_seconds: int
+    """In place of the job's own grace period, also where it gives way: time to write a checkpoint."""
+    elastic: ElasticResume | None = None
+    """Where it is given, the job has the `elastic` that `sizes` gives."""
+
+    def sizes(self, nodes: int) -> Elastic | None:
+        """With how many of its nodes it runs; None: with all."""
+        if self.elastic is None:
+            return None
+        return Elastic(
+            workers=nodes,
+            min_workers=self.elastic.min_nodes,
+            max_workers=nodes,
+            allow_scaling=self.elastic.allow_scaling,
+        )
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Scripts of the job's own, run by Bash in each of its containers. Empty: there is none."""
+
+    before_start: str = ""
+    """Where it fails, so does the job, and its command is not run."""
+    after_end: str = ""
+    """However the command ended."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
-    command: str
+    kind: JobKind = JobKind.REGULAR
+    command: str = ""
+    """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""
     output: str
     algorithm: Algorithm | None = None
+    tasks: tuple[Task, ...] = ()
+    """Of a batch. Task i writes into the folder `<name>-<i>` of `output`."""
+    datasets: tuple[Dataset, ...] = ()
+    models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    mode: Mode | None = None
+    """None: the command runs on every node as it is, and cockpit's own variables say where."""
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     node_names: tuple[str, ...] = ()
     """Empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None
+    pool_nodes: tuple[str, ...] = ()
+    """Of a pool of the catalogue: its nodes when the job was accepted. Written by the engine alone."""
     driver_version: str | None = None
+    node_selector: dict[str, str] = {}
+    """Labels that a node must have."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints of nodes that it puts up with."""
     exclusive: bool = False
     terminal: bool = False
     debug_hold: DebugHold = DebugHold()
@@ -184,6 +266,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     hold: bool = False
     """Submit held: queued, with the reason Held, until released."""
     home: HomeAccess = HomeAccess.RO
+    image: str = HOST
+    """`model.image` says what it may be; a name may be one of the catalogue."""
+    image_found: str = ""
+    """What the name means in the catalogue; empty: it stands for itself. Written by the engine alone."""
+    staging: bool = False
+    """Its datasets are copied to fast storage of its nodes before the command runs."""
     env: dict[str, str] = {}
     project: str | None = None
     """None: the submitter's own project, named like the user."""
@@ -210,6 +298,28 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     failover: Failover = Failover()
     elastic: Elastic | None = None
     """None: it runs on exactly `nodes` nodes."""
+    restart: Restart | None = None
+    """Excludes `resume` and `elastic`."""
+    resume: Resume | None = None
+    """Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
+    hooks: Hooks = Hooks()
+
+    @property
+    def end_grace_seconds(self) -> int:
+        """Between the request to end and the kill."""
+        return self.grace_seconds if self.resume is None else self.resume.grace_seconds
+
+    @property
+    def most_retries(self) -> int:
+        """So often it begins again by itself after a failure."""
+        if self.resume is not None:
+            return self.resume.max_resumes
+        return self.restart.max_restarts if self.restart is not None else 0
+
+    @property
+    def root_image(self) -> str:
+        """What its containers begin with, as `model.image` writes it."""
+        return self.image_found or self.image
 
     @property
     def least_nodes(self) -> int:
@@ -219,3 +329,17 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def most_nodes(self) -> int:
         return self.nodes if self.elastic is None else self.elastic.max_workers
+
+    def algorithms(self) -> Iterator[tuple[str, Algorithm]]:
+        """Its own, or those of its tasks, each with the path of its field."""
+        if self.algorithm is not None:
+            yield "algorithm", self.algorithm
+        for index, task in enumerate(self.tasks):
+            if task.algorithm is not None:
+                yield f"tasks[{index}].algorithm", task.algorithm
+
+    def references(self) -> Iterator[tuple[str, Reference]]:
+        """What it mounts but its output, each with the path of its field."""
+        yield from self.algorithms()
+        for field, given in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
+            yield from ((f"{field}[{index}]", each) for index, each in enumerate(given))

@@ -11,13 +11,14 @@ from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.fleet import BindingMode
 from cockpit.model.growth import NoGrowth
-from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.ids import JobId, JobRef, Millis, NodeName
 from cockpit.model.job import ArrayTask, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
 from cockpit.model.priority import Breakdown
 from cockpit.model.quota import Amounts
 from cockpit.model.reasons import Explanation, Waited
+from cockpit.model.spec import JobSpec
 from cockpit.model.usage import Sample, Used
 
 
@@ -187,6 +188,17 @@ class JobDetail(msgspec.Struct, frozen=True):
     """Of the replicas of the last attempt that are, or were, measured."""
     growth: NoGrowth | None = None
     """Of an elastic job that runs: why it has no more workers; None: nobody knows yet."""
+    tasks: tuple[JobRow, ...] = ()
+    """Of a batch's task: all tasks of the batch that are known, itself among them, in order of their indices."""
+    batch: JobSpec | None = None
+    """Of a batch's task: what would ask for all of these again."""
+
+    def named_by(self, ref: JobRef) -> JobSpec:
+        """The spec that is meant by what this was asked for with: the id of a batch means all its tasks."""
+        array = self.job.array
+        if self.batch is None or array is None or ref.task is not None or ref.job != array.array:
+            return self.job.spec
+        return self.batch
 
 
 class Overview(msgspec.Struct, frozen=True):

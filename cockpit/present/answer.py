@@ -27,6 +27,7 @@ from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.running import running_lines
 from cockpit.present.safe import safe
+from cockpit.present.sessions import command_words
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
@@ -66,14 +67,14 @@ def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
         case JobState.QUEUED:
             yield _asks(row)
             yield _waits(row, around.context)
-            yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
+            yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command))
         case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
             yield line(Span(INDENT), *_times(row, around.context))
             yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
         case _:
             yield _asks(row)
             yield _started(row, around.context)
-            yield line(Span(f"{INDENT}runs ", MUTED), safe(row.command))
+            yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command))
 
 
 def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
@@ -220,7 +221,11 @@ def _asks(row: JobRow) -> Line:
 def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
-    words = {JobState.STARTING: f"is being started{where}", JobState.RUNNING: f"runs{where}"}
+    words = {
+        JobState.STARTING: f"is being started{where}",
+        JobState.RESUMING: f"is started again{where}, to go on from its checkpoint",
+        JobState.RUNNING: f"runs{where}",
+    }
     sentence = why(row, context) or words.get(row.state, str(row.state))
     started = row.started_at
     ends = started is not None and row.state is not JobState.SUSPENDED

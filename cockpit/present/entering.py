@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cockpit.model.ids import job_words
-from cockpit.present.events import exit_sentence
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
+from cockpit.present.states import exit_sentence
 
 if TYPE_CHECKING:
     from cockpit.model.view import JobDetail

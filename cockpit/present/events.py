@@ -7,7 +7,7 @@ from typing import assert_never
 
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, ExitStatus
+from cockpit.model.job import EndCause
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
@@ -17,7 +17,7 @@ from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.safe import safe
-from cockpit.present.states import exit_words
+from cockpit.present.states import exit_sentence
 from cockpit.present.worker_events import WorkersEvent, workers_sentence
 
 
@@ -34,6 +34,7 @@ def event_job(body: events.EventBody) -> JobId | None:
         case (
             events.ClusterConfigured()
             | events.AccountsChanged()
+            | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
             | events.NodeDrained()
@@ -63,6 +64,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
         case (
             events.ClusterConfigured()
             | events.AccountsChanged()
+            | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
             | events.NodeDrained()
@@ -187,11 +189,6 @@ def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
             return "was taken off the lists"
         case _:
             assert_never(body)
-
-
-def exit_sentence(status: ExitStatus) -> str:
-    """`exit 3`, `exit 137: it used more memory than it asked for`, or why it is unknown."""
-    return safe(status.lost) or exit_words(status.shell_code, oom=status.oom)
 
 
 def _placement(placement: Placement) -> str:

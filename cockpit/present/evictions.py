@@ -11,6 +11,7 @@ from cockpit.model.job import EndCause, Suspension
 from cockpit.present.phrases import listed
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
+from cockpit.present.states import exit_sentence
 
 GivingWayEvent = events.RoomMade | events.JobSuspended | events.JobResumed | events.JobRequeued
 
@@ -43,9 +44,16 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
         case events.JobResumed():
             return "goes on"
         case events.JobRequeued():
-            return "waits again" if body.cause is EndCause.REQUEUE else "gave way, and waits again"
+            return _waits_again(body)
         case _:
             assert_never(body)
+
+
+def _waits_again(body: events.JobRequeued) -> str:
+    if body.retry:
+        how = f" ({exit_sentence(body.exit)})" if body.exit is not None else ""
+        return f"failed{how} and begins again, retry {body.retry}"
+    return "waits again" if body.cause is EndCause.REQUEUE else "gave way, and waits again"
 
 
 def suspension_sentence(suspension: Suspension) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict
 
 from cockpit.model.ids import JobId
-from cockpit.model.job import OCCUPYING, JobState
+from cockpit.model.job import ENDED, OCCUPYING, JobState
 from cockpit.model.jobrow import JobRow
 
 if TYPE_CHECKING:
@@ -81,6 +81,13 @@ def id_text(row: JobRow) -> str:
 def task_count(row: JobRow) -> int:
     """How many jobs a row stands for."""
     return len(row.indices) if isinstance(row, FoldedRow) else 1
+
+
+def ended_count(row: JobRow) -> int:
+    """How many of them have ended."""
+    if isinstance(row, FoldedRow):
+        return sum(count for state, count in row.states if state in ENDED)
+    return int(row.ended_at is not None)
 
 
 def _ranges(indices: Sequence[int]) -> Iterator[str]:

@@ -6,10 +6,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from cockpit.errors import SpecErrors
+from cockpit.launch.batch import task_spec
+from cockpit.launch.imagined import imagined_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.node import Allocation, NodeState
+from cockpit.model.node import NodeState
+from cockpit.model.spec import JobKind
 from cockpit.present.outlook import prediction
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.room import fits
@@ -60,16 +65,16 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
 
 
 def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
-    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later."""
+    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later. Of a
+    batch that of each task's first rank."""
+    if spec.kind is JobKind.BATCH:
+        yield from _task_lines(spec, submitter, nodes, columns)
+        return
     places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
     if not places:
         return
-    asked = spec.specs[0]
-    placement = tuple(
-        Allocation(rank, places[rank % len(places)].name, asked.cpus, asked.memory_mib, ())
-        for rank in range(min(spec.nodes, MOST_RANKS))
-    )
-    for part in placement:
+    placement = imagined_placement(spec, tuple(node.name for node in places))
+    for part in placement[:MOST_RANKS]:
         node = places[part.rank % len(places)]
         try:
             plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
@@ -81,9 +86,22 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
         yield line(Span(f"and so on, up to rank {spec.nodes - 1}", MUTED))
 
 
+def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
+    for index in range(min(len(spec.tasks), MOST_RANKS)):
+        task = task_spec(spec, index)
+        yield from wrapped(
+            line(Span(f"task {index}  ", STRONG), Span(f"writes into {safe(task.output)}", MUTED)), columns
+        )
+        yield from run_lines(replace(task, nodes=1), submitter, nodes, columns)
+    if len(spec.tasks) > MOST_RANKS:
+        yield line(Span(f"and so on, up to task {len(spec.tasks) - 1}", MUTED))
+
+
 def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
     yield line(Span(f"rank {rank}  ", STRONG), Span(f"{safe(plan.hostname)} in {safe(plan.workdir)}", MUTED))
     yield from wrapped(line(Span(safe(shlex.join(plan.argv)), ACCENT)), columns)
+    for hint in plan.hints:
+        yield from wrapped(line(Span(safe(hint), MUTED)), columns)
 
 
 def text_lines(text: str) -> Iterator[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from cockpit.model.job import JobState
+from cockpit.model.job import BEGINNING, JobState
 from cockpit.model.view import Overview
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -17,7 +17,6 @@ BAR_COLUMNS = 10
 APART = Span("   ")
 LIVE = "live"
 """What is shown is no older than a tick or two."""
-BEGINNING = (JobState.PRECHECKING, JobState.STAGING, JobState.STARTING, JobState.RESUMING)
 IN_TROUBLE = "engine in trouble"
 NO_CONTAINERS = "no containers"
 

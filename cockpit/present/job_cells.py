@@ -12,15 +12,16 @@ from cockpit.model.reasons import Held
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
-from cockpit.present.folding import FoldedRow, id_text, task_count
+from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.layout import GAP, fitting
 from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.present.states import GLYPHS, seconds_left
+from cockpit.present.states import GLYPHS, retry_words, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, why
 
+TIME_COLUMNS = 5
 BAR_COLUMNS = 8
 LEAST_ID_COLUMNS = 4
 ARRAY_COLUMNS = 9
@@ -85,14 +86,23 @@ def _cards(row: JobRow, _: Context) -> Line:
 
 
 def _time(row: JobRow, context: Context) -> Line:
-    """Elapsed, its part of the limit as a bar, the limit."""
+    """Elapsed, its part of the limit as a bar, the limit; of several tasks how many have ended, in place of elapsed."""
     limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
+    if isinstance(row, FoldedRow):
+        ended, count = ended_count(row), task_count(row)
+        progress = f"{ended}/{count}"
+        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(progress)) - 1
+        return (Span(f"{progress:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
     elapsed = elapsed_seconds(row, context)
     if elapsed is None:
-        return line(Span(" " * (5 + 1 + BAR_COLUMNS)), limit)
+        return line(Span(" " * (TIME_COLUMNS + 1 + BAR_COLUMNS)), limit)
     if row.ended_at is not None:
-        return line(Span(f"{coarse(elapsed):>5} {'':{BAR_COLUMNS}}", MUTED), limit)
-    return (Span(f"{coarse(elapsed):>5} "), *bar(elapsed / row.time_limit_seconds, BAR_COLUMNS, str(row.state)), limit)
+        return line(Span(f"{coarse(elapsed):>{TIME_COLUMNS}} {'':{BAR_COLUMNS}}", MUTED), limit)
+    return (
+        Span(f"{coarse(elapsed):>{TIME_COLUMNS}} "),
+        *bar(elapsed / row.time_limit_seconds, BAR_COLUMNS, str(row.state)),
+        limit,
+    )
 
 
 def coarse(seconds: int) -> str:
@@ -122,6 +132,7 @@ def _why(row: JobRow, context: Context) -> Line:
     """What stands in the way first; what else is to know of it is quieter, and is cut first."""
     if row.reason is not None:
         first, *more = reason_clauses(row.reason, context.now, context.zone)
+        more += [] if row.retries is None else [retry_words(row.retries)]
         shown = Span(first, "held" if isinstance(row.reason, Held) else "text")
         return line(shown, Span(f"; {'; '.join(more)}", MUTED)) if more else line(shown)
     sentence = Span(why(row, context) or "", MUTED if row.ended_at is not None and row.held_until is None else "text")

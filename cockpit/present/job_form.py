@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.jobtexts import FIELDS, SPEC, texts_of, values_of
+from cockpit.formats.jobtexts import FIELDS, SPEC, TASKS, field_of, task_paths, texts_of, values_of
+from cockpit.model.spec import JobKind
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -18,9 +19,11 @@ SOURCE: Final = "the form"
 USUAL: Final = (
     *("name", "command", "algorithm", "output", "nodes"),
     *(SPEC + each for each in ("cpus", "memory", "cards", "card_models")),
-    *("time_limit", "priority", "partitions", "account", "terminal"),
+    *("mode", "time_limit", "priority", "partitions", "account", "terminal", "kind"),
 )
-"""Always there."""
+"""Always there,"""
+EACH_TASKS: Final = frozenset({"command", "algorithm"})
+"""but for these in a batch."""
 _PATH: Final = re.compile(
     r"(?:the form: )?(?:jobs\[0\]\.)?(?P<path>[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)*)[^:]*: (?P<said>.*)"
 )
@@ -48,11 +51,20 @@ class JobForm:
         given = texts_of(values)
         alternatives = "specs" in given
         usual = [path for path in USUAL if not (alternatives and path.startswith(SPEC))]
+        if values.get("kind") == JobKind.BATCH:
+            tasks = [path for path in given if path.startswith(TASKS)]
+            usual = ["name", "kind", *tasks, *(path for path in usual if path not in EACH_TASKS)]
         self.texts: dict[str, str] = {**dict.fromkeys(usual, ""), **given}
 
     def add(self, path: str) -> None:
-        """Show another field, empty."""
-        self.texts.setdefault(path, "")
+        """Show another field, empty; of tasks the fields of one more."""
+        for each in task_paths(self._tasks) if path == TASKS else [path]:
+            self.texts.setdefault(each, "")
+
+    @property
+    def _tasks(self) -> int:
+        """How many stand here."""
+        return sum(path.startswith(f"{TASKS}[") and path.endswith(".command") for path in self.texts)
 
     @property
     def absent(self) -> list[str]:
@@ -90,17 +102,16 @@ class JobForm:
         if found is None:
             return "", error.removeprefix(f"{SOURCE}: ")
         path = found["path"]
-        shown = next(
-            (each for each in (path, path.partition("[")[0], path.partition(".")[0]) if each in self.texts), ""
-        )
+        near = (path, path.rpartition(".")[0], path.partition("[")[0], path.partition(".")[0])
+        shown = next((each for each in near if each in self.texts), "")
         return (shown, found["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
 
 
 def title(path: str) -> str:
-    """What stands before a field: `card models`."""
-    return path.removeprefix(SPEC).replace("_", " ")
+    """What stands before a field: `card models`, `1 command` of a task."""
+    return re.sub(rf"^{TASKS}\[(\d+)\]\.", r"\1 ", path.removeprefix(SPEC)).replace("_", " ")
 
 
 def about(path: str) -> str:
     """What it is for, in a sentence."""
-    return FIELDS[path].about
+    return field_of(path).about

@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cockpit.errors import SpecErrors
-from cockpit.launch.plan import ALGORITHM, OUTPUTS, VOLUMES, LaunchPlan, launch_plan
+from cockpit.launch.command import words_of
+from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
-from cockpit.present.events import exit_sentence
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
+from cockpit.present.sessions import command_words
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.states import exit_sentence
 from cockpit.present.width import pad, widest
 from cockpit.present.workers import workers_fact
 
@@ -46,7 +50,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from _files(detail.job)
     if attempt is None:
         yield line()
-        yield line(Span(f"{INDENT}runs  ", MUTED), safe(detail.job.spec.command))
+        yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
     else:
         yield from _ranks(detail.job, attempt, around)
 
@@ -78,11 +82,8 @@ def _slots(place: Allocation | None) -> str:
 def _files(job: Job) -> Iterator[Line]:
     """What each container shows of the machine beside its system."""
     spec = job.spec
-    rows: list[tuple[str, str, str]] = []
-    if spec.algorithm is not None:
-        rows.append((ALGORITHM, spec.algorithm.path, "read only" if spec.algorithm.read_only else "read and write"))
-    rows.append((OUTPUTS, spec.output, "read and write"))
-    rows += [(f"{VOLUMES}/{each.name}", each.path, "read and write") for each in spec.volumes]
+    rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
+    rows += [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
     if spec.home in HOME:
         rows.append((job.submitter.home, job.submitter.home, HOME[spec.home]))
     yield line(Span(f"{INDENT}Files of each container", STRONG))
@@ -104,11 +105,23 @@ def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
         if isinstance(plan, str):
             yield line(Span(f"{INDENT}  {plan}", MUTED))
             continue
-        yield line(Span(f"{INDENT}  runs  ", MUTED), safe(shlex.join(plan.argv)))
+        yield from _command(plan)
         yield line(Span(f"{INDENT}  in    ", MUTED), safe(plan.workdir), Span(" on host ", MUTED), safe(plan.hostname))
         if plan.devices:
             yield line(Span(f"{INDENT}  sees  ", MUTED), ", ".join(map(safe, plan.devices)))
         yield from _variables({name: value for name, value in plan.env.items() if name not in common})
+
+
+def _command(plan: LaunchPlan) -> Iterator[Line]:
+    """What runs; before it what the variables in it were filled into, where there are any."""
+    if words_of(plan.command) != list(plan.argv):
+        yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
+    yield line(Span(f"{INDENT}  runs  ", MUTED), safe(shlex.join(plan.argv)))
+    for path, text in plan.files.items():
+        yield line(Span(f"{INDENT}  finds ", MUTED), safe(path))
+        yield from (line(Span(f"{INDENT}          {safe(each)}", MUTED)) for each in text.splitlines())
+    for hint in plan.hints:
+        yield line(Span(f"{INDENT}  hint  ", MUTED), safe(hint))
 
 
 def _plans(job: Job, attempt: Attempt, around: Around) -> Iterator[tuple[int, LaunchPlan | str]]:

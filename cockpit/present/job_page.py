@@ -8,25 +8,31 @@ from typing import Final
 from cockpit.model.ids import job_words
 from cockpit.model.job import Job, Replica
 from cockpit.model.node import Allocation
-from cockpit.model.spec import WHOLE_CARD, Access, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec
 from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present import units
+from cockpit.present.attempts import attempt_facts, attempt_id
+from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
-from cockpit.present.events import event_sentence, exit_sentence
-from cockpit.present.folding import id_text
+from cockpit.present.events import event_sentence
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
+from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
-from cockpit.present.states import GLYPHS, seconds_left
+from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.workers import replica_count, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
 
+KINDS: Final = {
+    JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
+    JobKind.INTERACTIVE: "a session, which lasts until it is stopped or its time limit is over, idle or not",
+}
 _OPEN_TO_MEMBERS = {
     Access.RW: ", whose members may do with it what its owner may",
     Access.RO: ", whose members may look at it and copy it",
@@ -40,6 +46,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         head(detail, context),
         priority(detail),
         facts(detail, context),
+        map(plain, batch_lines(detail, context)),
         replicas(detail, context),
         kept(detail, context),
         last_lines(detail),
@@ -57,7 +64,7 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     """Which job, in what state, and why."""
     row = detail.row
     state = f"{GLYPHS[row.state]} {state_text(row, context)}"
-    yield f"{id_text(row)} {safe(row.name)} · {safe(row.user)} · {state}"
+    yield f"{attempt_id(row)} {safe(row.name)} · {safe(row.user)} · {state}"
     sentence = why(row, context)
     if sentence:
         yield f"{sentence[0].upper()}{sentence[1:]}."
@@ -75,13 +82,17 @@ def priority(detail: JobDetail) -> Iterator[str]:
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     """What was asked for and what became of it."""
     spec, row = detail.job.spec, detail.row
-    yield _fact("command", safe(spec.command))
+    yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
     if spec.elastic is not None:
         yield _fact("workers", workers_fact(detail))
     if row.placed_on:
         yield _fact("runs on" if row.ended_at is None else "ran on", listed(row.placed_on))
     yield _fact("times", _times(detail, context))
+    if detail.job.kind is not JobKind.REGULAR:
+        yield _fact("kind", KINDS[detail.job.kind])
+    for label, text in attempt_facts(detail, context):
+        yield _fact(label, text)
     yield _fact("output", safe(spec.output))
     if spec.algorithm is not None:
         yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))

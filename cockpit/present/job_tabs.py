@@ -8,8 +8,9 @@ import msgspec
 
 from cockpit.present import job_page
 from cockpit.present.answer import Around, verdict
+from cockpit.present.attempts import attempt_id
+from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.events import event_sentence
-from cockpit.present.folding import id_text
 from cockpit.present.job_launch import replicas_tab
 from cockpit.present.job_priority import priority_tab
 from cockpit.present.job_terminal import terminal_tab
@@ -37,7 +38,7 @@ def head_line(detail: JobDetail, around: Around) -> Line:
     row = detail.row
     state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
     left = line(
-        Span(f" {id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
+        Span(f" {attempt_id(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
     )
     if detail.explanation is None:
         return left
@@ -57,6 +58,8 @@ def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield from (*made_of, line())
     for text in job_page.facts(detail, around.context):
         yield line(Span(INDENT + text[: job_page.LABEL_ROOM], MUTED), text[job_page.LABEL_ROOM :])
+    if tasks := list(batch_lines(detail, around.context)):
+        yield from (line(), *tasks)
     if detail.row.held_until is not None:
         yield line()
         yield line(Span(f"{INDENT}From a shell:", MUTED))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.jobrow import JobRow
+from cockpit.model.labels import pair_text
 from cockpit.model.node import NodeState
 from cockpit.model.view import NodeRow
 from cockpit.present import units
@@ -39,7 +40,14 @@ def node_facts(row: NodeRow) -> Iterator[Line]:
     )
     yield line(Span(f"{INDENT}system  ", MUTED), Span(safe(system)))
     if node.pool:
-        yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool))
+        apart = Span("  only for jobs that name it", MUTED) if node.dedicated else Span("")
+        yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool), apart)
+    if node.labels:
+        pairs = (pair_text(*pair) for pair in sorted(node.labels.items()))
+        yield line(Span(f"{INDENT}labels  ", MUTED), safe("  ".join(pairs)))
+    if node.taints:
+        taints = safe("  ".join(each.text for each in node.taints))
+        yield line(Span(f"{INDENT}taints  ", MUTED), taints, Span("  only for jobs that tolerate them", MUTED))
 
 
 def node_sentence(row: NodeRow) -> Line:

@@ -133,6 +133,10 @@ def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, str]:
     if reason.out_of_service:
         down = listed(reason.out_of_service)
         return f"asks for {asked}", f"{down} {_is(len(reason.out_of_service))} out of service"
+    if reason.dedicated:
+        return f"asks for {asked}", f"such nodes are set apart for jobs that name pool {listed(reason.dedicated, 'or')}"
+    if reason.taints:
+        return f"asks for {asked}", f"such nodes are kept for jobs that tolerate {listed(reason.taints)}"
     return f"asks for {asked}", "the cluster has no such node"
 
 
@@ -144,6 +148,8 @@ def _asked_of_nodes(reason: NoEligibleNode) -> str:
         parts.append(f"pool {safe(reason.pool)}")
     if reason.driver_version:
         parts.append(f"driver version {safe(reason.driver_version)}")
+    if reason.labels:
+        parts.append(f"{'label' if len(reason.labels) == 1 else 'labels'} {listed(reason.labels)}")
     return listed(parts) or "a node in service"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import tzinfo
 
 from cockpit.model import events
@@ -16,6 +17,7 @@ from cockpit.present.safe import safe
 RuleEvent = (
     events.ClusterConfigured
     | events.AccountsChanged
+    | events.CatalogueChanged
     | events.ReservationMade
     | events.ReservationEnded
     | events.NodeDrained
@@ -36,8 +38,8 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
         case events.ClusterConfigured():
             names = listed(each.name for each in body.cluster.partitions)
             return f"the cluster was configured{f' with partitions {names}' if names else ''}"
-        case events.AccountsChanged():
-            return "; ".join(_accounts(body)) or "the accounts stayed as they were"
+        case events.AccountsChanged() | events.CatalogueChanged():
+            return _of_names(body)
         case events.ReservationMade() | events.ReservationEnded() | events.NodeDrained() | events.NodeResumed():
             return _of_nodes(body, at, zone)
         case events.OthersHeld():
@@ -87,6 +89,18 @@ def waiting_sentence(body: WaitingEvent) -> str:
             return f"was given priority {body.priority}" if body.priority is not None else "has its own priority again"
         case events.SiteFactorSet():
             return f"has {body.factor} added to its priority"
+
+
+def _of_names(body: events.AccountsChanged | events.CatalogueChanged) -> str:
+    if isinstance(body, events.CatalogueChanged):
+        return "; ".join(_catalogue(body)) or "the catalogue stayed as it was"
+    return "; ".join(_accounts(body)) or "the accounts stayed as they were"
+
+
+def _catalogue(body: events.CatalogueChanged) -> Iterator[str]:
+    for verb, entries in (("written into", body.entries), ("taken out of", body.removed)):
+        if entries:
+            yield f"{verb} the catalogue: {listed(f'{each.kind} {each.name}' for each in entries)}"
 
 
 def _accounts(body: events.AccountsChanged) -> list[str]:

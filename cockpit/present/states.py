@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import EndCause, ExitStatus, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.present import units
 from cockpit.present.safe import safe
@@ -64,8 +64,15 @@ _ENDED = {
     EndCause.LOST: "its container was lost",
     EndCause.DEADLINE: "could no longer end by its deadline",
     EndCause.PREEMPTED: "gave way to another job",
+    EndCause.TIME_LIMIT: "reached its time limit",
     EndCause.REQUEUE: "was to begin anew",
 }
+
+
+def retry_words(retries: tuple[int, int]) -> str:
+    """How often it has begun again by itself, and how often it may."""
+    used, most = retries
+    return f"retry {used} of {most}"
 
 
 def ending_sentence(cause: EndCause) -> str:
@@ -73,11 +80,16 @@ def ending_sentence(cause: EndCause) -> str:
     return _ENDING[cause]
 
 
+def ended_words(cause: EndCause) -> str:
+    """Why something has ended otherwise than by itself."""
+    return _ENDED.get(cause, "")
+
+
 def end_sentence(row: JobRow, cause: EndCause) -> str:
     """How a job ended; empty when it simply succeeded."""
     match cause:
         case EndCause.EXIT:
-            return exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
+            return of_hook(row.hook) + exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
         case EndCause.TIME_LIMIT:
             return f"reached its time limit of {units.spoken(row.time_limit_seconds)}"
         case EndCause.START_FAILED | EndCause.LOST:
@@ -93,6 +105,16 @@ def exit_words(code: int | None, *, oom: bool = False) -> str:
     if oom:
         return f"{number}: it used more memory than it asked for"
     return number + (f", killed by {signal}" if signal else "")
+
+
+def exit_sentence(status: ExitStatus) -> str:
+    """`exit 3`, `exit 137: it used more memory than it asked for`, or why it is unknown."""
+    return safe(status.lost) or of_hook(status.hook) + exit_words(status.shell_code, oom=status.oom)
+
+
+def of_hook(name: str) -> str:
+    """What stands before an exit that is not the command's."""
+    return f"{safe(name)} failed: " if name else ""
 
 
 _SIGNALS: Final = {

@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.asking import WantedLimit, WantedPriority
+from cockpit.model.catalogue import MOST_ENTRIES, EntryChange
 from cockpit.model.cluster import Reservation
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
@@ -21,7 +22,7 @@ MOST_EDGES = 400
 
 
 class NoArgs(msgspec.Struct, frozen=True):
-    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `queues`, `remove_quota`."""
+    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `catalogue`, `queues`, `remove_quota`."""
 
 
 class AccountingArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -130,6 +131,11 @@ class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class ChangeAccountsArgs(msgspec.Struct, frozen=True):
     change: AccountChange
+
+
+class ChangeCatalogueArgs(msgspec.Struct, frozen=True):
+    changes: Annotated[tuple[EntryChange, ...], msgspec.Meta(max_length=MOST_ENTRIES)]
+    """All of them or none."""
 
 
 class ApplyQuotaArgs(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from cockpit.engine import decide, evictions, quotas, reservations, service
 from cockpit.engine.accounts import change_accounts as decide_accounts
 from cockpit.engine.admission import named_elsewhere
 from cockpit.engine.arrays import addressed, on_each
+from cockpit.engine.catalogue import change_catalogue as decide_catalogue
 from cockpit.engine.submit import edit as edit_job
 from cockpit.engine.submit import submit
 from cockpit.engine.timelimits import set_time_limit as decide_limit
@@ -181,6 +182,11 @@ async def resume_node(engine: Engine, asked: Asked, args: messages.NameArgs) -> 
 async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:
     """Change accounts, users or QOS at once; who may, is decided with the change."""
     return await _act(engine, asked, lambda machine, _: decide_accounts(machine.state, asked.actor, args.change))
+
+
+async def change_catalogue(engine: Engine, asked: Asked, args: messages.ChangeCatalogueArgs) -> bytes:
+    """Add, change and remove entries, all or none; who may, is decided with the changes."""
+    return await _act(engine, asked, lambda machine, _: decide_catalogue(machine.state, asked.actor, args.changes))
 
 
 async def apply_quota(engine: Engine, asked: Asked, args: messages.ApplyQuotaArgs) -> bytes:

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from cockpit import __version__
+from cockpit.engine.sharing import catalogued_projects
 from cockpit.runtime.feed import JobFeed
 from cockpit.runtime.peers import Site
 
@@ -63,4 +64,5 @@ class Engine:
     @property
     def site(self) -> Site:
         """By what it is told who asks."""
-        return Site(self.system, self.host.machine.state.cluster, self.admin_group)
+        state = self.host.machine.state
+        return Site(self.system, state.cluster, self.admin_group, catalogued_projects(state))

@@ -15,6 +15,7 @@ from cockpit.runtime.asking import Ask, ask, printable
 from cockpit.runtime.cards import ascend, cambricon, nvidia, rocm
 from cockpit.runtime.cards.found import FoundCards
 from cockpit.runtime.findings import Finding
+from cockpit.runtime.mpi import found_mpi
 from cockpit.runtime.sysfiles import read_text
 
 VENDORS = (nvidia, rocm, ascend, cambricon)
@@ -44,6 +45,7 @@ def inspect_machine(root: Path = Path("/"), ask: Ask = ask) -> Inspection:
         os=os_name(read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")),
         kernel=printable(system.release),
         driver_version=next((found.driver_version for found in vendors if found.driver_version), ""),
+        mpi=found_mpi(root),
     )
     return Inspection(node, tuple(finding for found in vendors for finding in found.findings))
 

@@ -95,6 +95,9 @@ class MemoryJournal:
     async def ended_job(self, job: JobId) -> Job | None:
         return self._ended.get(job)
 
+    async def ended_among(self, first: JobId, last: JobId) -> list[Job]:
+        return [self._ended[each] for each in sorted(self._ended) if first <= each <= last]
+
     async def ended_jobs(
         self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
     ) -> list[Job]:

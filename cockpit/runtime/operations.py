@@ -55,6 +55,8 @@ OPERATIONS: dict[str, Operation] = {
     "accounting": (messages.AccountingArgs, accounting.list_ended),
     "spending": (messages.SpendingArgs, accounting.spending_of),
     "change_accounts": (messages.ChangeAccountsArgs, acting.change_accounts),
+    "catalogue": (messages.NoArgs, reading.catalogue),
+    "change_catalogue": (messages.ChangeCatalogueArgs, acting.change_catalogue),
     "queues": (messages.NoArgs, reading.queues),
     "apply_quota": (messages.ApplyQuotaArgs, acting.apply_quota),
     "remove_quota": (messages.NoArgs, acting.remove_quota),

@@ -15,7 +15,7 @@ import msgspec
 
 from cockpit.engine.access import Actor
 from cockpit.engine.sharing import projects_of
-from cockpit.model.cluster import Cluster
+from cockpit.model.cluster import Cluster, Project
 from cockpit.model.ids import UserName
 from cockpit.model.job import Submitter
 
@@ -40,6 +40,12 @@ class Site(msgspec.Struct, frozen=True):
     cluster: Cluster
     admin_group: str = ""
     """Its members are administrators too; empty: root alone."""
+    catalogued: tuple[Project, ...] = ()
+    """Projects beside those of the rules."""
+
+    @property
+    def projects(self) -> tuple[Project, ...]:
+        return (*self.cluster.projects, *self.catalogued)
 
 
 def peer_actor(peer: PeerSocket, site: Site) -> Actor | None:
@@ -50,10 +56,10 @@ def peer_actor(peer: PeerSocket, site: Site) -> Actor | None:
     name, home = _name_and_home(uid)
     who = Submitter(name, uid, gid, _groups(peer, name, gid), home)
     cluster = site.cluster
-    named = {*(group for each in cluster.projects for group in each.groups), *filter(None, [site.admin_group])}
+    named = {*(group for each in site.projects for group in each.groups), *filter(None, [site.admin_group])}
     groups = set(_in_groups(who, named))
     admin = uid == 0 or not site.system or site.admin_group in groups
-    return Actor(who, admin, projects_of(cluster, name, groups), cluster.sharing)
+    return Actor(who, admin, projects_of(site.projects, name, groups), cluster.sharing)
 
 
 def _in_groups(who: Submitter, named: Iterable[str]) -> Iterator[str]:

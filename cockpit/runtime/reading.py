@@ -10,14 +10,17 @@ import msgspec
 
 from cockpit.engine.access import Actor, is_owner, may_see
 from cockpit.engine.accountviews import accounts_shown
+from cockpit.engine.catalogueviews import catalogue_shown
 from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.ranking import breakdowns
 from cockpit.engine.shown import shown_explanation, shown_job, shown_reason, shown_to
 from cockpit.engine.views import hold_row, node_rows, overview
 from cockpit.errors import RequestRefused
+from cockpit.launch.batch import batch_spec
 from cockpit.model import asking
+from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.ids import ReplicaId
+from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -143,6 +146,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         explanation = explanation and shown_explanation(shown, explanation, own=own)
         if explanation is not None:
             host.waited.note(host.plan, found, host.clock.now())
+    tasks = await _batch(engine, asked.actor, found)
     priority = breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else ()
     return JobDetail(
         row=engine.feed.row(asked.actor, found),
@@ -154,7 +158,21 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         waited=tuple(_waited(engine, asked.actor, found)),
         use=tuple([use async for use in _use(engine, found)]),
         growth=_no_growth(engine, found),
+        tasks=tuple(engine.feed.row(asked.actor, each) for each in tasks),
+        batch=batch_spec({each.array.index: shown_job(shown, each, own=own).spec for each in tasks if each.array}),
     )
+
+
+async def _batch(engine: Engine, actor: Actor, found: Job) -> list[Job]:
+    """The tasks of the batch that it is one of, live or ended."""
+    own = found.array
+    if own is None or not own.batch:
+        return []
+    last = JobId(own.array + own.count - 1)
+    known = {each.id: each for each in await engine.host.journal.ended_among(own.array, last)}
+    live = engine.host.machine.state.jobs
+    known |= {each: live[each] for each in map(JobId, range(own.array, last + 1)) if each in live}
+    return [known[each] for each in sorted(known) if may_see(actor, known[each])]
 
 
 def _no_growth(engine: Engine, found: Job) -> NoGrowth | None:
@@ -201,6 +219,11 @@ async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluste
 async def accounts(engine: Engine, asked: Asked, _args: messages.NoArgs) -> AccountsShown:
     """The tree of accounts with what each part of it uses."""
     return accounts_shown(engine.host.machine.state, asked.actor)
+
+
+async def catalogue(engine: Engine, asked: Asked, _args: messages.NoArgs) -> CatalogueShown:
+    """What names in job files stand for."""
+    return catalogue_shown(engine.host.machine.state, asked.actor)
 
 
 async def queues(engine: Engine, asked: Asked, _args: messages.NoArgs) -> QueuesShown:

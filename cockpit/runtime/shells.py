@@ -14,7 +14,7 @@ from cockpit.engine import decide
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import ShellOpened, ShellRequest
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.job import JobState
+from cockpit.model.job import BEGINNING
 from cockpit.model.refusal import Refusal
 from cockpit.runtime.containers.entering import Terminal
 from cockpit.runtime.host import Act
@@ -76,7 +76,7 @@ async def _started(engine: Engine, job: JobId) -> None:
 
     def is_starting() -> bool:
         found = jobs.get(job)
-        return found is not None and found.state is JobState.STARTING
+        return found is not None and found.state in BEGINNING
 
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(START_SECONDS), engine.host.changed:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine.catalogueviews import shown_change
 from cockpit.engine.shown import HIDDEN_JOB, jobs_named, shown_body, shown_to
+from cockpit.model.events import CatalogueChanged
 from cockpit.model.ids import JobId
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ async def timeline(host: Host, actor: Actor, args: EventsArgs) -> Sequence[Event
     after = args.after
     while True:
         records = await host.journal.events(job=job, after=after, limit=MOST if job is None else limit)
-        seen = list(_seen(shown_to(actor, await _jobs(host, records)), records))
+        seen = list(_seen(shown_to(actor, await _jobs(host, records)), _catalogued(actor, records)))
         if args.after < 0:
             return seen[max(0, len(seen) - limit) :]
         if seen or job is not None or len(records) < MOST:
@@ -50,6 +52,15 @@ async def _jobs(host: Host, records: Iterable[EventRecord]) -> dict[JobId, Job]:
         if known is not None:
             found[job] = known
     return found
+
+
+def _catalogued(actor: Actor, records: Iterable[EventRecord]) -> Iterator[EventRecord]:
+    """Of the catalogue only what the actor may see of it."""
+    for record in records:
+        if not isinstance(record.body, CatalogueChanged):
+            yield record
+        elif (body := shown_change(actor, record.body)) is not None:
+            yield replace(record, body=body)
 
 
 def _seen(shown: Shown, records: Iterable[EventRecord]) -> Iterator[EventRecord]:

@@ -8,7 +8,7 @@ from cockpit.model.cluster import Tres
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.tres import allocated, replicas
+from cockpit.sched.tres import CARDS, CPU, MEMORY, NODE, cards_of, replicas
 
 Amounts = dict[str, int]
 """By TRES name (`model.cluster.Tres`), in thousandths; absent: none."""
@@ -26,8 +26,19 @@ def asked(spec: NodeSpec, nodes: int) -> Amounts:
 
 
 def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:
-    """What a placement takes."""
-    return _amounts(allocated(placement, nodes))
+    """What a placement takes. Nodes and cards that have left the cluster no longer say what models they are."""
+    amounts = {CPU: 0, MEMORY: 0, NODE: 0}
+    for part in placement:
+        amounts[CPU] += ONE * part.cpus
+        amounts[MEMORY] += ONE * part.memory_mib
+        cards = node.cards if part.slices and (node := nodes.get(part.node)) is not None else ()
+        for piece in part.slices:
+            amounts[CARDS] = amounts.get(CARDS, 0) + piece.milli
+            if piece.card < len(cards):
+                name = cards_of(cards[piece.card].model)
+                amounts[name] = amounts.get(name, 0) + piece.milli
+    amounts[NODE] = ONE * len({part.node for part in placement})
+    return amounts
 
 
 def _amounts(tres: Tres) -> Amounts:

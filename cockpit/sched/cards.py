@@ -7,6 +7,7 @@ fixed profile; a profile that the hardware itself cut (MIG) cannot be given whol
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cache
 
 from cockpit.model.node import Card, CardSlice
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
@@ -35,8 +36,10 @@ def share_taken(card: Card, milli: int) -> int:
     return -(-milli // slot_milli(card)) * slot_milli(card) if card.slices else milli
 
 
-def whole_slice(card: Card) -> CardSlice:
-    return CardSlice(card.index, None, WHOLE_CARD)
+@cache
+def whole_slices(cards: tuple[int, ...]) -> tuple[CardSlice, ...]:
+    """All of each of these cards, by index."""
+    return tuple([CardSlice(card, None, WHOLE_CARD) for card in cards])
 
 
 def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> tuple[CardSlice, ...]:
@@ -50,7 +53,7 @@ def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> 
 
 def every_slice(card: Card) -> tuple[CardSlice, ...]:
     """All of an empty card."""
-    return (whole_slice(card),) if can_be_whole(card) else share_slices(card, shareable(card), ())
+    return whole_slices((card.index,)) if can_be_whole(card) else share_slices(card, shareable(card), ())
 
 
 def _unused(used_slots: Collection[int | None]) -> Iterator[int]:

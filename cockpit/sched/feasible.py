@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from cockpit.model.ids import Millis, NodeName
+from cockpit.model.labels import pair_text
 from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NodesReserved, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.sched.floor import Floor, admits, suits
+from cockpit.sched.eligibility import Place, kept_off, suits
+from cockpit.sched.floor import Floor, admits, serves
 from cockpit.sched.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
 
@@ -27,7 +29,9 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
     For refusing at submission: being drained or down passes, being too small does not.
     """
     shape = shape_of(spec)
-    return _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
+    never = _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
+    pinned = (node for node in nodes.values() if not shape.node_names or node.name in shape.node_names)
+    return _kept_off(never, pinned, shape)
 
 
 def infeasible(shape: Shape, floor: Floor) -> Reason | None:
@@ -37,7 +41,7 @@ def infeasible(shape: Shape, floor: Floor) -> Reason | None:
         return floor.never[shape]
     except KeyError:
         never = _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
-        floor.never[shape] = never
+        never = floor.never[shape] = _kept_off(never, _serving(shape, floor), shape)
         return never
 
 
@@ -76,9 +80,27 @@ def _admitting(shape: Shape, floor: Floor) -> list[Group]:
     """Nodes that the shape may use."""
     if not shape.node_names:
         return [(room, nodes) for room, nodes in floor.sizes if admits(floor.kinds[room.kind], shape)]
-    orders = (order for name in shape.node_names if (order := floor.position.get(NodeName(name))) is not None)
-    nodes = [floor.nodes[order] for order in sorted(set(orders)) if admits(floor.kinds[floor.kind_of[order]], shape)]
+    nodes = [floor.nodes[order] for order in _pinned(shape, floor) if admits(floor.kinds[floor.kind_of[order]], shape)]
     return _singly(nodes)
+
+
+def _serving(shape: Shape, floor: Floor) -> Iterable[Place]:
+    """Where it might be, if it suited."""
+    kinds = [floor.kinds[floor.kind_of[order]] for order in _pinned(shape, floor)] if shape.node_names else floor.kinds
+    return (kind for kind in kinds if serves(kind, shape))
+
+
+def _pinned(shape: Shape, floor: Floor) -> list[int]:
+    orders = (order for name in shape.node_names if (order := floor.position.get(NodeName(name))) is not None)
+    return sorted(set(orders))
+
+
+def _kept_off(never: Reason | None, places: Iterable[Place], shape: Shape) -> Reason | None:
+    """With what keeps the shape off nodes that are otherwise what it asks for."""
+    if not isinstance(never, NoEligibleNode) or never.out_of_service:
+        return never
+    taints, pools = kept_off(places, shape)
+    return replace(never, taints=taints, dedicated=pools)
 
 
 def _singly(nodes: Iterable[Node]) -> list[Group]:
@@ -86,12 +108,14 @@ def _singly(nodes: Iterable[Node]) -> list[Group]:
 
 
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
-    """None as soon as one alternative can; else why the first cannot."""
+    """None as soon as one alternative can; else why the first cannot, or one that waits for nodes to serve again."""
     matching = [group for group in groups if not shape.node_names or group[0].node.name in shape.node_names]
     if not matching:
         return _no_eligible(shape, ())
     verdicts = [_alternative(shape, spec, matching, in_service) for spec in shape.specs]
-    return None if None in verdicts else verdicts[0]
+    if None in verdicts:
+        return None
+    return next((each for each in verdicts if isinstance(each, NoEligibleNode)), verdicts[0])
 
 
 def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_service: bool) -> Reason | None:
@@ -115,4 +139,5 @@ def _too_small(spec: NodeSpec, lacking: Sequence[tuple[Resource, int]]) -> Never
 
 def _no_eligible(shape: Shape, out_of_service: Iterable[NodeName]) -> NoEligibleNode:
     pins = tuple(NodeName(name) for name in shape.node_names)
-    return NoEligibleNode(pins, shape.pool or "", shape.driver_version or "", tuple(out_of_service))
+    labels = tuple(pair_text(*pair) for pair in shape.selector)
+    return NoEligibleNode(pins, shape.pool or "", shape.driver_version or "", tuple(out_of_service), labels)

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from cockpit.model.labels import Taint
 from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.cards import accepts, can_be_whole, share_taken, shareable
+from cockpit.sched.eligibility import suits
 from cockpit.sched.partitions import memberships
 from cockpit.sched.reserved_nodes import reserving
 from cockpit.sched.room import Room, room_of
@@ -19,12 +21,15 @@ from cockpit.sched.snapshot import Snapshot
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Nodes that the same requests may use: pool, driver version, partitions, reservations, service and cards agree;
-    CPUs and memory need not."""
+    """Nodes that the same requests may use: pool, driver version, labels, taints, partitions, reservations, service and
+    cards agree; CPUs and memory need not."""
 
     number: int
     pool: str
+    dedicated: bool
     driver_version: str
+    labels: dict[str, str]
+    taints: tuple[Taint, ...]
     up: bool
     cards: tuple[Card, ...]
     """Of one such node."""
@@ -59,10 +64,11 @@ class Floor:
         for node, belongs, kept in zip(self.nodes, partitions, reservations, strict=True):
             up = node.state is NodeState.UP
             cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
-            kind = kinds.setdefault(
-                (node.pool, node.driver_version, up, cards, belongs, kept),
-                Kind(len(kinds), node.pool, node.driver_version, up, node.cards, belongs, kept),
-            )
+            labels = tuple(sorted(node.labels.items())) if node.labels else ()
+            alike = (node.pool, node.dedicated, node.driver_version, labels, node.taints, up, cards, belongs, kept)
+            kind = kinds.get(alike)
+            if kind is None:
+                kind = kinds[alike] = _kind(len(kinds), node, belongs, kept)
             self.kind_of.append(kind.number)
         self.kinds = tuple(kinds.values())
         self.members: list[list[int]] = [[] for _ in self.kinds]
@@ -106,6 +112,21 @@ class Floor:
         return found
 
 
+def _kind(number: int, node: Node, partitions: tuple[str, ...], reservations: tuple[str, ...]) -> Kind:
+    return Kind(
+        number=number,
+        pool=node.pool,
+        dedicated=node.dedicated,
+        driver_version=node.driver_version,
+        labels=node.labels,
+        taints=node.taints,
+        up=node.state is NodeState.UP,
+        cards=node.cards,
+        partitions=partitions,
+        reservations=reservations,
+    )
+
+
 def _by_size(nodes: Sequence[Node], kind_of: Sequence[int]) -> list[tuple[Room, list[Node]]]:
     """Nodes that are equal when empty, with the empty room of one of them."""
     sizes: dict[tuple[int, int, int], tuple[Room, list[Node]]] = {}
@@ -117,16 +138,15 @@ def _by_size(nodes: Sequence[Node], kind_of: Sequence[int]) -> list[tuple[Room, 
     return list(sizes.values())
 
 
-def suits(place: Kind | Node, shape: Shape) -> bool:
-    """Whether pool and driver version are what the shape asks for."""
-    return shape.pool in (None, place.pool) and shape.driver_version in (None, place.driver_version)
-
-
 def admits(kind: Kind, shape: Shape) -> bool:
-    """Whether the kind suits and is open to the shape: in its partition, and not kept from it by a reservation."""
+    """Whether the kind suits the shape and serves it."""
+    return suits(kind, shape) and serves(kind, shape)
+
+
+def serves(kind: Kind, shape: Shape) -> bool:
+    """Whether it is in the shape's partition, and not kept from it by a reservation."""
     return (
-        suits(kind, shape)
-        and shape.partition in kind.partitions
+        shape.partition in kind.partitions
         and (not shape.reservation or shape.reservation in kind.reservations)
         and not any(name in kind.reservations for name in shape.barred)
     )

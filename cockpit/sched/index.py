@@ -58,8 +58,8 @@ class Index:
             self.by_whole[room.kind].put(len(room.idle), room)
             for hole in _shared_holes(room):
                 self.by_hole[room.kind].put(hole, room)
-        self.widest = self._most_free()
-        """The most CPUs that are free on any node: whoever wants more need not search."""
+        self.widest, self.most_cards = self._most_free()
+        """The most CPUs that are free on any node, and the most idle cards: whoever wants more need not search."""
 
     def fork(self) -> Index:
         """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
@@ -71,7 +71,7 @@ class Index:
         fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
         fork.by_whole, fork.by_hole = self.by_whole.copy(), self.by_hole.copy()
         fork._own = set()  # noqa: SLF001 - of its own kind
-        fork.widest = self.widest
+        fork.widest, fork.most_cards = self.widest, self.most_cards
         return fork
 
     def after(self, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> Index:
@@ -101,7 +101,7 @@ class Index:
                 self._come(job, placement, ends.get(job), before)
         for order, old in before.items():
             self._move(old, self.rooms[order])
-        self.widest = self._most_free()
+        self.widest, self.most_cards = self._most_free()
 
     def too_narrow_for(self, shape: Shape) -> bool:
         """Whether no node has CPUs enough for any of the alternatives."""
@@ -179,14 +179,19 @@ class Index:
             for hole in _shared_holes(new):
                 self.by_hole[kind].put(hole, new)
 
-    def _most_free(self) -> int:
-        return max([shelves.most_free() for shelves in self.by_whole], default=0)
+    def _most_free(self) -> tuple[int, int]:
+        whole = self.by_whole
+        if len(whole) == 1:
+            return whole[0].most_free()
+        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in whole], strict=True)
+        return max(cpus), max(cards)
 
 
 def _shared_holes(room: Room) -> frozenset[int]:
-    if len(room.idle) == len(room.holes):
+    idle, holes = room.idle, room.holes
+    if len(idle) == len(holes) - holes.count(0):  # an idle card is a hole, too
         return frozenset()
-    return frozenset(hole for card, hole in enumerate(room.holes) if hole and card not in room.idle)
+    return frozenset([hole for card, hole in enumerate(holes) if hole and card not in idle])
 
 
 def refreshed(index: Index | None, snapshot: Snapshot) -> Index:

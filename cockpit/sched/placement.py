@@ -49,12 +49,19 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         return _find_plainly(index, shape.specs[0], kind)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
-        if spec.cpus > index.widest:
+        if spec.cpus > index.widest or _lacks_nodes(index, shape, spec):
             continue
         rooms = _choose(index, shape, spec, fit, avoid)
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
     return None
+
+
+def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
+    """A cheap no: too few nodes have cards and CPUs enough, as far as the numbers of a single kind of node say it."""
+    if not spec.whole_cards or len(kinds := index.floor.kinds_for(shape, spec)) != 1:
+        return False
+    return index.by_whole[kinds[0].number].has_fewer(shape.nodes, spec.whole_cards, spec.cpus)
 
 
 def _find_plainly(index: Index, spec: NodeSpec, kind: int) -> Found | None:
@@ -111,20 +118,21 @@ _order_of = attrgetter("order")
 def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
     """Every room in service that holds one replica now, best fit first (the order of `room.best_fit_rank`)."""
     if shape.node_names:
-        rooms = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
-        return iter(sorted(rooms, key=lambda room: best_fit_rank(room, spec)))
+        at_hand = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
+        return iter(sorted(at_hand, key=lambda room: best_fit_rank(room, spec)))
     kinds = index.floor.kinds_for(shape, spec)
     if len(kinds) == 1 and not (spec.card_milli or shape.exclusive):
         return index.rooms_at(index.by_whole[kinds[0].number].wide_enough(spec.cpus, spec.memory_mib))
     idle = [index.by_whole[kind.number] for kind in kinds]
     if shape.exclusive:
         least = min((kind.whole_cards for kind in kinds), default=0)
-        return _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
+        rooms = _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
+        return iter(sorted(rooms, key=lambda room: best_fit_rank(room, spec))) if spec.shares_a_card else rooms
     if spec.shares_a_card:
         holes = [index.by_hole[kind.number] for kind in kinds]
         return _sharing(index, holes, idle, shape, spec)
     walked = walk(idle, spec.whole_cards, spec.cpus, spec.memory_mib)
-    return _filtered(index, walked, shape, spec) if spec.card_milli else index.rooms_at(order for _, order in walked)
+    return _filtered(index, walked, shape, spec) if spec.card_models else index.rooms_at(order for _, order in walked)
 
 
 def pinned(index: Index, shape: Shape) -> list[Room]:

@@ -32,7 +32,13 @@ def mode_of(cluster: Cluster, accounts: Accounts, job: Job) -> EvictionMode | No
     """How the running job gives way when it is preempted; None: it is not.
 
     A partition's own mode counts with preempt/partition_prio, a QOS's with preempt/qos, where OFF is as good as none.
+    One that goes on from its checkpoints is not cancelled: it waits again.
     """
+    mode = _configured_mode(cluster, accounts, job)
+    return EvictionMode.REQUEUE if mode is EvictionMode.CANCEL and job.spec.resume is not None else mode
+
+
+def _configured_mode(cluster: Cluster, accounts: Accounts, job: Job) -> EvictionMode | None:
     preemption = cluster.preemption
     usual = next((_MODES[word] for word in preemption.mode if word in _MODES), None)
     if preemption.kind == PreemptType.QOS:

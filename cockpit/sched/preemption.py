@@ -90,9 +90,11 @@ class Preemption:
         return Millis(_started(other) + 1000 * seconds)
 
     def _grace(self, other: Job) -> int:
+        """One that goes on from its checkpoints has its own time to write one, where that is longer."""
+        own = 0 if other.spec.resume is None else other.spec.resume.grace_seconds
         if self._by_qos:
-            return self._accounts.qos.get(other.qos, NO_QOS).grace_seconds
-        return partition_of(self._cluster, other).grace_seconds
+            return max(own, self._accounts.qos.get(other.qos, NO_QOS).grace_seconds)
+        return max(own, partition_of(self._cluster, other).grace_seconds)
 
 
 def _can_give_way(job: Job) -> bool:

@@ -185,7 +185,7 @@ class Reclaim:
     def _offer(self, job: Job, index: Index) -> Offer:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
         mode = EvictionMode.CANCEL if usual is EvictionMode.CANCEL else EvictionMode.REQUEUE
-        return Offer(going(index, job.id), mode, Grounds.QUOTA, job.spec.grace_seconds)
+        return Offer(going(index, job.id), mode, Grounds.QUOTA, job.spec.end_grace_seconds)
 
 
 class _Search:

@@ -24,6 +24,8 @@ OPEN = 1 << 62
 """Longer than any time limit."""
 NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
+_Kin = tuple[int, int, "Request", int, int, bool]
+"""Shape, number, request, cpus and cards of an ask, and whether the request is bound."""
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 _job_of = itemgetter(0)
 
@@ -62,6 +64,8 @@ class Ask(NamedTuple):
     request: Request
     cpus: int
     """A node with fewer of them is of no use; 0 where others may give way, or that depends on the alternative."""
+    cards: int
+    """The same for cards that nobody is on."""
     free: bool
     """Nothing but room and time can keep it waiting: neither a condition of its own nor a rule."""
 
@@ -119,9 +123,9 @@ class RequestBook:
         known = self._of_kin.get(kin)
         if known is None:
             known = self._of_kin[kin] = self._numbered(job, partition)
-        shape, number, request, cpus, bound = known
+        shape, number, request, cpus, cards, bound = known
         free = not (bound or is_conditional(job))
-        return Ask(shape, number, job.spec.time_limit_seconds, job, request, cpus, free)
+        return Ask(shape, number, job.spec.time_limit_seconds, job, request, cpus, cards, free)
 
     def tidied(self, entries: int) -> bool:
         """Whether all numbers are new, since most of the old ones were of jobs that are gone."""
@@ -139,8 +143,8 @@ class RequestBook:
         self._shape_numbers: dict[tuple[Shape, str], int] = {}
         """With the claim: of two jobs of a shape one may find room by making it."""
         self._request_numbers: dict[Request, int] = {}
-        self._of_kin: dict[object, tuple[int, int, Request, int, bool]] = {}
-        """What asks have in common: shape, number, request, cpus, and whether the request is bound."""
+        self._of_kin: dict[object, _Kin] = {}
+        """What asks have in common."""
         self._single: dict[int, Ask] = {}
         """By identity, of the jobs that may run in one partition."""
         self._several: dict[tuple[int, str], Ask] = {}
@@ -161,14 +165,14 @@ class RequestBook:
             self._several[id(job), partition] = ask
         return ask
 
-    def _numbered(self, job: Job, partition: str) -> tuple[int, int, Request, int, bool]:
+    def _numbered(self, job: Job, partition: str) -> _Kin:
         made = self._made(job, partition)
         number = self._request_numbers.setdefault(made, len(self.requests))
         if number == len(self.requests):
             self.requests.append(made)
-        specs = job.spec.specs
-        cpus = specs[0].cpus if len(specs) == 1 and not made.claim else 0
-        return self._shape_number(made), number, self.requests[number], cpus, made.bound
+        first, *others = job.spec.specs
+        cpus, cards = (first.cpus, first.whole_cards) if not (others or made.claim) else (0, 0)
+        return self._shape_number(made), number, self.requests[number], cpus, cards, made.bound
 
     def _shape_number(self, request: Request) -> int:
         if request.refused is not None:

@@ -135,10 +135,16 @@ def reserve_by_rooms(index: Index, now: Millis, backfill: Backfill, head: Job, s
         return None
     rooms: list[Rooms] = [{room.order: room for room in fitting(index, shape, spec)} for spec in shape.specs]
     window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
-    for leaves_at, emptier in _changes(index, now, shape, watched):
+    left: dict[int, _Leaving] = {}
+    for leaves_at, leaving in _changes(index, now, shape, watched):
         moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
         if window and moment > now + window:
             return None
+        left |= leaving
+        if max(map(len, rooms)) + len(left) < shape.nodes:
+            continue  # however empty they are, they are too few
+        emptier = [each.room() for each in left.values()]
+        left.clear()
         for alternative, spec, orders in zip(rooms, shape.specs, places, strict=True):
             alternative.update(
                 (room.order, room) for room in emptier if room.order in orders and _fits(room, shape, spec)
@@ -173,13 +179,15 @@ def _unreserved(index: Index, shape: Shape, rooms: list[Rooms], moment: Millis, 
     ]
 
 
-def _changes(index: Index, now: Millis, shape: Shape, watched: Collection[int]) -> Iterator[tuple[Millis, list[Room]]]:
+def _changes(
+    index: Index, now: Millis, shape: Shape, watched: Collection[int]
+) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
     """Moments, soonest first, at which the watched rooms get emptier or a reservation is over."""
     emptying, reservations = _emptying(index, now, shape, watched), index.floor.reservations
     if not reservations:
         return emptying
     over = sorted({Millis(each.end_at) for each in reservations.values() if each.end_at > now})
-    return merge(emptying, ((end, []) for end in over), key=itemgetter(0))
+    return merge(emptying, ((end, {}) for end in over), key=itemgetter(0))
 
 
 def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
@@ -200,18 +208,21 @@ def _lasting(index: Index) -> dict[int, Room]:
     return {order: index.rooms[order].without(index.ends) for order in orders}
 
 
-def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int]) -> Iterator[tuple[Millis, list[Room]]]:
-    """Moments at which jobs leave, soonest first, with the watched rooms that they leave and that then have CPUs and
-    memory enough for a replica. Those over their limit are gone any moment."""
+def _emptying(
+    index: Index, now: Millis, shape: Shape, watched: Collection[int]
+) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
+    """Moments at which jobs leave, soonest first, with those of the watched rooms that they leave, by order, that then
+    may hold a replica as far as numbers say. Those over their limit are gone any moment."""
     least_cpus = min([spec.cpus for spec in shape.specs])
     least_memory = min([spec.memory_mib for spec in shape.specs])
+    least_cards = min([spec.whole_cards for spec in shape.specs])
     leaving: dict[int, _Leaving] = {}
     left: dict[int, _Leaving] = {}
     moment = now
     for end, job, located in index.departures:
         if end > moment:
             if left:
-                yield moment, [each.room() for each in left.values()]
+                yield moment, left
                 left = {}
             moment = end
         for order, part in located:
@@ -221,29 +232,34 @@ def _emptying(index: Index, now: Millis, shape: Shape, watched: Collection[int])
             if room is None:
                 room = leaving[order] = _Leaving(index.rooms[order])
             room.leave(job, part)
-            if room.cpus >= least_cpus and room.memory_mib >= least_memory:
+            if room.cpus >= least_cpus and room.memory_mib >= least_memory and room.cards >= least_cards:
                 left[order] = room
     if left:
-        yield moment, [each.room() for each in left.values()]
+        yield moment, left
 
 
 class _Leaving:
     """A room that tenants leave one after the other. What is free is counted as they go, the room made when asked."""
 
-    __slots__ = ("_gone", "_now", "cpus", "memory_mib")
+    __slots__ = ("_gone", "_room", "cards", "cpus", "memory_mib")
 
     def __init__(self, room: Room) -> None:
-        self._now = room
+        self._room = room
         self._gone: list[JobId] = []
-        self.cpus, self.memory_mib = room.cpus, room.memory_mib
+        self.cpus, self.memory_mib, self.cards = room.cpus, room.memory_mib, len(room.idle)
+        """No more cards than these are idle."""
 
     def leave(self, job: JobId, part: Allocation) -> None:
         self._gone.append(job)
         self.cpus += part.cpus
         self.memory_mib += part.memory_mib
+        self.cards += len(part.slices)
 
     def room(self) -> Room:
-        return self._now.without(set(self._gone))
+        for job in self._gone:
+            self._room = self._room.left_by(job)
+        self._gone.clear()
+        return self._room
 
 
 def _enough(rooms: Sequence[Rooms], shape: Shape) -> bool:

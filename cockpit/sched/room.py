@@ -10,7 +10,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, Card, Node
 from cockpit.model.reasons import Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slice
+from cockpit.sched.cards import accepts, can_be_whole, every_slice, share_slices, share_taken, shareable, whole_slices
 
 Tenant = tuple[JobId, Allocation]
 
@@ -52,10 +52,24 @@ class Room(msgspec.Struct, frozen=True):
         """Without one of its tenants."""
         tenants = {**self.tenants}
         part = tenants.pop(job)
+        idle, holes = self.idle, self.holes
         if part.slices:
-            return room_of(self.node, self.order, self.kind, tenants.items())
+            left = {piece.card for piece in part.slices if piece.slot is None}
+            if len(left) < len(part.slices) or not self._are_idle(left, tenants.values()):
+                return room_of(self.node, self.order, self.kind, tenants.items())
+            cards = self.node.cards
+            idle = tuple(sorted([*idle, *left]))
+            holes = tuple([shareable(cards[card]) if card in left else hole for card, hole in enumerate(holes)])
         cpus, memory_mib = self.cpus + part.cpus, self.memory_mib + part.memory_mib
-        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, self.idle, self.holes)
+        return Room(self.node, self.order, self.kind, tenants, cpus, memory_mib, idle, holes)
+
+    def _are_idle(self, left: set[int], staying: Iterable[Allocation]) -> bool:
+        """Whether these cards can be given whole now: one that is promised to somebody has two tenants meanwhile, and
+        one may have been taken out under a running job."""
+        cards = self.node.cards
+        if max(left) >= len(cards) or not all(can_be_whole(cards[card]) for card in left):
+            return False
+        return left.isdisjoint([piece.card for part in staying for piece in part.slices])
 
     def without(self, jobs: Collection[JobId]) -> Room:
         """Without any of these, tenants or not."""
@@ -111,10 +125,10 @@ def whole_cards(room: Room, spec: NodeSpec) -> tuple[int, ...]:
 
 def whole_cards_taken(room: Room, spec: NodeSpec) -> tuple[int, ...]:
     """Those that one replica gets, fewer where there are not enough: cards made for sharing last."""
-    cards = room.node.cards
-    return tuple(
-        sorted(whole_cards(room, spec), key=lambda index: (cards[index].slices > 0, index))[: spec.whole_cards]
-    )
+    cards, usable = room.node.cards, whole_cards(room, spec)
+    if len(usable) > spec.whole_cards and any(cards[index].slices for index in usable):
+        usable = tuple(sorted(usable, key=lambda index: (cards[index].slices > 0, index)))
+    return usable[: spec.whole_cards]
 
 
 def sharing_cards(room: Room, spec: NodeSpec) -> list[int]:
@@ -149,7 +163,7 @@ def allocate(room: Room, spec: NodeSpec, rank: int, *, exclusive: bool, card: in
         chosen = node.cards[sharing_cards(room, spec)[0] if card is None else card]
         slices = share_slices(chosen, spec.card_milli, _used_slots(room, chosen.index))
     else:
-        slices = tuple(whole_slice(node.cards[index]) for index in sorted(whole_cards_taken(room, spec)))
+        slices = whole_slices(tuple(sorted(whole_cards_taken(room, spec))))
     return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
 
 

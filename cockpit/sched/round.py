@@ -150,7 +150,9 @@ class Round:
         """Best first."""
         for ask in queue.open(self.shapes, self.requests):
             # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-            if ask.cpus > self.index.widest and self.line.guarded and not self._unhurried:
+            index = self.index
+            too_much = ask.cpus > index.widest or ask.cards > index.most_cards
+            if too_much and self.line.guarded and not self._unhurried:
                 self._failed[ask.request.shape] = None  # a cheap no, for which no rule need be asked
                 self.shapes[ask.shape] = 0
             elif self.passes(ask):

@@ -18,7 +18,7 @@ from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
 from cockpit.sched.quotas import NO_LEAF, QUOTA, Quotas
 from cockpit.sched.shape import Shape, shape_of
-from cockpit.sched.tres import BILLING, billed
+from cockpit.sched.tres import BILLING, CPU, billed
 
 
 class Rulebook:
@@ -93,6 +93,9 @@ class Rulebook:
 
     def billed(self, amounts: Amounts, partition: str) -> Amounts:
         """With what they are billed per second."""
+        where = self.cluster.partition(partition)
+        if where is None or not where.billing_weights:
+            return amounts | {BILLING: amounts.get(CPU, 0)}
         tres = {name: amount / ONE for name, amount in amounts.items()}
         return amounts | {BILLING: thousandths(billed(tres, self.cluster, partition))}
 

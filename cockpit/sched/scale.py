@@ -14,8 +14,8 @@ from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
 from cockpit.model.priority import FactorName, Part
 from cockpit.model.spec import JobSpec
+from cockpit.sched.eligibility import suits
 from cockpit.sched.factors import Size, job_size, job_size_by_time, normalised
-from cockpit.sched.floor import suits
 from cockpit.sched.partitions import nodes_of
 from cockpit.sched.room import room_of, shortfall
 from cockpit.sched.shape import shape_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cockpit.model.labels import Toleration
 from cockpit.model.spec import JobSpec, NodeSpec
 
 
@@ -17,6 +18,11 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     pool: str | None
     driver_version: str | None
     exclusive: bool
+    selector: tuple[tuple[str, str], ...] = ()
+    """Labels that a node must have, by key."""
+    tolerations: tuple[Toleration, ...] = ()
+    by_pool: bool = False
+    """The nodes are named by a pool that it may use, also where they are set apart."""
     partition: str = ""
     """Whose nodes it may use; empty: those of a cluster without partitions."""
     reservation: str = ""
@@ -29,10 +35,13 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
     return Shape(
         spec.least_nodes,
         spec.specs,
-        spec.node_names,
-        spec.pool,
+        spec.node_names or spec.pool_nodes,
+        spec.pool if not spec.pool_nodes else None,
         spec.driver_version,
         spec.exclusive,
+        tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
+        spec.tolerations,
+        bool(spec.pool_nodes),
         partition,
         spec.reservation,
     )

@@ -38,10 +38,10 @@ class Shelves:
         if not shelf:
             del self._shelves[label]
 
-    def most_free(self) -> int:
-        """CPUs of the node that has most of them free."""
-        shelves = self._shelves.values()
-        return max([shelf[-1][0] for shelf in shelves]) if shelves else 0
+    def most_free(self) -> tuple[int, int]:
+        """CPUs of the node that has most of them free, and the highest label."""
+        shelves = self._shelves
+        return (max([shelf[-1][0] for shelf in shelves.values()]), max(shelves)) if shelves else (0, 0)
 
     def labels(self) -> list[int]:
         return sorted(self._shelves)
@@ -57,6 +57,15 @@ class Shelves:
         """The nodes on a shelf with at least so many CPUs, tightest first."""
         shelf = self._shelves.get(label)
         return shelf[bisect_left(shelf, (cpus,)) :] if shelf and shelf[-1][0] >= cpus else []
+
+    def has_fewer(self, count: int, least: int, cpus: int) -> bool:
+        """Whether fewer nodes than `count` are on the shelves from `least` on and have so many CPUs."""
+        for label, shelf in self._shelves.items():
+            if label >= least and shelf[-1][0] >= cpus:
+                count -= len(shelf) if shelf[0][0] >= cpus else len(shelf) - bisect_left(shelf, (cpus,))
+                if count <= 0:
+                    return False
+        return True
 
     def wide_enough(self, cpus: int, memory_mib: int) -> Iterator[int]:
         """All nodes with at least these free, lowest label first, on a shelf the tightest."""

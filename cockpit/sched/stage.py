@@ -34,8 +34,9 @@ class Stage:
         self.jobs, self.occupied, self.ends = dict(snapshot.jobs), dict(snapshot.occupied), dict(snapshot.ends)
         self.promised, self.suspended = dict.fromkeys(snapshot.promised), dict.fromkeys(snapshot.suspended)
         self._lengths, self._began_at = lengths, snapshot.now
-        self._leaves_at = {job: self._end_of(self.jobs.get(job), end) for job, end in self.ends.items()}
-        self._leaving = [(at, job) for job, at in self._leaves_at.items()]
+        self.leaves_at = {job: self._end_of(self.jobs.get(job), end) for job, end in self.ends.items()}
+        """When who holds something will let go of it, unlike `ends`, the latest moment."""
+        self._leaving = [(at, job) for job, at in self.leaves_at.items()]
         """May hold moments that are no longer true."""
         heapify(self._leaving)
         self.elastic = dict.fromkeys(snapshot.elastic)
@@ -46,7 +47,7 @@ class Stage:
         """Of those that stand still: for how many milliseconds they will run when they go on."""
 
     def next_end(self) -> Millis | None:
-        while self._leaving and self._leaves_at.get(self._leaving[0][1]) != self._leaving[0][0]:
+        while self._leaving and self.leaves_at.get(self._leaving[0][1]) != self._leaving[0][0]:
             heappop(self._leaving)
         return self._leaving[0][0] if self._leaving else None
 
@@ -128,7 +129,7 @@ class Stage:
         requeue = each.mode is EvictionMode.REQUEUE
         ending = Ending(cause=EndCause.PREEMPTED, at=now, kill_at=kill_at, for_job=each.for_job, requeue=requeue)
         self.jobs[job.id] = replace(job, ending=ending)
-        self._hold(job.id, self.occupied[job.id], kill_at, min(kill_at, self._leaves_at.get(job.id, kill_at)))
+        self._hold(job.id, self.occupied[job.id], kill_at, min(kill_at, self.leaves_at.get(job.id, kill_at)))
 
     def turn(self, turn: Turn, now: Millis) -> None:
         """One goes on, others stand still instead."""
@@ -144,7 +145,7 @@ class Stage:
         self._hold(job.id, attempt.placement, limit, Millis(now + max(1, runs_on)))
 
     def _hold(self, job: JobId, placement: Placement, limit: Millis, leaves_at: Millis) -> None:
-        self.occupied[job], self.ends[job], self._leaves_at[job] = placement, limit, leaves_at
+        self.occupied[job], self.ends[job], self.leaves_at[job] = placement, limit, leaves_at
         heappush(self._leaving, (leaves_at, job))
 
     def _stand_still(self, job: Job, for_jobs: tuple[JobId, ...], now: Millis) -> None:
@@ -153,12 +154,12 @@ class Stage:
         self.occupied[job.id] = tuple([replace(part, cpus=0) for part in self.occupied[job.id]])
         self.suspended[job.id] = None
         self.ends.pop(job.id, None)
-        self._runs_on[job.id] = self._leaves_at.pop(job.id, now) - now
+        self._runs_on[job.id] = self.leaves_at.pop(job.id, now) - now
 
     def _left(self, at: Millis, job_id: JobId) -> Left:
         placement = self.occupied.pop(job_id)
         self.ends.pop(job_id, None)
-        self._leaves_at.pop(job_id, None)
+        self.leaves_at.pop(job_id, None)
         self.elastic.pop(job_id, None)
         job = self.jobs.pop(job_id, None)
         if job is None or job.ending is None or not job.ending.requeue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
 from cockpit.model.ids import NodeName
@@ -17,6 +18,7 @@ BILLING = "billing"
 CARDS = "gres/gpu"
 
 
+@cache
 def cards_of(model: str) -> str:
     """The resource of one card model."""
     return f"{CARDS}:{model.lower()}"

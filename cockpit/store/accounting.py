@@ -69,6 +69,12 @@ async def find(database: Database, job: JobId) -> Job | None:
     return _job(rows[0][0]) if rows else None
 
 
+async def among(database: Database, first: JobId, last: JobId) -> list[Job]:
+    """Those with these ids or between them."""
+    rows = await database.fetch("SELECT job FROM ended_jobs WHERE id BETWEEN ? AND ? ORDER BY id", (first, last))
+    return [_job(text) for (text,) in rows]
+
+
 async def newest(
     database: Database, *, limit: int, user: str | None, since: Millis | None, until: Millis | None
 ) -> list[Job]:

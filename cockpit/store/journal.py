@@ -102,6 +102,9 @@ class SqliteJournal:
     async def ended_job(self, job: JobId) -> Job | None:
         return await accounting.find(self._database, job)
 
+    async def ended_among(self, first: JobId, last: JobId) -> list[Job]:
+        return await accounting.among(self._database, first, last)
+
     async def ended_jobs(
         self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
     ) -> list[Job]:

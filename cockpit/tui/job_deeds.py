@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobRef
 from cockpit.model.job import JobState
 from cockpit.model.spec import PriorityWord
 from cockpit.present.entering import container_words, entry_lines
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.asking import WantedPriority
     from cockpit.model.jobrow import JobRow
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
@@ -44,8 +46,15 @@ async def clone_job(app: Face) -> None:
     """A form that is filled from the job, under a free name."""
     from cockpit.tui.editing import write_clone
 
-    (row, *_) = app.chosen_rows()
-    await write_clone(app, (await app.backend.job(row.id)).job.spec)
+    await write_clone(app, await _chosen_spec(app))
+
+
+async def _chosen_spec(app: Face) -> JobSpec:
+    """Of the job under the cursor; of a batch's one row that of the whole batch."""
+    (row, *others) = app.chosen_rows()
+    batch = row.array is not None and all(each.array and each.array.array == row.array.array for each in others)
+    named = JobRef(row.array.array) if row.array is not None and others and batch else JobRef(row.id, task=task_of(row))
+    return (await app.backend.job(row.id)).named_by(named)
 
 
 async def edit_job(app: Face) -> None:

@@ -45,7 +45,7 @@ def test_every_field_of_cluster_toml_is_listed() -> None:
 
 
 def test_the_examples_are_read(tmp_path: Path) -> None:
-    settings, keys, theme, machine, nodes, rules = EXAMPLES
+    settings, keys, theme, machine, nodes, rules, apart = EXAMPLES
     (tmp_path / "config.toml").write_text(settings)
     assert load_settings(env={}, files=[tmp_path / "config.toml"]).hold_window_seconds == 8 * 3600
     (tmp_path / "config.toml").write_text(keys)
@@ -61,6 +61,8 @@ def test_the_examples_are_read(tmp_path: Path) -> None:
     setup = read_cluster(MACHINE, rules.replace("n01", "box").replace('["*"]', "[]"))
     assert [each.name for each in setup.cluster.partitions] == ["gpu", "all"]
     assert setup.accounts.of("vision", "alice") is not None
+    (box,) = read_cluster(MACHINE, apart).nodes
+    assert (box.dedicated, len(box.labels), len(box.taints)) == (True, 2, 1)
 
 
 RULES = {

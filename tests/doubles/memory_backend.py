@@ -9,6 +9,7 @@ from cockpit.errors import RequestRefused
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedLimit, WantedPriority
+from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
@@ -44,6 +45,7 @@ class MemoryBackend:
         self.hold_rows: list[HoldRow] = []
         self.cluster = Cluster()
         self.tree = AccountsShown((), ())
+        self.catalogued = CatalogueShown(())
         self.queued = QueuesShown(())
         self.reserved: list[Reservation] = []
         self.event_records: list[EventRecord] = []
@@ -99,6 +101,12 @@ class MemoryBackend:
 
     async def change_accounts(self, change: AccountChange) -> None:
         self._act("change_accounts", change)
+
+    async def catalogue(self) -> CatalogueShown:
+        return self.catalogued
+
+    async def change_catalogue(self, changes: Sequence[EntryChange]) -> None:
+        self._act("change_catalogue", *changes)
 
     async def queues(self) -> QueuesShown:
         return self.queued

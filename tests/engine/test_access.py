@@ -42,9 +42,9 @@ def shared(engine: EngineDriver, access: Access, name: str = "net") -> JobId:
 
 @pytest.mark.req("JT-60")
 def test_membership_is_by_name_or_by_group() -> None:
-    assert projects_of(RULES, "ann", ()) == {"vision"}
-    assert projects_of(RULES, "bob", {"lab", "users"}) == {"vision", "nlp"}
-    assert projects_of(RULES, "eve", {"users"}) == frozenset()
+    assert projects_of(RULES.projects, "ann", ()) == {"vision"}
+    assert projects_of(RULES.projects, "bob", {"lab", "users"}) == {"vision", "nlp"}
+    assert projects_of(RULES.projects, "eve", {"users"}) == frozenset()
 
 
 @pytest.mark.req("JT-02", "JT-60")

@@ -5,6 +5,7 @@ import pytest
 from cockpit.errors import SpecErrors
 from cockpit.formats.clusterfile import cluster_schema, read_cluster
 from cockpit.model.ids import NodeName
+from cockpit.model.labels import Taint
 from cockpit.model.node import Card, CardVendor, Node
 
 REAL_CARDS = tuple(
@@ -69,6 +70,49 @@ def test_virtual_nodes() -> None:
     assert (found.index, found.uuid, found.declared) == (0, "GPU-1", False)
     assert (declared.index, declared.vendor, declared.declared) == (1, CardVendor.MLU, True)
     assert second.driver_version == "535"
+
+
+@pytest.mark.req("JT-12", "JT-25")
+def test_nodes_have_labels_and_taints_and_pools_may_be_set_apart() -> None:
+    first, second = cluster_nodes(
+        MACHINE,
+        """
+        dedicated_pools = ["fast"]
+        [node_pools]
+        fast = ["train"]
+        slow = ["*"]
+        [[nodes]]
+        name = "n01"
+        cpus = 8
+        memory = "32G"
+        pool = "train"
+        labels = { disk = "ssd", "example.com/rack" = 4 }
+        taints = ["spot", "gpu=yes:NoSchedule"]
+        [[nodes]]
+        name = "n02"
+        cpus = 8
+        memory = "32G"
+        """,
+    )
+    assert (first.pool, first.dedicated, second.pool, second.dedicated) == ("train", True, "slow", False)
+    assert first.labels == {"disk": "ssd", "example.com/rack": "4"}
+    assert first.taints == (Taint("spot"), Taint("gpu", "yes"))
+    (node,) = cluster_nodes(MACHINE, '[machine]\ndriver_version = "550"\nlabels = "disk=ssd"\ntaints = ["spot"]')
+    assert (node.driver_version, node.labels, node.taints) == ("550", {"disk": "ssd"}, (Taint("spot"),))
+
+
+@pytest.mark.req("JT-12", "JT-25")
+def test_labels_taints_and_pools_that_cannot_be_are_refused_with_what_to_write() -> None:
+    assert errors_of('dedicated_pools = ["x"]') == (
+        "cluster.toml: dedicated_pools[0]: x is no pool of [node_pools] in cluster.toml; there is none yet",
+    )
+    errors = errors_of('[machine]\nlabels = {"-" = "a b"}\ntaints = ["spot:NoExecute", "=x", 4]\n')
+    assert [error.removeprefix("cluster.toml: machine.").partition("; ")[0] for error in errors] == [
+        "labels.-: is no key of a label",
+        'taints[0]: "spot:NoExecute" has another effect than NoSchedule, the only one here',
+        'taints[1]: "=x" is no key of a label',
+        "taints[2]: is the number 4",
+    ]
 
 
 @pytest.mark.req("JT-43")

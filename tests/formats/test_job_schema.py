@@ -42,7 +42,8 @@ def test_the_example_is_valid() -> None:
 
 def test_every_attribute_of_a_spec_has_a_described_field() -> None:
     attributes = {field.attribute for field in JOB.fields}
-    assert attributes == {field.name for field in msgspec.structs.fields(JobSpec)} - {"limit_by_default"}
+    of_the_engine = {"limit_by_default", "pool_nodes", "image_found"}
+    assert attributes == {field.name for field in msgspec.structs.fields(JobSpec)} - of_the_engine
     assert all(field["description"].endswith(".") for field in SCHEMA["properties"].values())
 
 
@@ -74,7 +75,9 @@ def test_examples_in_the_schema_are_valid() -> None:
         {"home": "rx"},
         {"env": {"1": ""}},
         {"env": {"A": 1.5}},
-        {"volumes": [{"name": "v"}]},
+        {"volumes": [{}]},
+        {"datasets": [{"read_only": True}]},
+        {"models": [{"name": "m", "read_only": True}]},
         {"algorithm": {}},
         {"unknown": 1},
         {"pool": None},
@@ -127,5 +130,13 @@ def test_one_field_at_a_time_what_is_valid_is_read(name: str, value: object) -> 
 def beyond_a_schema(name: str, value: Any) -> bool:
     """What a schema cannot say: fields that need one another, unseen characters, clocks that run over, zero with a
     unit, shares finer than a thousandth, and that 2.0 is a whole number to it alone."""
-    needs_another = name in {"driver_version", "card_models", "card_model", "volumes"}
+    needs_another = name in {
+        "driver_version",
+        "card_models",
+        "card_model",
+        "volumes",
+        "datasets",
+        "models",
+        "algorithm",
+    }
     return needs_another or re.search(r'\\|[.: ~]|-|"0|card_model', json.dumps(value)) is not None

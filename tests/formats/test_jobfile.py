@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.model.labels import Toleration
 from cockpit.model.spec import Algorithm, DebugHold, Failover, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
 from tests.hostile import HOSTILE, UNSEEN
 
@@ -80,6 +81,8 @@ def test_every_field_reaches_the_spec() -> None:
         "grace_period": 5,
         "hold": True,
         "home": "rw",
+        "image": "dir:../root",
+        "staging": True,
         "env": {"A": "b", "N": 4},
         "project": "nlp",
     }
@@ -103,10 +106,26 @@ def test_every_field_reaches_the_spec() -> None:
         grace_seconds=5,
         hold=True,
         home=HomeAccess.RW,
+        image="dir:/root",
+        staging=True,
         env={"A": "b", "N": "4"},
         project="nlp",
     )
     assert one(node_names=["n1", "n2"]).node_names == ("n1", "n2")
+
+
+@pytest.mark.req("JT-25")
+def test_labels_and_tolerations_are_read_as_tables_and_as_the_words_of_kubectl() -> None:
+    assert one(node_selector={"disk": "ssd", "rack": 4}).node_selector == {"disk": "ssd", "rack": "4"}
+    assert one(node_selector="disk=ssd, rack=4").node_selector == {"disk": "ssd", "rack": "4"}
+    tolerated = one(tolerations=["spot", "gpu=yes:NoSchedule", "old=", "*"]).tolerations
+    assert tolerated == (Toleration("spot"), Toleration("gpu", "yes"), Toleration("old", ""), Toleration())
+    assert [each.text for each in tolerated] == ["spot", "gpu=yes", "old=", "*"]
+    for wrong in ("ssd", ["disk=ssd"], {"a b": "c"}, {"disk": "s d"}):
+        (error,) = errors_of(json.dumps(LEAST | {"node_selector": wrong}))
+        assert error.startswith("job.yaml: node_selector")
+    (error,) = errors_of(json.dumps(LEAST | {"tolerations": ["a=b=c"]}))
+    assert error.startswith('job.yaml: tolerations[0]: "a=b=c" is no value of a label')
 
 
 @pytest.mark.req("FL-05", "FL-08")
@@ -165,6 +184,9 @@ def test_paths_begin_at_the_files_folder(path: str, expected: str) -> None:
         ({"nodes": 1.5}, "nodes: is the number 1.5; write a whole number from 1 on, without quotes"),
         ({"nodes": 0}, "nodes: 0 is not between 1 and 10000"),
         ({"hold": "yes"}, 'hold: is the text "yes"; write true or false, without quotes'),
+        ({"image": ""}, "image: is empty; give one"),
+        ({"image": "dir:"}, "image: is empty; give one"),
+        ({"image": "-v"}, 'image: "-v" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'),
         ({"home": "rx"}, 'home: is the text "rx"; write none or ro or rw'),
         ({"partitions": "gpu"}, 'partitions: is the text "gpu"; write a list: ["gpu"]'),
         ({"partitions": 3}, "partitions: is the number 3; write a list: [3]"),
@@ -196,7 +218,12 @@ def test_paths_begin_at_the_files_folder(path: str, expected: str) -> None:
             'output: "~bob/x" begins with a home that is not known here; write the whole path, or ./~',
         ),
         ({"output": "a\0"}, 'output: "/work/a\\x00" contains a NUL character; remove it'),
-        ({"algorithm": {}}, "algorithm.path: is missing; give the algorithm's folder"),
+        ({"algorithm": {}}, "algorithm: says neither path nor name; write one of them"),
+        ({"algorithm": {"path": "/a", "name": "a"}}, "algorithm.name: cannot stand beside path"),
+        ({"datasets": [{"name": "a", "version": "v1"}]}, "datasets[0].version: is none of a private one's"),
+        ({"models": [{"name": "a", "source": "favorite"}]}, "models[0].version: is missing"),
+        ({"models": ["a", {"name": "a"}]}, 'models: the name "private/a" is there twice'),
+        ({"specs": [{"name": "a", "cpus": 2}]}, "specs[0].name: stands alone"),
         ({"volumes": [{"path": "/"}]}, "volumes[0].name: is empty; give a name"),
         ({"volumes": ["/a/v", "/b/v"]}, 'volumes: the name "v" is there twice; each may be there once'),
         ({"env": []}, "env: is a list; write NAME: value pairs"),

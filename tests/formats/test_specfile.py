@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +11,10 @@ from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.formats.jobtexts import texts_of, values_of
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.checks import submission_errors
+from cockpit.model.labels import KEY, VALUE, Toleration
+from cockpit.model.mounts import Algorithm, AlgorithmSource, Dataset, DatasetSource, Model, ModelSource, Volume
 from cockpit.model.rules import ARRAY_INDEX, MOMENT, MOST_TASKS, NICE
 from cockpit.model.spec import (
-    Algorithm,
     Array,
     DebugHold,
     Dependency,
@@ -22,7 +24,6 @@ from cockpit.model.spec import (
     JobSpec,
     NodeSpec,
     PriorityWord,
-    Volume,
 )
 from cockpit.model.text import is_visible
 from tests.hostile import HOSTILE
@@ -56,7 +57,24 @@ SPECS = st.builds(
     name=NAMES | st.sampled_from(["null", "1e3", "on", "2024-01-01", "0o7", "1_0", "=", "<<"]),
     command=st.text(min_size=1, max_size=30),
     output=PATHS,
-    algorithm=st.none() | st.builds(Algorithm, path=PATHS, read_only=st.booleans()),
+    algorithm=st.none()
+    | st.builds(Algorithm, path=PATHS, read_only=st.booleans())
+    | st.builds(Algorithm, name=NAMES, source=st.sampled_from(AlgorithmSource)),
+    datasets=st.lists(
+        st.builds(Dataset, name=NAMES, path=st.just("") | PATHS, read_only=st.booleans())
+        | st.builds(
+            Dataset,
+            name=NAMES,
+            source=st.sampled_from([DatasetSource.FAVORITE, DatasetSource.ANNOTATION]),
+            version=NAMES,
+        ),
+        max_size=2,
+    ).map(tuple),
+    models=st.lists(
+        st.builds(Model, name=NAMES, source=st.just(ModelSource.PRETRAINED))
+        | st.builds(Model, name=NAMES, source=st.just(ModelSource.FAVORITE), version=NAMES),
+        max_size=2,
+    ).map(tuple),
     volumes=st.lists(st.builds(Volume, name=NAMES | st.sampled_from(["x", "stand-in"]), path=PATHS), max_size=2).map(
         tuple
     ),
@@ -68,12 +86,19 @@ SPECS = st.builds(
             memory_mib=st.integers(1, 1 << 30),
             card_milli=st.integers(1, 999) | st.sampled_from([1000, 8000]),
             card_models=st.lists(NAMES, max_size=2).map(tuple),
-        ),
+        )
+        | st.builds(NodeSpec, name=NAMES),
         min_size=1,
         max_size=3,
     ).map(tuple),
     pool=st.none() | NAMES,
     driver_version=st.none() | NAMES,
+    node_selector=st.dictionaries(st.from_regex(KEY, fullmatch=True), st.from_regex(VALUE, fullmatch=True), max_size=2),
+    tolerations=st.lists(
+        st.just(Toleration())
+        | st.builds(Toleration, st.from_regex(KEY, fullmatch=True), st.none() | st.from_regex(VALUE, fullmatch=True)),
+        max_size=2,
+    ).map(tuple),
     exclusive=st.booleans(),
     terminal=st.booleans(),
     debug_hold=st.builds(DebugHold, cards=st.sampled_from(HoldCards), window_seconds=st.none() | st.integers(1, 10**6)),
@@ -81,6 +106,8 @@ SPECS = st.builds(
     grace_seconds=st.integers(0, 86_400),
     hold=st.booleans(),
     home=st.sampled_from(HomeAccess),
+    image=st.sampled_from(["host", "dir:/a b", "tar:/x.tar", "torch:2.1", "localhost/a@b"]),
+    staging=st.booleans(),
     env=st.dictionaries(st.from_regex(r"\A[A-Z_]{1,5}\Z"), st.text(max_size=20), max_size=3),
     project=st.none() | NAMES,
     account=st.none() | NAMES,
@@ -117,6 +144,14 @@ def test_every_legal_spec_reads_back_equal_from_yaml_and_from_json(spec: JobSpec
 
 
 @pytest.mark.req("UI-08")
+@pytest.mark.parametrize("value", ["\U00018cd6", "\\\U00018cd6", "\U00018cd6\U000e0001", "\\ud823\\udcd6"])
+def test_characters_that_cannot_be_seen_can_stand_in_a_form(value: str) -> None:
+    spec = JobSpec(name="a", command="x", output="/out", env={"A": value})
+    read = read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json")
+    assert msgspec.structs.replace(read, limit_by_default=False) == spec
+
+
+@pytest.mark.req("UI-08")
 @settings(max_examples=200, deadline=None)
 @given(SPECS)
 def test_every_legal_spec_can_stand_in_a_form(spec: JobSpec) -> None:
@@ -142,3 +177,8 @@ def test_scripts_of_several_lines_stay_readable() -> None:
     spec = JobSpec(name="a", command="bash -c '\n  echo a\n  echo 训练\n'", output="/out")
     assert "command: |-\n  bash -c '\n    echo a\n    echo 训练\n  '\n" in spec_as_yaml(spec)
     assert read_back(spec_as_yaml(spec)).command == spec.command
+
+
+def test_characters_beyond_65535_that_are_not_seen_stand_in_a_form() -> None:
+    spec = JobSpec(name="a", command="x", output="/out", env={"A": "\U000e0041"})
+    assert read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json") == spec

@@ -46,6 +46,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         (JOB,),
     ),
     **dict.fromkeys(("submit", "predict", "quota apply"), (FILE,)),
+    "launch": ("--dry-run", FILE),
     **dict.fromkeys(("edit", "clone"), (JOB, FILE)),
     **dict.fromkeys(("accounts add", "accounts modify", "accounts remove"), ("nlp", "Fairshare=3")),
     **dict.fromkeys(("accounts add-qos", "accounts modify-qos", "accounts remove-qos"), ("high", "Priority=3")),

@@ -8,7 +8,7 @@ from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node
-from cockpit.model.spec import Algorithm, HomeAccess, JobSpec
+from cockpit.model.spec import Algorithm, HomeAccess, JobKind, JobSpec
 
 ALICE = Submitter(name=UserName("alice"), uid=1000, gid=1000, groups=(1000,), home="/home/alice")
 CARDS = tuple(
@@ -44,6 +44,12 @@ def test_a_task_of_an_array_knows_which_one_it_is() -> None:
 @pytest.mark.req("LA-50")
 def test_a_standalone_command_is_started_as_it_is() -> None:
     assert plan(command="python3 t.py --sep ';' 'a b'").argv == ("python3", "t.py", "--sep", ";", "a b")
+
+
+@pytest.mark.req("JT-03")
+def test_a_session_without_a_command_stays_open_for_its_shells() -> None:
+    assert plan(command="", kind=JobKind.INTERACTIVE).argv == ("sleep", "infinity")
+    assert plan(command="jupyter lab", kind=JobKind.INTERACTIVE).argv == ("jupyter", "lab")
 
 
 @pytest.mark.req("LA-01", "LA-50")

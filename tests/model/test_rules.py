@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from cockpit.model import rules
+from cockpit.model.labels import Toleration
+from cockpit.model.mountrules import MOST_MOUNTS
 from cockpit.model.rules import spec_errors
 from cockpit.model.spec import Algorithm, DebugHold, JobSpec, NodeSpec, Volume
 from tests.hostile import UNSEEN
@@ -31,7 +33,7 @@ def test_everything_at_its_bounds_has_no_errors() -> None:
     spec = changed(
         nodes=rules.NODES.high,
         specs=tuple(NodeSpec(cpus=65_536, memory_mib=1 << 30, card_milli=1_024_000) for _ in range(rules.MOST_SPECS)),
-        volumes=tuple(Volume(name=f"v{index}", path=f"/v/{index}") for index in range(rules.MOST_VOLUMES)),
+        volumes=tuple(Volume(name=f"v{index}", path=f"/v/{index}") for index in range(MOST_MOUNTS)),
         time_limit_seconds=rules.TIME_LIMIT_SECONDS.high,
         grace_seconds=0,
         debug_hold=DebugHold(window_seconds=1),
@@ -92,6 +94,21 @@ def test_everything_at_its_bounds_has_no_errors() -> None:
         (
             {"env": {f"A{i}": "x" * 60_000 for i in range(9)}},
             "env: has 540018 bytes in all; use at most 524288, and files for what is larger",
+        ),
+        (
+            {"node_selector": {"": "a"}},
+            "node_selector.: is no key of a label; use letters, digits and . _ / - between them, at most 253",
+        ),
+        (
+            {"node_selector": {"disk": "x\n"}},
+            "node_selector.disk: is no value of a label; use letters, digits and . _ - between them, at most 63",
+        ),
+        ({"node_selector": {f"k{i}": "" for i in range(65)}}, "node_selector: has 65 entries; give 0 to 64"),
+        ({"tolerations": (Toleration(),) * 65}, "tolerations: has 65 entries; give 0 to 64"),
+        ({"tolerations": (Toleration("", "x"),)}, "tolerations[0]: has a value without a key; give both"),
+        (
+            {"tolerations": (Toleration("a\x1b"),)},
+            "tolerations[0]: is no key of a label; use letters, digits and . _ / - between them, at most 253",
         ),
         ({"driver_version": "535"}, "driver_version: needs a spec with cards; add cards or remove driver_version"),
     ],

@@ -52,3 +52,22 @@ def test_words_stay_whole_where_they_fit():
     assert [plain(each) for each in worded("no node has room", 11)] == ["no node has", "room"]
     assert [plain(each) for each in worded("训练 训练 x", 5)] == ["训练", "训练", "x"]
     assert [plain(each) for each in worded("a abcdefgh", 4)] == ["a", "abcd", "efgh"]
+
+
+@pytest.mark.req("JT-03", "UI-08")
+def test_a_batchs_tasks_have_a_line_for_each_of_their_fields():
+    batch = {"name": "tune", "kind": "batch", "output": "/o", "tasks": [{"command": "a", "algorithm": "/algo"}]}
+    form = JobForm(batch)
+    assert not {"command", "algorithm"} & form.texts.keys()
+    form.add("tasks")
+    form.texts["tasks[1].command"] = "b && c"
+    assert set(form.judged(read, "/").errors) == {"tasks[1].command"}
+    form.texts["tasks[1].command"] = "b"
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [(each.command, each.algorithm and each.algorithm.path) for each in spec.tasks] == [
+        ("a", "/algo"),
+        ("b", None),
+    ]
+    form.texts |= {"tasks[0].command": "", "tasks[0].algorithm": ""}
+    assert set(form.judged(read, "/").errors) == {"tasks[0].command"}

@@ -86,13 +86,14 @@ def test_each_rank_has_its_files_environment_and_final_command() -> None:
     common, first, second = (lines.index(each) for each in lines if each.startswith(("  Env", "  Rank")))
     assert lines[common] == "  Environment of every rank"
     assert "    COCKPIT_JOB_NAME           bert-eval" in lines[common:first]
-    assert lines[first : first + 3] == [
+    assert lines[first : first + 4] == [
         "  Rank 0 on n03",
+        "    of    python eval.py --rank $((COCKPIT_REPLICA + 1))",
         "    runs  python eval.py --rank 1",
         "    in    /workspace/algorithm on host bert-eval-0",
     ]
-    assert [each.split() for each in lines[first + 3 : second - 1]] == [["COCKPIT_REPLICA", "0"]]
-    assert lines[second + 1] == "    runs  python eval.py --rank 2"
+    assert [each.split() for each in lines[first + 4 : second - 1]] == [["COCKPIT_REPLICA", "0"]]
+    assert lines[second + 2] == "    runs  python eval.py --rank 2"
 
 
 @pytest.mark.req("UI-03")

@@ -84,6 +84,14 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (NoEligibleNode(), "asks for a node in service; the cluster has no such node"),
     (
+        NoEligibleNode(labels=("disk=ssd", "zone=a"), taints=("gpu=yes", "spot")),
+        "asks for labels disk=ssd and zone=a; such nodes are kept for jobs that tolerate gpu=yes and spot",
+    ),
+    (
+        NoEligibleNode(pins=(N07,), dedicated=("vision",)),
+        "asks for node n07; such nodes are set apart for jobs that name pool vision",
+    ),
+    (
         WouldDelay(JobId(4711), Millis(NOW + 100 * MINUTE)),
         "would fit now, but would delay 4711, which is to start by 13:40",
     ),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model import events
 from cockpit.model.accounts import Association, Qos
+from cockpit.model.catalogue import VolumeEntry
 from cockpit.model.cluster import Cluster, Partition, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.quota import QuotaNode, QuotaTree
@@ -19,6 +21,7 @@ JOB = JobId(7)
 AFTER = Dependency(DependencyKind.AFTER_OK, JobId(4))
 TASK = Dependency(DependencyKind.AFTER_OK, JobId(4), 2)
 KEPT = Reservation(name="upkeep", start_at=NOW, end_at=Millis(NOW + HOUR), nodes=(NodeName("n1"),))
+VOLUME = VolumeEntry(name="a", path="/a")
 TREE = QuotaNode(name="root", children=(QuotaNode(name="a"), QuotaNode(name="b")))
 
 SENTENCES: list[tuple[events.EventBody, str]] = [
@@ -33,6 +36,11 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         "set: nlp/ann; QOS set: high",
     ),
     (events.AccountsChanged(removed_qos=("low",)), "QOS removed: low"),
+    (events.CatalogueChanged(), "the catalogue stayed as it was"),
+    (
+        events.CatalogueChanged((VOLUME, replace(VOLUME, name="b\x1b")), (replace(VOLUME, name="c"),)),
+        "written into the catalogue: volume a and volume b\\x1b; taken out of the catalogue: volume c",
+    ),
     (events.ReservationMade(KEPT), "reservation upkeep keeps 1 node from 12:00 to 13:00"),
     (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
     (events.NodeDrained(NodeName("n1"), "root", "fan"), "node n1 was drained by root: fan"),

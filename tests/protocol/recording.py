@@ -13,14 +13,17 @@ from cockpit.engine.views import job_row
 from cockpit.model import asking, events, view
 from cockpit.model.accounting import EndedJob, Spending, Spent
 from cockpit.model.accounts import Association, Qos
+from cockpit.model.catalogue import CatalogueShown, DatasetEntry, EntryRow, SpecEntry
 from cockpit.model.cluster import Cluster, Partition, PriorityKind, Reservation, Weights
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica
+from cockpit.model.mounts import DatasetSource
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.reasons import Explanation, NotEnoughFree, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import Access, NodeSpec
 from cockpit.protocol import messages
 from cockpit.protocol.frames import HEADER, Answer, Hello, Request, frame, raw
 from cockpit.protocol.pages import AllLoaded, JobsChange, page_of, pieces
@@ -205,6 +208,25 @@ ANSWERS: dict[str, Any] = {
         )
     ],
     "spending": Spending((NOON, Millis(NOON + HOUR)), ((Spent("ann", "vision", "p", "high", 500 * HOUR, 4 * HOUR),),)),
+    "catalogue": CatalogueShown(
+        (
+            EntryRow(
+                DatasetEntry(
+                    name="corpus",
+                    project="nlp",
+                    owner="ann",
+                    access=Access.RO,
+                    about="ä",
+                    source=DatasetSource.FAVORITE,
+                    versions={"v1": "/data/corpus/1"},
+                ),
+                Access.RW,
+            ),
+            EntryRow(SpecEntry(name="big", access=Access.RO, spec=NodeSpec(cpus=8, card_milli=1000)), Access.RO),
+        ),
+        admin=True,
+        projects=("nlp",),
+    ),
     "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
     "shell": asking.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
@@ -227,6 +249,7 @@ ANSWERS: dict[str, Any] = {
             "resume_node",
             "stop",
             "change_accounts",
+            "change_catalogue",
             "apply_quota",
             "remove_quota",
         )

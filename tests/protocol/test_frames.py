@@ -14,6 +14,7 @@ import pytest
 from cockpit.errors import ProtocolMismatch
 from cockpit.model import asking
 from cockpit.model.accounting import EndedJob, Spending
+from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
@@ -66,6 +67,7 @@ ANSWERS: dict[str, Any] = {
     "holds": list[HoldRow],
     "rules": Cluster,
     "accounts": AccountsShown,
+    "catalogue": CatalogueShown,
     "accounting": list[EndedJob],
     "spending": Spending,
     "queues": QueuesShown,

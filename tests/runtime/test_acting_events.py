@@ -44,6 +44,7 @@ LEAVES = {
     "end_hold": "hold_ended",
     "shell": "shell_opened",
     "change_accounts": "accounts_changed",
+    "change_catalogue": "catalogue_changed",
     "set_weights": "cluster_configured",
     "apply_quota": "quota_applied",
     "remove_quota": "quota_removed",

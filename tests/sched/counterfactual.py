@@ -251,10 +251,17 @@ def nodes_made_big_enough(world: World, job: Job, reason: NeverFits) -> None:
 def place_found(world: World, job: Job, reason: NoEligibleNode) -> None:
     for name in reason.out_of_service:
         world.set_state(name, NodeState.UP)
-    if not reason.out_of_service and (reason.pins or reason.pool or reason.driver_version):
-        edited(world, job, node_names=(), pool=None, driver_version=None)
+    if reason.taints or reason.dedicated:
+        open_to_all(world)
+    elif not reason.out_of_service and (reason.pins or reason.pool or reason.driver_version or reason.labels):
+        edited(world, job, node_names=(), pool=None, driver_version=None, node_selector={})
     elif not reason.out_of_service:
         new_node(world, job, "new")
+
+
+def open_to_all(world: World) -> None:
+    for each in list(world.nodes.values()):
+        world.set_node(replace(each, taints=(), dedicated=False))
 
 
 def member_given(world: World, job: Job, reason: ClusterShort) -> None:
@@ -312,6 +319,7 @@ def new_node(world: World, job: Job, name: str) -> Node:
         cards=(),
         pool=spec.pool or "",
         driver_version=spec.driver_version or "",
+        labels=spec.node_selector,
     )
     for each in specs:
         made = grown(made, each, Resource.CARDS, -(-each.card_milli // 1000))
@@ -355,7 +363,10 @@ CLAIMS: dict[type, Claim] = {
     ),
     NoEligibleNode: Claim(
         (place_found,),
-        lambda reason: (reason.pins, reason.pool, reason.driver_version, reason.out_of_service),
+        lambda reason: (
+            *(reason.pins, reason.pool, reason.driver_version, reason.labels),
+            *(reason.out_of_service, reason.taints, reason.dedicated),
+        ),
     ),
     WouldDelay: Claim((ahead_withdrawn, shortened), lambda reason: (reason.ahead, reason.reserved_at)),
     BehindHead: Claim((ahead_withdrawn, backfill_for_all), lambda reason: reason.ahead),

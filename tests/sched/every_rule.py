@@ -14,6 +14,7 @@ from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Partition, Pr
 from cockpit.model.fleet import OVER_CLUSTERS, Member
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, JobState
+from cockpit.model.labels import Taint, Toleration
 from cockpit.model.node import Node, NodeState
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, NodeSpec, Suspension
@@ -25,6 +26,8 @@ PROJECTS = ("nlp", "nlp", "chat", "vision", "vision", "guests")
 LATE_MIB = 333
 """As much as nobody else asks for: such a job, which comes after the last pass, is like none that it has looked at."""
 USED = ("team/ann", "team/", "lab/", "other/cyd", "root/")
+
+APART = {"pool": "own", "dedicated": True}
 
 
 def every_rule_world(seed: int) -> World:
@@ -135,9 +138,10 @@ def _node(random: Random, name: str) -> Node:
         has,
         cpus=random.choice((3, 4, 4, 6)),
         memory_mib=random.choice((1024, 2048, 4096)),
-        pool=random.choice(("", "", "", "east")),
         driver_version=random.choice(("", "", "550", "550")),
         state=random.choice([NodeState.UP] * 16 + [NodeState.DRAINED, NodeState.DOWN]),
+        labels=random.choice(({}, {"disk": "ssd"})),
+        **random.choice([{}] * 12 + [{"pool": "east"}] * 4 + [{"taints": (Taint("spot"),)}] + [APART]),
     )
 
 
@@ -194,7 +198,9 @@ def _partitions(random: Random, world: World) -> tuple[str, ...]:
 def _spec(random: Random, world: World) -> JobSpec:
     names = list(world.rules.get("reservations", ()))
     where = random.choice(
-        [{}] * 24 + [{"pool": "east"}, {"driver_version": "550"}, {"pins": ("n1",)}, {"pins": ("n2",)}]
+        [{}] * 24
+        + [{"pool": "east"}, {"driver_version": "550"}, {"pins": ("n1",)}, {"pins": ("n2",)}]
+        + [{"node_selector": {"disk": "ssd"}}, {"tolerations": (Toleration("spot"),)}, {"pool": "own"}]
     )
     return spec_of(
         *(_node_spec(random) for _ in range(random.choice((1, 1, 1, 2)))),

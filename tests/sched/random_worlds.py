@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from cockpit.model.cluster import Backfill, BackfillKind
+from cockpit.model.labels import Taint, Toleration
 from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.policy import FractionFit, Policy
@@ -12,7 +13,19 @@ from tests.sched.world import World, node, spec_of
 
 MODELS = ("A100", "H100")
 NAMES = ("n1", "n2", "n3", "n4")
-RESTRICTIONS = [{}] * 9 + [{"pins": ("n1", "n2")}, {"pins": ("n2",)}, {"pool": "east"}, {"driver_version": "550"}]
+SSD = {"disk": "ssd"}
+SPOT = Toleration("spot")
+RESTRICTIONS = [{}] * 12 + [
+    {"pins": ("n1", "n2")},
+    {"pins": ("n2",)},
+    {"pool": "east"},
+    {"driver_version": "550"},
+    {"node_selector": SSD},
+    {"tolerations": (SPOT,)},
+    {"node_selector": SSD, "tolerations": (Toleration("gpu", "yes"), SPOT)},
+    {"pool": "east", "tolerations": (Toleration(),)},
+]
+TAINTS = [()] * 6 + [(Taint("spot"),), (Taint("spot", "cheap"), Taint("gpu", "yes"))]
 
 
 @st.composite
@@ -32,12 +45,16 @@ def some_cards(draw) -> tuple[Card, ...]:
 
 @st.composite
 def some_node(draw, name: str) -> Node:
+    pool = draw(st.sampled_from(["", "", "", "east"]))
     return node(
         name,
         draw(st.one_of(st.sampled_from([4, 3, 2, 1]), some_cards())),
         cpus=draw(st.sampled_from([8, 6, 4, 2])),
         memory_mib=draw(st.sampled_from([8192, 4096, 2048])),
-        pool=draw(st.sampled_from(["", "", "", "east"])),
+        pool=pool,
+        dedicated=bool(pool) and draw(st.booleans()),
+        labels=draw(st.sampled_from([{}, {}, SSD, SSD | {"zone": "a"}])),
+        taints=draw(st.sampled_from(TAINTS)),
         driver_version=draw(st.sampled_from(["", "", "", "550"])),
         state=draw(st.sampled_from([NodeState.UP] * 6 + [NodeState.DRAINED])),
     )

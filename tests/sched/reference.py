@@ -96,9 +96,15 @@ def all_of(card: Card) -> list[CardSlice]:
     return [CardSlice(card.index, slot, 1000 // card.slices) for slot in range(card.slices)]
 
 
+def put_up_with(job: JobSpec) -> set[str]:
+    return {each.text for each in job.tolerations}
+
+
 def suits(node: Node, job: JobSpec) -> bool:
     return (
-        job.pool in (None, node.pool)
+        (job.pool == node.pool or (job.pool is None and not node.dedicated))
+        and set(job.node_selector.items()) <= set(node.labels.items())
+        and all({"*", each.key, f"{each.key}={each.value}"} & put_up_with(job) for each in node.taints)
         and job.driver_version in (None, node.driver_version)
         and (not job.node_names or node.name in job.node_names)
     )

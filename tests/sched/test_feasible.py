@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.model.labels import Taint, Toleration
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import NeverFits, NoEligibleNode, Resource
 from cockpit.sched.feasible import never_fits
@@ -33,6 +34,7 @@ CLUSTER = {
         (spec_of(wants(8000), pool="east"), NeverFits(Resource.CARDS, 8, 4)),
         (spec_of(pool="north"), NoEligibleNode(pool="north")),
         (spec_of(driver_version="551"), NoEligibleNode(driver_version="551")),
+        (spec_of(node_selector={"disk": "ssd"}), NoEligibleNode(labels=("disk=ssd",))),
         (spec_of(pins=("n8", "n9")), NoEligibleNode(pins=("n8", "n9"))),
         (spec_of(pins=("n1", "n9"), nodes=2), NeverFits(None, 2, 1)),
         (spec_of(wants(1000), exclusive=True, nodes=2), None),
@@ -59,6 +61,36 @@ def test_nodes_out_of_service_do_not_refuse_a_submission_but_are_named_as_what_a
     world.run()
     assert world.reason(job) == NoEligibleNode(out_of_service=("n2", "n3"))
     assert world.reason(two) == NoEligibleNode(out_of_service=("n2", "n3"))
+
+
+@pytest.mark.req("JT-25", "SC-13")
+def test_a_job_runs_only_where_the_labels_are_that_it_selects_and_no_taint_that_it_does_not_tolerate() -> None:
+    slow = node("n1", labels={"disk": "hdd"})
+    spot = node("n2", labels={"disk": "ssd"}, taints=(Taint("spot"), Taint("gpu", "yes")))
+    world = World(slow, spot)
+    anywhere = world.submit()
+    fast = world.submit(node_selector={"disk": "ssd"})
+    other = world.submit(node_selector={"disk": "ssd"}, tolerations=(Toleration("spot"), Toleration("gpu", "no")))
+    tolerant = world.submit(tolerations=(Toleration("spot"), Toleration("gpu", "yes")), pins=("n2",))
+    whatever = world.submit(node_selector={"disk": "ssd"}, tolerations=(Toleration(),))
+    starts = {start.job: start.placement[0].node for start in world.run().starts}
+    assert starts == {anywhere: "n1", tolerant: "n2", whatever: "n2"}
+    assert world.reason(fast) == NoEligibleNode(labels=("disk=ssd",), taints=("gpu=yes", "spot"))
+    assert world.reason(other) == NoEligibleNode(labels=("disk=ssd",), taints=("gpu=yes",))
+    assert never_fits(world.jobs[fast].spec, world.nodes) == world.reason(fast)
+
+
+@pytest.mark.req("JT-12", "JT-10", "SC-13")
+def test_in_a_pool_set_apart_only_jobs_run_that_name_it_whatever_they_are_pinned_to() -> None:
+    world = World(node("n1", pool="lab"), node("n2", pool="vision", dedicated=True))
+    first = world.submit(wants(cpus=16))
+    second = world.submit(wants(cpus=16))
+    named, pinned = world.submit(pool="vision"), world.submit(pins=("n2",))
+    listed = world.submit(pool="of the catalogue", pool_nodes=("n2",))
+    starts = {start.job: start.placement[0].node for start in world.run().starts}
+    assert starts == {first: "n1", named: "n2", listed: "n2"}
+    assert world.reason(second).nearest[0].node == "n1"
+    assert world.reason(pinned) == NoEligibleNode(pins=("n2",), dedicated=("vision",))
 
 
 @pytest.mark.req("SC-13")

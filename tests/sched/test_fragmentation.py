@@ -13,6 +13,7 @@ from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.room import allocate, best_fit_rank, room_of, sharing_cards, shortfall
 from cockpit.sched.shape import shape_of
 from tests.sched.random_worlds import act, histories, job_specs, node_specs, some_nodes
+from tests.sched.reference import suits
 from tests.sched.test_properties import quick
 from tests.sched.world import World, alone, node, spec_of, wants
 
@@ -103,7 +104,8 @@ def test_what_it_remembers_is_what_trying_each_room_finds(nodes, history, target
     targets = workload(dict(targets))
     descent = GradientDescent(targets)
     world = World(*nodes)
-    shape, spec = shape_of(replace(asked, node_names=(), pool=None, driver_version=None)), asked.specs[0]
+    freed = replace(asked, node_names=(), pool=None, driver_version=None, node_selector={})
+    shape, spec = shape_of(freed), asked.specs[0]
     for step in history:
         act(world, step)
         index = world.run().index
@@ -113,6 +115,8 @@ def test_what_it_remembers_is_what_trying_each_room_finds(nodes, history, target
         by_hand = {
             room.order: (grown, *best_fit_rank(room, spec))
             for room in index.rooms
-            if room.node.state is NodeState.UP and (grown := steps_by_hand(room, spec, targets)) is not None
+            if room.node.state is NodeState.UP
+            and suits(room.node, freed)
+            and (grown := steps_by_hand(room, spec, targets)) is not None
         }
         assert [room.order for room in found] == sorted(by_hand, key=by_hand.__getitem__)

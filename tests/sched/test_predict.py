@@ -9,7 +9,7 @@ from cockpit.model.forecast import Change
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
-from cockpit.sched import predict
+from cockpit.sched import future, predict
 from cockpit.sched.future import Future, foreseeing
 from cockpit.sched.habits import Habits, Limits, Margins
 from cockpit.sched.history import MOST_RUNS, History, history_of
@@ -215,3 +215,20 @@ def test_nobody_waits_for_the_end_of_a_job_that_only_may_come() -> None:
     seer = foresight(world, history)
     found = [seer.forecast(job.id) for job in world.queue[::10]]
     assert all(each.job < HYPOTHETICAL for one in found for each in one.after)
+
+
+@pytest.mark.req("SC-12", "PF-05")
+def test_far_behind_the_rate_at_which_the_queue_moves_says_when(monkeypatch) -> None:
+    world = busy_world(600)
+    held = world.submit(wants(1000), held_by="root")
+    near = foresight(world)
+    likely = {job.id: near.forecast(job.id) for job in world.queue}
+    monkeypatch.setattr(future, "MANY", 10**9)
+    whole = foresight(world)
+    exact = {job.id: whole.forecast(job.id).likely_at for job in world.queue}
+    far = [job for job in likely if not likely[job].after and likely[job].likely_at != exact[job]]
+    errors = [abs(likely[job].likely_at - exact[job]) / (exact[job] - world.now) for job in far]
+    assert len(errors) > 100
+    assert sum(errors) / len(errors) < 0.15
+    assert likely[held].likely_at is None
+    assert all(found.likely_at <= found.latest_at for found in likely.values() if found.likely_at)

@@ -12,6 +12,7 @@ from cockpit.sched.room import shortfall
 from cockpit.sched.shape import shape_of
 from cockpit.sched.shortage import nearest
 from tests.sched.random_worlds import act, histories, job_specs, some_nodes
+from tests.sched.reference import suits
 from tests.sched.test_properties import quick
 from tests.sched.world import World, alone, cards, node, wants
 
@@ -112,11 +113,9 @@ def test_the_nearest_are_those_that_a_look_at_every_node_finds(nodes, history, a
     for spec in shape.specs:
         lacks = {}
         for room in index.rooms:
-            suits = room.node.state is NodeState.UP and (not asked.node_names or room.node.name in asked.node_names)
-            suits = suits and asked.pool in (None, room.node.pool)
-            suits = suits and asked.driver_version in (None, room.node.driver_version)
             lack = shortfall(room, spec, exclusive=asked.exclusive)
-            if suits and lack and not shortfall(room.emptied(), spec, exclusive=asked.exclusive):
+            serves = room.node.state is NodeState.UP and suits(room.node, asked)
+            if serves and lack and not shortfall(room.emptied(), spec, exclusive=asked.exclusive):
                 lacks[room.node.name] = lack
         named = nearest(index, shape, spec)
         assert {near.node: (near.resource, near.free) for near in named}.items() <= lacks.items()

@@ -12,7 +12,8 @@ from cockpit.engine.access import Actor
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Submitter
-from cockpit.model.spec import WHOLE_CARD, Algorithm, DebugHold, Elastic, HoldCards, JobSpec, NodeSpec
+from cockpit.model.mounts import Algorithm
+from cockpit.model.spec import WHOLE_CARD, DebugHold, Elastic, HoldCards, JobSpec, NodeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -51,7 +51,7 @@ async def run_edit(call: Call) -> int:
 
 
 async def run_clone(call: Call) -> int:
-    spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).job.spec
+    spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).named_by(call.args.job)
     copy = cloned(spec, {row.name for row in await call.backend.jobs()})
     if call.args.file is not None:
         copy = _changed(call, copy)

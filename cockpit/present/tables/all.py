@@ -14,6 +14,7 @@ from cockpit.present.tables.findings import FINDINGS
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
+from cockpit.present.tables.launch import LAUNCH
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.overview import OVERVIEW
@@ -25,7 +26,7 @@ from cockpit.present.tables.usage import USAGE
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS),
-    *(ACCOUNTING, SUMS, HOURS),
+    *(ACCOUNTING, SUMS, HOURS, LAUNCH),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

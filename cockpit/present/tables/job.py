@@ -67,10 +67,6 @@ def reserved_at(detail: JobDetail, _: Context) -> Millis | None:
     return None if detail.explanation is None else detail.explanation.reserved_at
 
 
-def attempt(detail: JobDetail, _: Context) -> int | None:
-    return None if detail.job.attempt is None else detail.job.attempt.number
-
-
 def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     """One object a replica of the last attempt: where it is, what it holds, how it went."""
     if detail.job.attempt is None:
@@ -121,6 +117,23 @@ def use(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     return [asdict(each) for each in detail.use]
 
 
+def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    """Of a job that is of no batch: none."""
+    return [
+        {
+            "id": row.id,
+            "task": row.array.index,
+            "state": str(row.state),
+            "exit_code": row.exit_code,
+            "command": row.command,
+            "algorithm": row.algorithm,
+            "output": row.output,
+        }
+        for row in detail.tasks
+        if row.array is not None
+    ]
+
+
 def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Context], str]:
     """The text of a cell with many objects: how many."""
     return lambda detail, _: counted(count(detail), one)
@@ -154,7 +167,6 @@ JOB: Final = Table(
         Column(
             "reserved_at", "STARTS BY", Kind.MOMENT, "When it starts at the latest", derive=reserved_at, nullable=True
         ),
-        Column("attempt", "ATTEMPT", Kind.INTEGER, "Which start of the job, from 1", derive=attempt, nullable=True),
         Column(
             "replicas",
             "REPLICAS",
@@ -189,6 +201,15 @@ JOB: Final = Table(
             "What its containers have really used, as the kernel counts it; none where nobody measures",
             derive=use,
             words=numbered(lambda detail: len(detail.use), "replica"),
+            schema=RECORDS,
+        ),
+        Column(
+            "batch",
+            "BATCH",
+            Kind.RECORD,
+            "Of a batch's task: all tasks of the batch",
+            derive=tasks,
+            words=numbered(lambda detail: len(detail.tasks), "task"),
             schema=RECORDS,
         ),
         Column("log_tail", "LOG TAIL", Kind.TEXT, "The last lines of its log", field="log_tail"),

@@ -9,19 +9,26 @@ from typing import Final
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
-from cockpit.model.spec import Access
+from cockpit.model.spec import Access, JobKind
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.folding import FoldedRow, id_text, task_count
+from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
-from cockpit.present.states import end_sentence, ending_sentence, state_words
+from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
 from cockpit.present.workers import short_of_workers, workers_now
 
 
 def why(row: JobRow, context: Context) -> str | None:
     """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
+    said = _own_why(row, context)
+    if row.retries is None:
+        return said
+    return f"{said}; {retry_words(row.retries)}" if said else retry_words(row.retries)
+
+
+def _own_why(row: JobRow, context: Context) -> str | None:
     if row.reason is not None:
         return reason_sentence(row.reason, context.now, context.zone)
     if row.ending is not None:
@@ -268,6 +275,22 @@ JOBS: Final = Table(
             aliases=("submitted",),
         ),
         Column(
+            "attempt",
+            "ATTEMPT",
+            Kind.INTEGER,
+            "Which start of the job is its current or last one, or is to come, from 1",
+            field="attempt",
+            wide=True,
+        ),
+        Column(
+            "retries",
+            "RETRIES",
+            Kind.INTEGER,
+            "How often it has begun again by itself after a failure",
+            derive=lambda row, _: row.retries[0] if row.retries is not None else 0,
+            wide=True,
+        ),
+        Column(
             "ended_at",
             "ENDED",
             Kind.MOMENT,
@@ -359,6 +382,14 @@ JOBS: Final = Table(
             derive=lambda row, _: task_count(row),
             wide=True,
         ),
+        Column(
+            "tasks_ended",
+            "TASKS ENDED",
+            Kind.INTEGER,
+            "How many of these have ended",
+            derive=lambda row, _: ended_count(row),
+            wide=True,
+        ),
         Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
         Column(
             "access",
@@ -371,6 +402,15 @@ JOBS: Final = Table(
             schema={"enum": [str(Access.RW), str(Access.RO), None]},
         ),
         Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
+        Column(
+            "kind",
+            "KIND",
+            Kind.TEXT,
+            "One command (regular), tasks with a command each (batch), or a session (interactive)",
+            field="kind",
+            wide=True,
+            schema={"enum": [str(kind) for kind in JobKind]},
+        ),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
         Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),
         Column(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cockpit.model.labels import pair_text
 from cockpit.model.node import NodeState
 from cockpit.model.view import NodeRow, SliceUse
 from cockpit.present import units
@@ -42,6 +43,7 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
         **{f"kept for {name}": True for name in row.reserved},
         "for logins": row.login,
         "no containers": row.plain,
+        f"only pool {node.pool}": node.dedicated,
         "virtual": node.virtual,
         "declared cards": any(card.declared for card in node.cards),
         "overcommit": node.overcommitted,
@@ -52,6 +54,14 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
 
 def card_models(row: NodeRow, _: Context) -> tuple[str, ...]:
     return tuple(dict.fromkeys(card.model for card in row.node.cards))
+
+
+def labels(row: NodeRow, _: Context) -> tuple[str, ...]:
+    return tuple(pair_text(*pair) for pair in sorted(row.node.labels.items()))
+
+
+def taints(row: NodeRow, _: Context) -> tuple[str, ...]:
+    return tuple(each.text for each in row.node.taints)
 
 
 def memory(row: NodeRow, _: Context) -> Fraction:
@@ -138,6 +148,8 @@ NODES: Final = Table(
             aliases=("reservation",),
         ),
         Column("pool", "POOL", Kind.TEXT, "Its pool", field="node.pool", wide=True),
+        Column("labels", "LABELS", Kind.WORDS, "What jobs may select it by", derive=labels, wide=True),
+        Column("taints", "TAINTS", Kind.WORDS, "What jobs there must tolerate", derive=taints, wide=True),
         Column(
             "card_models",
             "CARD MODELS",

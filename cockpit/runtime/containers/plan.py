@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.launch.plan import ALGORITHM, OUTPUTS, VOLUMES
+from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
-from cockpit.model.spec import HomeAccess
+from cockpit.model.image import HOST, ImageKind, image_of
+from cockpit.model.spec import HomeAccess, Hooks
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
@@ -28,12 +29,17 @@ class Mount(msgspec.Struct, frozen=True):
     writable: bool
     create: bool = False
     """Made (as the submitter) where it is missing."""
+    copied: bool = False
+    """The engine's own copy of it, made with the submitter's rights."""
 
 
 class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One replica's container. Paths are absolute; nothing in here changes once it is written."""
 
     argv: tuple[str, ...]
+    hooks: Hooks = Hooks()
+    grace_seconds: int = 0
+    """So long the script after the command may run."""
     env: dict[str, str]
     """Exactly the command's; but HOME becomes /tmp where the home cannot be shown."""
     kept_env: dict[str, str]
@@ -49,6 +55,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     shared_home: str = ""
     """The folder that is /home; empty: the home alone is shown, where it is."""
     mounts: tuple[Mount, ...]
+    image: Mount | None = None
+    """The root file system that it begins with; None: the machine's own."""
     devices: tuple[str, ...]
     """Device nodes of the cards it was given."""
     card_limits: str = ""
@@ -105,6 +113,8 @@ def container_plan(
     spec, submitter, replica, state = effect.spec, effect.submitter, effect.replica, engine.state
     return ContainerPlan(
         argv=launch.argv,
+        hooks=spec.hooks,
+        grace_seconds=spec.end_grace_seconds,
         env=launch.env,
         kept_env=launch.kept_env,
         workdir=launch.workdir,
@@ -116,7 +126,8 @@ def container_plan(
         home=submitter.home,
         home_access=spec.home,
         shared_home=bounds.shared_home,
-        mounts=_mounts(spec),
+        mounts=tuple(Mount(*each) for each in shown(spec)),
+        image=_image(spec),
         devices=launch.devices,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,
@@ -126,7 +137,7 @@ def container_plan(
         scratch_mib=bounds.scratch_mib,
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
-        may_be_plain=may_be_plain,
+        may_be_plain=may_be_plain and spec.root_image == HOST,
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),
@@ -144,13 +155,6 @@ def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
     return state / "logs" / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
 
 
-def _mounts(spec: JobSpec) -> tuple[Mount, ...]:
-    algorithm = spec.algorithm
-    return (
-        *((Mount("algorithm", algorithm.path, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
-        Mount("output", spec.output, OUTPUTS, writable=True, create=True),
-        *(
-            Mount(f"volumes[{index}]", volume.path, f"{VOLUMES}/{volume.name}", writable=True)
-            for index, volume in enumerate(spec.volumes)
-        ),
-    )
+def _image(spec: JobSpec) -> Mount | None:
+    image = image_of(spec.root_image)
+    return None if image.kind is ImageKind.HOST else Mount("image", image.where, "/", writable=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.launch.plan import WORKSPACE
+from cockpit.launch.workspace import WORKSPACE
 from cockpit.model.spec import HomeAccess
 from cockpit.runtime.containers import removal, spawning
 from cockpit.runtime.containers.plan import ContainerPlan

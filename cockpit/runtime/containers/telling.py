@@ -22,6 +22,7 @@ def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
         signal=record.get("signal"),
         oom=record.get("oom", False),
         lost=record.get("lost", ""),
+        hook=record.get("hook", ""),
     )
 
 

@@ -145,7 +145,7 @@ async def test_a_gang_is_tidied_up_once_its_last_replica_has_ended(house: House)
     house.executor.close()
     house.move_in()
     first, other = house.job("true"), house.job("exec sleep 600")
-    second = replace(other, replica=ReplicaId(first.replica.job, 1, 1))
+    second = replace(other, replica=ReplicaId(first.replica.job, 1, 1), allocation=replace(other.allocation, rank=1))
     await asyncio.gather(house.executor.start(first), house.executor.start(second))
     assert (await house.ended(first.replica)).ok
     assert lines(house) == []

@@ -25,7 +25,9 @@ def planned() -> plan.ContainerPlan:
         volumes=(Volume(name="scratch", path="/data/scratch"),),
     )
     submitter = Submitter(UserName("ann"), 1000, 1001, (1001, 20), "/home/ann")
-    launch = LaunchPlan(argv=("true",), env={"A": "b"}, kept_env={}, devices=(), workdir="/workspace", hostname="j-1")
+    launch = LaunchPlan(
+        command="true", argv=("true",), env={"A": "b"}, kept_env={}, devices=(), workdir="/workspace", hostname="j-1"
+    )
     effect = StartReplica(REPLICA, spec, submitter, Allocation(1, NodeName("n"), 3, 2048))
     engine = plan.EngineFolders(Path("/state"), Path("/run/engine"))
     return plan.container_plan(effect, launch, engine, plan.Bounds(pids=9, scratch_mib=8), rootless=False)

@@ -38,11 +38,14 @@ if TYPE_CHECKING:
         target: str
         writable: bool
         create: bool
+        copied: bool
 
     class PlanDict(TypedDict):
         """`plan.ContainerPlan` as the shim reads it; a test holds the two together."""
 
         argv: list[str]
+        hooks: dict[str, str]
+        grace_seconds: int
         env: dict[str, str]
         kept_env: dict[str, str]
         workdir: str
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
         home_access: str
         shared_home: str
         mounts: list[MountDict]
+        image: MountDict | None
         devices: list[str]
         card_limits: str
         cards: list[str]

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 
 _NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
-_SHELLS = ("/bin/bash", "/bin/sh")
 _LOST = 255
 _WELCOME = b"+"
 
@@ -153,7 +152,9 @@ def _chooser(request: Request, control: _socket.socket, pipes: list[int]) -> Cal
             for number, fd in enumerate(pipes):
                 os.dup2(fd, number)
             _send(control, _WELCOME)
-        return request["command"] or _shell(interactive=bool(request["terminal"]))
+        if request["command"]:
+            return request["command"]
+        return [program.shell(), "-i"] if request["terminal"] else [program.shell()]
 
     return choose
 
@@ -167,11 +168,6 @@ def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
     control.sendmsg([_WELCOME], attached)
     for number in range(3):
         os.dup2(inner, number)
-
-
-def _shell(*, interactive: bool) -> list[str]:
-    path = next((path for path in _SHELLS if os.access(path, os.X_OK)), _SHELLS[-1])
-    return [path, "-i"] if interactive else [path]
 
 
 def _extra(request: Request) -> dict[str, str]:

@@ -24,6 +24,7 @@ from cockpit.runtime.containers.shim import inmates, leaving, limits, linux, pro
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.holder import Holder
 from cockpit.runtime.containers.shim.identity import identity_of
+from cockpit.runtime.containers.shim.programs import Programs
 from cockpit.runtime.containers.shim.sources import SourceError
 
 TYPE_CHECKING = False
@@ -136,12 +137,13 @@ def _hold(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> None
 def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     linux.set_hostname(plan["hostname"])
     bounds = limits.make(plan)
-    start = None if again else _prepare_command(attempt, plan, bounds, view.opened_by(os.getpid()))
+    programs = None if again else Programs(plan, bounds, view.opened_by(os.getpid()))
+    start = _first_program(attempt, programs) if programs is not None else None
     kept = attempt.read("kept.json")
     read_only = view.build(attempt, plan, devices=kept is None or kept["cards"] == "keep")
-    command = start.let_in() if start else None
+    first = start.let_in() if start else None
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
-    return Holder(attempt, bounds, command, inmates.Contained())
+    return Holder(attempt, bounds, inmates.Contained(), programs, first)
 
 
 def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
@@ -150,10 +152,10 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_ITS_CONCERN)
     plain.lay_out(attempt, plan)
     bounds = limits.make(plan)
-    start = None if again else _prepare_command(attempt, plain.outfit(attempt, plan), bounds, program.PLAIN)
-    command = start.let_in() if start else None
+    programs = None if again else Programs(plain.outfit(attempt, plan), bounds, program.PLAIN)
+    first = _first_program(attempt, programs).let_in() if programs is not None else None
     attempt.write("started.json", {"limits": f"{_limits_text(plan, bounds, [])}; {plain.LACKS}"}, durable=False)
-    return Holder(attempt, bounds, command, inmates.Plain(plan["cgroup"], os.getpid()))
+    return Holder(attempt, bounds, inmates.Plain(plan["cgroup"], os.getpid()), programs, first)
 
 
 def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) -> str:
@@ -163,30 +165,10 @@ def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) ->
     return bounds.text + (f"; {of_cards}" if of_cards else "") + of_folders
 
 
-def _prepare_command(attempt: Attempt, plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Start:
+def _first_program(attempt: Attempt, programs: Programs) -> program.Start:
     attempt.reserve_exit()
     attempt.write_bytes("running", b"", durable=False)
-    streams = [os.open("/dev/null", os.O_RDONLY), *(_open_log(plan, plan[name]) for name in ("stdout", "stderr"))]
-
-    def choose() -> list[str]:
-        for number, fd in enumerate(streams):
-            os.dup2(fd, number)
-        return plan["argv"]
-
-    entry = program.Entry(plan=plan, limits=bounds, view=seen, env=plan["env"])
-    try:
-        return program.Start(entry, choose)
-    finally:
-        for fd in streams:
-            os.close(fd)
-
-
-def _open_log(plan: PlanDict, path: str) -> int:
-    """Belongs to the submitter, so that `>/dev/stderr` works inside; the folder does not, so that it stays a file."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    if not plan["rootless"]:
-        os.fchown(fd, plan["uid"], plan["gid"])
-    return fd
+    return programs.start(programs.first)
 
 
 def _report_lost(attempt: Attempt, sentence: str, *, again: bool) -> None:

@@ -1,5 +1,5 @@
-"""The first process of a container, or the ancestor of plain ones: reaps, listens to the engine, tells how the command
-ended, stays.
+"""The first process of a container, or the ancestor of plain ones: reaps, listens to the engine, sees that what the job
+runs is run in its order, tells how the command ended, stays.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import resource
 import signal
 import time
 
+from cockpit.runtime.containers.shim import program
+from cockpit.runtime.containers.shim.programs import AFTER, BEFORE, COMMAND
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
     from cockpit.runtime.containers.shim.inmates import Inmates
     from cockpit.runtime.containers.shim.limits import Limits
+    from cockpit.runtime.containers.shim.programs import Programs
 
 TERMINATE = signal.SIGRTMIN + 1
 """From the engine: ask the command to end."""
@@ -32,16 +36,24 @@ _KIB_PER_MIB = 1024
 
 
 class Holder:
-    """`command` is the pid of the running command; None where it ended before this holder."""
+    """`running` is the pid of the first of the programs; None for both where the last had ended before this holder."""
 
     SIGNALS = frozenset({signal.SIGCHLD, TERMINATE, KILL, LEAVE})
     """Blocked since before the holder was forked, so that none is missed."""
 
-    def __init__(self, attempt: Attempt, limits: Limits, command: int | None, inmates: Inmates) -> None:
+    def __init__(
+        self, attempt: Attempt, limits: Limits, inmates: Inmates, programs: Programs | None, running: int | None
+    ) -> None:
         self._attempt = attempt
         self._inmates = inmates
         self._limits = limits
-        self._command = command
+        self._programs = programs
+        self._running = running
+        self._which = programs.first if programs is not None else COMMAND
+        self._asked_to_end = self._killed = False
+        self._how: Record = {}
+        """How the command ended, while the script after it runs."""
+        self._after_until = 0.0
         self._untold: Record | None = None
         """The exit record, until it is written and the engine told."""
 
@@ -52,36 +64,90 @@ class Holder:
             self._tell()
 
     def _wait(self) -> signal.struct_siginfo | None:
-        if self._untold is None:
-            return signal.sigwaitinfo(self.SIGNALS)
-        return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
+        if self._untold is not None:
+            return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
+        if self._which == AFTER and self._running is not None:
+            return signal.sigtimedwait(self.SIGNALS, max(0.0, self._after_until - time.monotonic()))
+        return signal.sigwaitinfo(self.SIGNALS)
 
     def _take(self, received: signal.struct_siginfo | None) -> None:
-        if received is None or received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
+        if received is None:
+            if self._which == AFTER and time.monotonic() >= self._after_until:
+                self._inmates.kill()
+            return
+        if received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
             return
         if received.si_signo == LEAVE:
             self._inmates.leave()
             os._exit(0)
+        self._asked_to_end = True
         if received.si_signo == KILL:
+            self._killed = True
             self._inmates.kill()
-        elif self._command is not None:
-            _signal_group(self._command)
+        elif self._running is not None and self._which != AFTER:
+            _signal_group(self._running)
 
     def _reap(self) -> None:
         for pid, status in _ended_children():
-            if pid == self._command:
-                self._command = None
-                self._end(status)
+            if pid == self._running:
+                self._running = None
+                self._go_on(os.waitstatus_to_exitcode(status))
 
-    def _end(self, status: int) -> None:
+    def _go_on(self, code: int) -> None:
+        """One of the programs has ended: with the next one, or to the end."""
+        if self._which == AFTER:
+            if code:
+                self._complain(f"after_end {_words(code)}")
+        elif self._which == BEFORE and code == 0 and not self._asked_to_end:
+            if self._begins(COMMAND):
+                return
+        else:
+            self._how = self._outcome(code)
+            if self._begins_after():
+                return
+        self._end()
+
+    def _outcome(self, code: int) -> Record:
+        """Of the command, or of the script before it in its stead."""
+        if self._which == BEFORE:
+            code = code or -signal.SIGTERM
+            self._complain(f"before_start {_words(code)}; the command is not run")
+        how: Record = {"code": code} if code >= 0 else {"signal": -code}
+        hook = {"hook": BEFORE} if self._which == BEFORE else {}
+        return {**how, **hook, "oom": code != 0 and self._limits.saw_oom()}
+
+    def _begins_after(self) -> bool:
+        """Not once the time to end is over."""
+        if self._programs is None or self._killed or not self._programs.seconds_after:
+            return False
+        self._after_until = time.monotonic() + self._programs.seconds_after
+        code = self._how.get("code", 128 + self._how.get("signal", 0))
+        return self._begins(AFTER, {"COCKPIT_EXIT_CODE": str(code)})
+
+    def _begins(self, which: str, told: dict[str, str] | None = None) -> bool:
+        assert self._programs is not None
+        self._which = which
+        try:
+            self._running = self._programs.start(which, told).let_in()
+        except (OSError, program.StartError) as error:
+            self._complain(f"{which}: {error}")
+            if which == COMMAND:
+                self._how = {"lost": str(error)}
+            return False
+        return True
+
+    def _complain(self, sentence: str) -> None:
+        if self._programs is not None:
+            with contextlib.suppress(OSError):
+                self._programs.complain(sentence)
+
+    def _end(self) -> None:
         """The record says that everything is dead, so first everything is. Who enters looks for `running` once inside:
         either they see that it is gone, or they are killed here."""
         self._attempt.forget("running")
         self._kill_everything()
-        code = os.waitstatus_to_exitcode(status)
-        how: Record = {"code": code} if code >= 0 else {"signal": -code}
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
-        self._untold = {**how, "oom": code != 0 and self._limits.saw_oom(), "ended_at": ended_at, **_used()}
+        self._untold = {**self._how, "ended_at": ended_at, **_used()}
         self._tell()
 
     def _kill_everything(self) -> None:
@@ -104,6 +170,10 @@ class Holder:
             return
         if self._attempt.notify():
             self._untold = None
+
+
+def _words(code: int) -> str:
+    return f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
 
 
 def _used() -> Record:

@@ -61,7 +61,8 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
     if _WORKERS_FILE in env:
         env[_WORKERS_FILE] = attempt.file("world", os.path.basename(env[_WORKERS_FILE]))
     argv = [placed(word) for word in plan["argv"]]
-    return {**plan, "argv": argv, "env": env, "workdir": os.path.realpath(placed(plan["workdir"]))}
+    hooks = {name: placed(script) for name, script in plan.get("hooks", {}).items()}
+    return {**plan, "argv": argv, "hooks": hooks, "env": env, "workdir": os.path.realpath(placed(plan["workdir"]))}
 
 
 def _link(target: str, place: str) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PLAIN = ""
 """The view of a plain process: the machine as it is."""
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SHELLS = ("/bin/bash", "/bin/sh")
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
 
@@ -77,6 +78,11 @@ class Start:
             os.waitpid(self._pid, 0)
             raise StartError(complaint.decode())
         return self._pid
+
+
+def shell() -> str:
+    """Of the container that this process has entered."""
+    return next((path for path in _SHELLS if os.access(path, os.X_OK)), _SHELLS[-1])
 
 
 def _run(entry: Entry, choose: Callable[[], list[str]], waits: int, tell: int) -> NoReturn:

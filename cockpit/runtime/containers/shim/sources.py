@@ -42,6 +42,7 @@ class Sources:
     def __init__(self, plan: PlanDict, stage: str) -> None:
         self._plan = plan
         self._stage = stage
+        self._places = 0
         self.binds: list[tuple[str, str, bool]] = []
         self.masked: list[str] = []
         """Where the engine's state and socket would show through."""
@@ -50,7 +51,19 @@ class Sources:
         what, source, target = mount["what"], mount["source"], mount["target"]
         if os.path.normpath(target) != target or not target.startswith("/workspace/"):
             raise SourceError(f"{what}: {target} is not a place in the container")
-        self._add(self.opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
+        if mount.get("copied"):
+            self.binds.append((self.bound(mount)[0], target, False))
+        else:
+            self._add(self.opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
+
+    def bound(self, mount: MountDict) -> tuple[str, str]:
+        """A place where the folder is bound for nobody to see yet, and where it really is. What the engine has copied
+        for the submitter, it opens itself. Raises SourceError."""
+        if mount.get("copied"):
+            fd = os.open(mount["source"], os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        else:
+            fd = self.opened(mount["what"], mount["source"])
+        return self._bind(fd)
 
     def add_home(self) -> None:
         """Show the cluster's /home where there is one, and the home where it is not in there and may be shown."""
@@ -77,13 +90,18 @@ class Sources:
             raise SourceError(f"{what}: {source}: {reason} for user {self._plan['user']}") from None
 
     def _add(self, fd: int, what: str, target: str, *, writable: bool) -> None:
+        place, real = self._bind(fd)
+        self.binds.append((place, target, writable))
+        self.masked.extend(self.shows_engine(real, what, target))
+
+    def _bind(self, fd: int) -> tuple[str, str]:
         real = os.readlink(f"/proc/self/fd/{fd}")
-        place = os.path.join(self._stage, str(len(self.binds)))
+        self._places += 1
+        place = os.path.join(self._stage, str(self._places))
         os.mkdir(place)
         linux.bind(f"/proc/self/fd/{fd}", place)
         os.close(fd)
-        self.binds.append((place, target, writable))
-        self.masked.extend(self.shows_engine(real, what, target))
+        return place, real
 
     def shows_engine(self, real: str, what: str, target: str) -> Iterator[str]:
         """Where the engine's state and socket would be seen. Raises SourceError where nothing else would be."""
@@ -104,7 +122,7 @@ def _may_be_shown(home: str) -> bool:
 
 def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:
     """A path descriptor of a folder, with no more rights than the submitter has."""
-    with _Credentials(plan):
+    with credentials(plan):
         if create:
             os.makedirs(path, exist_ok=True)
         listed = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -114,7 +132,7 @@ def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:
             os.close(listed)
 
 
-class _Credentials:
+class credentials:  # noqa: N801 - read as a word in front of what is done with them
     """While inside: the submitter's ids, for the kernel's checks. An ordinary user's shim has no others anyway."""
 
     def __init__(self, plan: PlanDict) -> None:

@@ -17,7 +17,7 @@ from cockpit.runtime.containers.shim import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cockpit.runtime.containers.shim.attempt import Attempt, PlanDict
 
@@ -34,9 +34,14 @@ def make_root(attempt: Attempt, plan: PlanDict) -> list[str]:
     """Fill FOLDER/root; gives the system folders that could only be shown read-only, because they take no overlay
     (something is mounted inside, or the state folder's file system cannot be an upper layer)."""
     os.chdir(attempt.path)
-    for name in _EMPTY:
-        os.makedirs(f"root/{name}", exist_ok=True)
+    make_empty(_EMPTY)
     return [f"/{name}" for name in _FOLDERS if os.path.lexists(f"/{name}") and not _make_folder(plan, name)]
+
+
+def make_empty(names: Iterable[str]) -> None:
+    """Folders of FOLDER/root, which is the working folder's."""
+    for name in names:
+        os.makedirs(f"root/{name}", exist_ok=True)
 
 
 def inner_mounts(mount_points: Iterable[str], without: Iterable[str]) -> list[str]:
@@ -69,15 +74,21 @@ def _make_folder(plan: PlanDict, name: str) -> bool:
     for layer in ("root", "upper", "work"):
         os.makedirs(f"{layer}/{name}", exist_ok=True)
     if name == "etc":
-        _introduce(plan)
+        introduce(plan, text_of)
+    give_upper(plan, name)
+    return mount_overlay(plan, f"/{name}", name)
+
+
+def give_upper(plan: PlanDict, name: str) -> None:
+    """Let the submitter write into a folder below `/`."""
     if not plan["rootless"]:
         os.chown(f"upper/{name}", plan["uid"], plan["gid"])
-    return _mount_overlay(name, _ROOTLESS_OPTIONS if plan["rootless"] else _OPTIONS)
 
 
-def _mount_overlay(name: str, options: str) -> bool:
-    """Relative paths: whatever the state folder is called, nothing in it needs escaping."""
-    layers = f"lowerdir=/{name},upperdir=upper/{name},workdir=work/{name}"
+def mount_overlay(plan: PlanDict, lower: str, name: str) -> bool:
+    """False where it takes none. Relative paths: whatever the state folder is called, nothing in it needs escaping."""
+    options = _ROOTLESS_OPTIONS if plan["rootless"] else _OPTIONS
+    layers = f"lowerdir={lower},upperdir=upper/{name},workdir=work/{name}"
     try:
         linux.mount("overlay", f"root/{name}", "overlay", linux.MS_NOSUID | linux.MS_NODEV, f"{layers},{options}")
     except OSError:
@@ -85,17 +96,19 @@ def _mount_overlay(name: str, options: str) -> bool:
     return True
 
 
-def _introduce(plan: PlanDict) -> None:
-    """Let the container's own files know its host name, and a submitter whom only a directory service knows."""
+def introduce(plan: PlanDict, text: Callable[[str], str]) -> None:
+    """Let the container's own files know its host name, and a submitter whom only a directory service knows. `text`
+    reads one of the files that it begins with."""
     name = plan["hostname"]
-    _add_once("hostname", f"{name}\n")
-    _add_once("hosts", f"{_text('/etc/hosts')}127.0.1.1 {name}\n")
-    users = _text("/etc/passwd")
+    add_once("hostname", f"{name}\n")
+    add_once("hosts", f"{_whole_lines(text('/etc/hosts'))}127.0.1.1 {name}\n")
+    users = _whole_lines(text("/etc/passwd"))
     if not any(line.split(":")[2:3] == [str(plan["uid"])] for line in users.splitlines()):
-        _add_once("passwd", f"{users}{plan['user']}:x:{plan['uid']}:{plan['gid']}::{plan['home']}:/bin/sh\n")
+        add_once("passwd", f"{users}{plan['user']}:x:{plan['uid']}:{plan['gid']}::{plan['home']}:/bin/sh\n")
 
 
-def _add_once(name: str, text: str) -> None:
+def add_once(name: str, text: str) -> None:
+    """A file of the container's own /etc."""
     path = f"upper/etc/{name}"
     if not os.path.lexists(path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
@@ -103,12 +116,16 @@ def _add_once(name: str, text: str) -> None:
             stream.write(text)
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
+    """A file of the machine; empty where there is none."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-            text = stream.read()
+            return stream.read()
     except OSError:
         return ""
+
+
+def _whole_lines(text: str) -> str:
     return text if text.endswith("\n") or not text else f"{text}\n"
 
 

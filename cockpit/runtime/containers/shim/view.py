@@ -11,14 +11,14 @@ import json
 import os
 import signal
 
-from cockpit.runtime.containers.shim import bubblewrap, linux, system, unaided
+from cockpit.runtime.containers.shim import bubblewrap, imageroot, linux, system, unaided
 from cockpit.runtime.containers.shim.sources import Sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cockpit.runtime.containers.shim.attempt import Attempt, PlanDict
+    from cockpit.runtime.containers.shim.attempt import Attempt, MountDict, PlanDict
 
 VIEW_FD = 100
 """Where a holder keeps its container's mount namespace open, for those who enter."""
@@ -47,23 +47,9 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
     stage = attempt.file("stage")
     os.makedirs(stage, exist_ok=True)
     linux.mount("cockpit", stage, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"size={plan['scratch_mib']}m,mode=0755")
-    inner = system.mount_points()
-    read_only = system.make_root(attempt, plan)
-    sources = Sources(plan, stage)
-    own = _make_own(stage, plan)
-    sources.add_home()
-    for mount in plan["mounts"]:
-        sources.add_mount(mount)
-    _make_parents(attempt.file("root"), [target for _, target, _ in sources.binds])
-    state = os.path.realpath(attempt.state)
-    view = bubblewrap.View(
-        root=attempt.file("root"),
-        binds=[*own, *_resolver(), *_world(attempt), *sources.binds],
-        read_only=[*read_only, *system.inner_mounts(inner, without=[*read_only, state])],
-        masked=[*([state] if system.is_system(state) else ()), *sources.masked],
-        devices=plan["devices"] if devices else (),
-        shared_memory_bytes=plan["memory_mib"] * _MIB,
-    )
+    image = plan.get("image")
+    view, read_only = _of_image(attempt, plan, stage, image) if image else _of_machine(attempt, plan, stage)
+    view.devices = plan["devices"] if devices else ()
     program = bubblewrap.installed()
     view_fd = _run_bubblewrap(view, program) if program else _make_unaided(view)
     os.dup2(view_fd, VIEW_FD, inheritable=False)
@@ -71,15 +57,57 @@ def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
     return read_only
 
 
-def _make_own(stage: str, plan: PlanDict) -> list[tuple[str, str, bool]]:
+def _of_machine(attempt: Attempt, plan: PlanDict, stage: str) -> tuple[bubblewrap.View, list[str]]:
+    inner = system.mount_points()
+    read_only = system.make_root(attempt, plan)
+    sources = _shown(plan, stage)
+    state = os.path.realpath(attempt.state)
+    view = _view(attempt, plan, [*_make_own(stage, plan, _OWN), *_resolver()], sources)
+    view.read_only = [*read_only, *system.inner_mounts(inner, without=[*read_only, state])]
+    view.masked = [*([state] if system.is_system(state) else ()), *sources.masked]
+    return view, read_only
+
+
+def _of_image(attempt: Attempt, plan: PlanDict, stage: str, image: MountDict) -> tuple[bubblewrap.View, list[str]]:
+    sources = _shown(plan, stage)
+    place, engine = imageroot.placed(sources, image)
+    shown = frozenset(target.split("/")[1] for _, target, _ in sources.binds)
+    root = imageroot.ImageRoot(attempt, plan, place, kept_out=shown)
+    taken = root.make()
+    own = [each for each in _OWN if each[0].split("/")[0] not in taken]
+    view = _view(attempt, plan, [*root.binds, *_make_own(stage, plan, own)], sources)
+    view.masked = [*(path for path in engine if path.split("/")[1] in taken), *sources.masked]
+    return view, [target for _, target, writable in root.binds if not writable and os.path.isdir(place + target)]
+
+
+def _shown(plan: PlanDict, stage: str) -> Sources:
+    sources = Sources(plan, stage)
+    sources.add_home()
+    for mount in plan["mounts"]:
+        sources.add_mount(mount)
+    return sources
+
+
+def _view(attempt: Attempt, plan: PlanDict, first: list[tuple[str, str, bool]], sources: Sources) -> bubblewrap.View:
+    """`first`: what is bound before anything of the job's."""
+    _make_parents(attempt.file("root"), [target for _, target, _ in sources.binds])
+    return bubblewrap.View(
+        root=attempt.file("root"),
+        binds=[*first, *_world(attempt), *sources.binds],
+        shared_memory_bytes=plan["memory_mib"] * _MIB,
+    )
+
+
+def _make_own(stage: str, plan: PlanDict, own: Iterable[tuple[str, int]]) -> list[tuple[str, str, bool]]:
     """The container's own, empty folders, in memory."""
-    for name, mode in _OWN:
+    own = list(own)
+    for name, mode in own:
         folder = os.path.join(stage, "own", name)
         os.makedirs(folder)
         os.chmod(folder, mode)
         if not plan["rootless"]:
             os.chown(folder, plan["uid"], plan["gid"])
-    return [(os.path.join(stage, "own", name), f"/{name}", True) for name, _ in _OWN]
+    return [(os.path.join(stage, "own", name), f"/{name}", True) for name, _ in own]
 
 
 def _make_parents(root: str, targets: Iterable[str]) -> None:

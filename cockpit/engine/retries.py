@@ -1,0 +1,50 @@
+"""Jobs that begin again by themselves once they have failed: restarted (JT-18), or resumed (JT-17)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.model import events
+from cockpit.model.ids import Millis
+from cockpit.model.job import EndCause, Job, JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.model.cluster import Cluster
+    from cockpit.model.spec import JobSpec
+
+FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED})
+"""Ends that nobody wanted. A time limit or a deadline that is passed would be passed again."""
+
+
+def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobRequeued:
+    """The end as it is, or, of a job that has failed and has a retry left, that it waits again."""
+    if ended.state is not JobState.ERROR or ended.cause not in FAILURES or job.retries >= job.spec.most_retries:
+        return ended
+    return events.JobRequeued(job.id, ended.cause, ended.exit, job.retries + 1)
+
+
+def others_end_by(job: Job, now: Millis) -> Millis:
+    """One replica has failed: when those that still run are killed. They have time where they do something with it."""
+    saves = job.spec.resume is not None or bool(job.spec.hooks.after_end)
+    return Millis(now + 1000 * job.spec.end_grace_seconds) if saves else now
+
+
+def may_wait_again(job: Job) -> bool:
+    """Whether a job that is being ended begins again afterwards, unless somebody stops it."""
+    ending = job.ending
+    if ending is None:
+        return False
+    return ending.requeue or (ending.cause in FAILURES and job.retries < job.spec.most_retries)
+
+
+def resume_errors(cluster: Cluster, spec: JobSpec) -> Iterator[str]:
+    """What the administrator allows no job."""
+    if spec.resume is None:
+        return
+    most, grace = cluster.max_resumes, cluster.max_grace_seconds
+    if most is not None and spec.resume.max_resumes > most:
+        yield f"resume.max_resumes: {spec.resume.max_resumes} is more than the {most} that this cluster allows"
+    if grace is not None and spec.resume.grace_seconds > grace:
+        yield f"resume.grace_period: {spec.resume.grace_seconds} s is more than the {grace} s that this cluster allows"

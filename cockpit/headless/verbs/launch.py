@@ -1,0 +1,100 @@
+"""`cockpit launch --dry-run`: what each replica of a job would be started with; nothing is started."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cockpit.headless.arguments import Verb
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
+from cockpit.headless.services import Call
+from cockpit.headless.verbs.submit import read_files
+
+if TYPE_CHECKING:
+    from cockpit.model.job import Submitter
+    from cockpit.model.node import Mpi
+    from cockpit.model.spec import JobSpec
+    from cockpit.present.tables.launch import Launch
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="as for submit; - is stdin")
+    parser.add_argument(
+        "--dry-run", action="store_true", required=True, help="only show it; `cockpit submit` starts jobs"
+    )
+    add_output_options(parser)
+
+
+async def run(call: Call) -> int:
+    from cockpit.present.tables.launch import LAUNCH as TABLE
+
+    specs, _ = read_files(call)
+    who = _submitter()
+    launches = [each for spec in specs for task in _tasks(spec) for each in _launches(task, who)]
+    if not is_page(call.args):
+        write_rows(TABLE, launches, call.args, call.context(), call.streams)
+        return ExitCode.OK
+    from cockpit.present.launch_page import launch_lines
+
+    for line in launch_lines(chosen_rows(TABLE, launches, call.args, call.context())):
+        call.streams.line(line)
+    return ExitCode.OK
+
+
+def _tasks(spec: JobSpec) -> list[JobSpec]:
+    """Those of a batch, under names of their own; any other job alone."""
+    from msgspec.structs import replace
+
+    from cockpit.launch.batch import task_spec
+
+    return [replace(task_spec(spec, index), name=f"{spec.name}-{index}") for index in range(len(spec.tasks))] or [spec]
+
+
+def _launches(spec: JobSpec, who: Submitter) -> Iterator[Launch]:
+    from cockpit.launch.imagined import imagined_node, imagined_placement
+    from cockpit.launch.plan import launch_plan
+    from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.present.tables.launch import Launch
+
+    placement = imagined_placement(spec)
+    mpi = _mpi_of(spec)
+    for part in placement:
+        replica = ReplicaId(JobId(0), 1, part.rank)
+        node = imagined_node(spec, part.node, mpi)
+        plan = launch_plan(spec, who, node, part, placement, replica)
+        yield Launch(spec.name, part.rank, part.node, spec.command, plan)
+
+
+def _mpi_of(spec: JobSpec) -> Mpi | None:
+    """Of this machine, whose root the container would begin with."""
+    from pathlib import Path
+
+    from cockpit.model.image import HOST
+    from cockpit.runtime.mpi import found_mpi
+
+    return found_mpi(Path("/")) if spec.image == HOST else None
+
+
+def _submitter() -> Submitter:
+    """Whoever asks."""
+    import os
+    import pwd
+
+    from cockpit.model.ids import UserName
+    from cockpit.model.job import Submitter
+
+    uid, gid = os.geteuid(), os.getegid()
+    try:
+        known = pwd.getpwuid(uid)
+    except KeyError:
+        return Submitter(name=UserName(str(uid)), uid=uid, gid=gid, groups=(gid,), home="/")
+    return Submitter(name=UserName(known.pw_name), uid=uid, gid=gid, groups=(gid,), home=known.pw_dir)
+
+
+LAUNCH = Verb(
+    arguments,
+    run,
+    ("cockpit launch --dry-run job.yaml", "cockpit launch --dry-run job.yaml -o json | jq '.rows[].argv'"),
+)

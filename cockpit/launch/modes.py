@@ -1,0 +1,178 @@
+"""What a distributed mode adds to a replica: variables, files, and a launcher before its command.
+
+Sources: the platform's "运行指令说明" and "分布式模式说明" for Horovod, TensorFlow, PyTorch and DeepSpeed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from cockpit.launch.command import STAYS_OPEN, starts_with, words_of
+from cockpit.model.node import Mpi
+from cockpit.model.spec import Mode
+
+PORT: Final = 2222
+"""Of PyTorch's master and of every TensorFlow server."""
+HOSTFILE: Final = "/etc/mpi/hostfile"
+MPICH_HOSTFILE: Final = "/etc/mpi/mpich_hostfile"
+DEEPSPEED_HOSTFILE: Final = "/job/hostfile"
+INTERFACE: Final = "eth0"
+AGENT: Final = "/run/cockpit-launch/agent"
+"""Starts a program in another container of the same job, as a remote shell does."""
+AGENT_FOLDER: Final = "/run/cockpit-launch/bin"
+"""Where the agent stands under the name `ssh`, for launchers that can be told of no other."""
+LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED})
+"""Modes whose command runs once, on rank 0, and starts the processes of all."""
+
+_INTERPRETERS: Final = ("python", "python3")
+_LAUNCHER: Final = "torch.distributed.launch"
+_MPI_LAUNCHERS: Final = ("mpirun", "mpiexec", "horovodrun")
+_HOST_OPTIONS: Final = frozenset({"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile"})
+
+
+class Role(msgspec.Struct, frozen=True):
+    """What a replica is among the others."""
+
+    word: str
+    """As TensorFlow says it: `worker`, `ps`."""
+    index: int
+    """Among those of the word, from 0."""
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """One replica as all others know it."""
+
+    host: str
+    slots: int
+    """Its cards; 1 without any."""
+    role: Role
+
+
+class Outfit(msgspec.Struct, frozen=True):
+    """What the mode adds to one replica."""
+
+    command: str
+    """Not yet expanded."""
+    env: dict[str, str] = {}
+    files: dict[str, str] = {}
+    """Text by path in the container."""
+    hints: tuple[str, ...] = ()
+    """For a person who looks at it beforehand."""
+
+
+def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None = None) -> Outfit:
+    """Of the replica `rank` of `peers`, which stand in the order of their ranks. `mpi`: what its image has; None: not
+    known, and taken for Open MPI."""
+    match mode:
+        case Mode.HOROVOD:
+            return _horovod(command, peers, rank, mpi)
+        case Mode.TENSORFLOW:
+            return Outfit(command, _tensorflow(peers, rank))
+        case Mode.PYTORCH:
+            return Outfit(_torch_command(command, peers, rank), torch_environment(peers, rank))
+        case Mode.DEEPSPEED:
+            return _deepspeed(command, peers, rank)
+        case Mode.STANDALONE | None:
+            return Outfit(command)
+
+
+def has_agent(mode: Mode | None, peers: Sequence[Peer]) -> bool:
+    """Whether rank 0 starts programs in other containers of its job."""
+    return mode in LAUNCHED_BY_FIRST and len(peers) > 1
+
+
+def hostfile(peers: Sequence[Peer]) -> str:
+    """As Open MPI and DeepSpeed read it."""
+    return "".join(f"{peer.host} slots={peer.slots}\n" for peer in peers)
+
+
+def mpich_hostfile(peers: Sequence[Peer]) -> str:
+    return "".join(f"{peer.host}:{peer.slots}\n" for peer in peers)
+
+
+def torch_environment(peers: Sequence[Peer], rank: int) -> dict[str, str]:
+    """Counts nodes, not processes: torchrun and `torch.distributed.launch` make those of it."""
+    return {
+        "MASTER_ADDR": peers[0].host,
+        "MASTER_PORT": str(PORT),
+        "WORLD_SIZE": str(len(peers)),
+        "RANK": str(rank),
+        "SLOTS": str(peers[rank].slots),
+    }
+
+
+def tf_config(peers: Sequence[Peer], rank: int) -> str:
+    """TensorFlow's cluster specification; the index is a string, as the platform writes it."""
+    cluster: dict[str, list[str]] = {}
+    for peer in peers:
+        cluster.setdefault(peer.role.word, []).append(f"{peer.host}:{PORT}")
+    own = peers[rank].role
+    task = {"type": own.word, "index": str(own.index)}
+    return json.dumps({"cluster": dict(sorted(cluster.items())), "task": task, "environment": "cloud"})
+
+
+def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
+    return {"TF_CONFIG": tf_config(peers, rank), "VK_TASK_INDEX": str(peers[rank].role.index)}
+
+
+def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> Outfit:
+    env = {
+        "OMPI_MCA_orte_default_hostfile": HOSTFILE,
+        "HYDRA_HOST_FILE": MPICH_HOSTFILE,
+        "HYDRA_IFACE": INTERFACE,
+        **_remote_shell(Mode.HOROVOD, peers),
+    }
+    files = {HOSTFILE: hostfile(peers), MPICH_HOSTFILE: mpich_hostfile(peers)}
+    if rank > 0:
+        return Outfit(STAYS_OPEN, env, files)
+    launched = _mpi_command(command, peers, mpi)
+    return Outfit(launched, env, files, tuple(_mpi_hints(command)))
+
+
+def _mpi_command(command: str, peers: Sequence[Peer], mpi: Mpi | None) -> str:
+    """Whoever writes `mpirun` writes all of it. MPICH's does not know these options."""
+    if mpi is Mpi.MPICH or any(launcher in command for launcher in _MPI_LAUNCHERS):
+        return command
+    processes = sum(peer.slots for peer in peers)
+    return (
+        f"mpirun --allow-run-as-root -np {processes} -bind-to none -map-by slot "
+        "-x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH -mca pml ob1 -mca btl ^openib "
+        f"{command.strip()}"
+    )
+
+
+def _mpi_hints(command: str) -> list[str]:
+    if "mpirun" not in command:
+        return []
+    needless = [word for word in words_of(command) if word in _HOST_OPTIONS]
+    return [f"{word} is not needed: the variables name the host file already" for word in needless]
+
+
+def _torch_command(command: str, peers: Sequence[Peer], rank: int) -> str:
+    """A command that is no plain script, or names the launcher, is a distributed one already."""
+    interpreter = next((name for name in _INTERPRETERS if starts_with(command, name)), "")
+    if not interpreter or _LAUNCHER in command:
+        return command
+    rest = command.strip(" \t\n").removeprefix(interpreter).lstrip(" \t")
+    master = peers[0].host if rank else "localhost"
+    return (
+        f"{interpreter} -m {_LAUNCHER} --nproc_per_node={peers[rank].slots} --nnodes={len(peers)} "
+        f"--node_rank={rank} --master_addr={master} --master_port={PORT} {rest}"
+    )
+
+
+def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
+    """Its launcher looks for the host file by itself, and starts the others' processes through a remote shell."""
+    env = {**torch_environment(peers, rank), **_remote_shell(Mode.DEEPSPEED, peers)}
+    return Outfit(STAYS_OPEN if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
+
+
+def _remote_shell(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
+    """How launchers reach the other containers: none runs an SSH server."""
+    if not has_agent(mode, peers):
+        return {}
+    return {"OMPI_MCA_plm_rsh_agent": AGENT, "HYDRA_LAUNCHER_EXEC": AGENT, "PDSH_RCMD_TYPE": "ssh"}

@@ -1,0 +1,67 @@
+"""The folder a job sees: what stands where below /workspace, and what of it the job may write into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cockpit.model.mounts import VERSIONED, DatasetSource
+
+if TYPE_CHECKING:
+    from cockpit.model.mounts import Dataset, Model
+    from cockpit.model.spec import JobSpec
+
+WORKSPACE = "/workspace"
+ALGORITHM = f"{WORKSPACE}/algorithm"
+ANNOTATIONS = f"{WORKSPACE}/anno_dataset"
+DATASETS = f"{WORKSPACE}/dataset"
+MODELS = f"{WORKSPACE}/model"
+OUTPUTS = f"{WORKSPACE}/outputs"
+VOLUMES = f"{WORKSPACE}/volume"
+
+
+class Shown(NamedTuple):
+    """A folder of the machine in the container."""
+
+    what: str
+    """The spec's field: `output`, `volumes[0]`."""
+    source: str
+    target: str
+    writable: bool
+    create: bool = False
+    """Made where it is missing."""
+
+
+def shown(spec: JobSpec) -> tuple[Shown, ...]:
+    """Everything that a job mounts, once it is known where that is."""
+    algorithm = spec.algorithm
+    return (
+        *((Shown("algorithm", algorithm.folder, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
+        *(
+            Shown(f"datasets[{index}]", each.folder, dataset_place(each), not each.read_only)
+            for index, each in enumerate(spec.datasets)
+        ),
+        *(
+            Shown(f"models[{index}]", each.folder, model_place(each), writable=False)
+            for index, each in enumerate(spec.models)
+        ),
+        Shown("output", spec.output, OUTPUTS, writable=True, create=True),
+        *(
+            Shown(f"volumes[{index}]", each.folder, f"{VOLUMES}/{each.name}", writable=True)
+            for index, each in enumerate(spec.volumes)
+        ),
+    )
+
+
+def dataset_place(dataset: Dataset) -> str:
+    """Of an annotation the one version that the job sees has no folder of its own."""
+    if dataset.source is DatasetSource.ANNOTATION:
+        return f"{ANNOTATIONS}/{dataset.name}/annotation"
+    return _place(f"{DATASETS}/{dataset.source}/{dataset.name}", dataset)
+
+
+def model_place(model: Model) -> str:
+    return _place(f"{MODELS}/{model.source}/{model.name}", model)
+
+
+def _place(folder: str, given: Dataset | Model) -> str:
+    return f"{folder}/{given.version}" if given.source in VERSIONED else folder

@@ -1,0 +1,37 @@
+"""What a job's `image` says: the root file system that its containers begin with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+HOST: Final = "host"
+"""The machine's own root."""
+
+
+class ImageKind(StrEnum):
+    HOST = "host"
+    DIR = "dir"
+    """A folder that holds a root file system."""
+    TAR = "tar"
+    """Such a folder packed into one file."""
+    NAMED = "named"
+    """One that podman or docker has on the node."""
+
+
+class Image(NamedTuple):
+    """An image as it is written: `host`, `dir:PATH`, `tar:PATH`, or a name."""
+
+    kind: ImageKind
+    where: str
+    """The path, or the name; empty for the host's."""
+
+
+def image_of(text: str) -> Image:
+    """Anything that is none of the others is a name."""
+    if text == HOST:
+        return Image(ImageKind.HOST, "")
+    for kind in (ImageKind.DIR, ImageKind.TAR):
+        if text.startswith(f"{kind}:"):
+            return Image(kind, text[len(kind) + 1 :])
+    return Image(ImageKind.NAMED, text)

@@ -1,0 +1,57 @@
+"""What became of a job's attempts before the current or last one, and why it has had several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.job import EndCause
+from cockpit.present.folding import id_text
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+from cockpit.present.states import ended_words, exit_sentence, retry_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.model.job import Attempt
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import JobDetail
+    from cockpit.present.columns import Context
+
+MOST: Final = 5
+"""The last ones are told of."""
+
+
+def attempt_id(row: JobRow) -> str:
+    """`123`; `123#2` once it has begun anew."""
+    return f"{id_text(row)}#{row.attempt}" if row.attempt > 1 else id_text(row)
+
+
+def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, str]]:
+    """Label and text of each line; none where it has begun once at most."""
+    earlier = detail.job.earlier
+    if not earlier:
+        return
+    retries = f" · {retry_words(detail.row.retries)}" if detail.row.retries is not None else ""
+    yield "attempts", f"{len(earlier) + 1}{retries}"
+    for attempt in earlier[-MOST:]:
+        yield f"attempt #{attempt.number}", _told(attempt, context)
+
+
+def _told(attempt: Attempt, context: Context) -> str:
+    starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
+    began = f"from {clock(min(starts), context.now, context.zone)}" if starts else "never started"
+    ended = f"to {clock(attempt.ended_at, context.now, context.zone)}" if attempt.ended_at is not None else ""
+    nodes = listed(dict.fromkeys(safe(part.node) for part in attempt.placement))
+    return " · ".join(filter(None, (f"on {nodes}", f"{began} {ended}".strip(), _why_over(attempt))))
+
+
+def _why_over(attempt: Attempt) -> str:
+    """Of one that failed how, of any other why."""
+    if attempt.cause is not EndCause.EXIT and attempt.cause is not None:
+        lost = next((each.exit.lost for each in attempt.replicas if each.exit is not None and each.exit.lost), "")
+        return safe(lost) or ended_words(attempt.cause)
+    failed = [each for each in attempt.replicas if each.exit is not None and not each.exit.ok]
+    first = min(failed, key=lambda each: (each.ended_at or 0, each.rank), default=None)
+    return exit_sentence(first.exit) if first is not None and first.exit is not None else ""

@@ -1,0 +1,63 @@
+"""On which nodes a job may be at all, whatever is free there: pool, driver, labels and taints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from cockpit.model.labels import Taint, tolerated
+from cockpit.model.spec import JobSpec
+from cockpit.sched.shape import Shape, shape_of
+
+
+class Place(Protocol):
+    """A node, or what nodes have in common."""
+
+    @property
+    def pool(self) -> str: ...
+    @property
+    def dedicated(self) -> bool: ...
+    @property
+    def driver_version(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def taints(self) -> Collection[Taint]: ...
+
+
+def suits(place: Place, shape: Shape) -> bool:
+    """Whether the place is what the shape asks for, and lets it in."""
+    return _is_asked_for(place, shape) and not _is_apart(place, shape) and not _untolerated(place, shape)
+
+
+def may_hold(place: Place, spec: JobSpec) -> bool:
+    """The same for a job that is not submitted; pins apart."""
+    return suits(place, shape_of(spec))
+
+
+def kept_off(places: Iterable[Place], shape: Shape) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The taints, and the pools set apart, that alone keep the shape off places that are what it asks for."""
+    taints: dict[str, None] = {}
+    pools: dict[str, None] = {}
+    for place in places:
+        if _is_asked_for(place, shape):
+            if _is_apart(place, shape):
+                pools[place.pool] = None
+            taints |= dict.fromkeys(_untolerated(place, shape))
+    return tuple(sorted(taints)), tuple(sorted(pools))
+
+
+def _is_asked_for(place: Place, shape: Shape) -> bool:
+    return (
+        shape.pool in (None, place.pool)
+        and shape.driver_version in (None, place.driver_version)
+        and all(place.labels.get(key) == value for key, value in shape.selector)
+    )
+
+
+def _is_apart(place: Place, shape: Shape) -> bool:
+    return place.dedicated and shape.pool != place.pool and not shape.by_pool
+
+
+def _untolerated(place: Place, shape: Shape) -> list[str]:
+    return [each.text for each in place.taints if not tolerated(each, shape.tolerations)]

@@ -1,0 +1,151 @@
+"""Jobs that are interrupted and go on from their checkpoints."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine import decide
+from cockpit.engine.access import Actor
+from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.submit import submit
+from cockpit.model import events
+from cockpit.model.accounts import Accounts, Association, Qos
+from cockpit.model.cluster import Cluster, Preemption
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.refusal import Refusal
+from cockpit.model.spec import ElasticResume, JobSpec, Resume
+from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
+from tests.engine.driver import EngineDriver
+
+LOW, HIGH = Qos(name="low", grace_seconds=20), Qos(name="high", priority=9, preempt=("low",))
+
+
+def engine(mode: str = "REQUEUE", **rules) -> EngineDriver:
+    driver = EngineDriver(a_node("n1", cpus=4, pool="a"), a_node("n2", cpus=4, pool="a"))
+    accounts = Accounts().associations | {
+        each.key: each for each in (Association(account="lab"), Association(account="lab", user="ann"))
+    }
+    driver.tell(
+        events.ClusterConfigured(Cluster(preemption=Preemption(kind="preempt/qos", mode=(mode,)), **rules)),
+        events.AccountsChanged(tuple(accounts.values()), (LOW, HIGH)),
+    )
+    return driver
+
+
+def resuming(most: int = 2, grace: int = 60, **fields) -> JobSpec:
+    resume = Resume(max_resumes=most, grace_seconds=grace, elastic=fields.pop("sizes", None))
+    nodes = fields.get("nodes", 1)
+    return a_spec(**{"cpus": 4, "pool": "a", "qos": "low", "resume": resume, "elastic": resume.sizes(nodes), **fields})
+
+
+def states(driver: EngineDriver, job: JobId) -> list[JobState]:
+    """Every state that the job has been in since it was submitted."""
+    from cockpit.engine.machine import Machine
+    from cockpit.engine.state import ClusterState
+
+    machine, seen = Machine(ClusterState()), [JobState.QUEUED]
+    for record in driver.journal:
+        machine.handle(record)
+        if job in machine.state.jobs and machine.state.jobs[job].state is not seen[-1]:
+            seen.append(machine.state.jobs[job].state)
+    return seen
+
+
+@pytest.mark.req("JT-17", "JT-31")
+def test_after_a_failure_it_waits_and_is_resuming_until_it_runs() -> None:
+    driver = engine()
+    (job,) = driver.run(resuming(most=1))
+    driver.ended(job, lost="the machine was restarted while it ran")
+    driver.schedule()
+    assert driver.job(job).state is JobState.RESUMING
+    driver.started(job)
+    driver.ended(job, code=1)
+    queued, starting, running = JobState.QUEUED, JobState.STARTING, JobState.RUNNING
+    assert states(driver, job) == [queued, starting, running, queued, JobState.RESUMING, running, JobState.ERROR]
+
+
+@pytest.mark.req("JT-17")
+def test_what_never_ran_has_nothing_to_go_on_from() -> None:
+    driver = engine()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    driver.ended(job, lost="the container could not be made: no such folder")
+    driver.schedule()
+    assert driver.job(job).state is JobState.STARTING
+
+
+@pytest.mark.req("JT-17", "EL-02", "SC-08")
+@pytest.mark.parametrize("mode", ["CANCEL", "REQUEUE"])
+def test_giving_way_is_no_failure_and_it_has_its_own_time_for_a_checkpoint(mode: str) -> None:
+    driver = engine(mode)
+    (job,) = driver.run(resuming(most=0, grace=300))
+    driver.submit(a_spec("urgent", cpus=4, nodes=2, qos="high"))
+    driver.schedule()
+    ending = driver.job(job).ending
+    assert (ending.cause, ending.kill_at, ending.requeue) == (EndCause.PREEMPTED, driver.now + 300 * SECOND, True)
+    driver.ended(job, code=255)
+    assert (driver.job(job).state, driver.job(job).retries) == (JobState.QUEUED, 0)
+
+
+@pytest.mark.req("JT-17")
+def test_others_of_its_gang_are_asked_to_save_when_one_fails() -> None:
+    driver = engine()
+    (job,) = driver.run(resuming(nodes=2, grace=60))
+    driver.effects.clear()
+    driver.ended(job, 1, lost="its container was killed from outside")
+    assert driver.effects == [SignalReplica(driver.replicas(job)[0], Force.TERM)]
+    driver.pass_time(MINUTE)
+    assert driver.effects[-1] == SignalReplica(driver.replicas(job)[0], Force.KILL)
+    driver.ended(job, 0, signal=9)
+    assert (driver.job(job).state, driver.job(job).retries) == (JobState.QUEUED, 1)
+
+
+@pytest.mark.req("JT-17", "JT-36")
+def test_its_grace_counts_also_where_a_person_stops_it_or_its_time_is_over() -> None:
+    driver = engine()
+    stopped, late = driver.run(
+        resuming(name="stopped", grace=70), resuming(name="late", grace=80, time_limit_seconds=60)
+    )
+    driver.act(decide.cancel(driver.job(stopped), driver.now, None))
+    assert driver.job(stopped).ending.kill_at == driver.now + 70 * SECOND
+    driver.pass_time(MINUTE)
+    assert driver.job(late).ending.kill_at == Millis(driver.now + 80 * SECOND)
+    driver.ended(late, code=0)
+    assert driver.job(late).state is JobState.EXPIRED
+
+
+@pytest.mark.req("JT-17")
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [
+        ({"max_resumes": 3}, "resume.max_resumes: 4 is more than the 3 that this cluster allows"),
+        ({"max_grace_seconds": 30}, "resume.grace_period: 60 s is more than the 30 s that this cluster allows"),
+    ],
+)
+def test_the_administrator_bounds_both(rules: dict[str, int], error: str) -> None:
+    driver = engine(**rules)
+    refused = submit(driver.machine, [resuming(most=4)], Actor(ANN, admin=False), now=driver.now)
+    assert isinstance(refused, Refusal)
+    assert refused.message == error
+    driver.submit(resuming(most=3, grace=30))
+
+
+@pytest.mark.req("JT-17", "EL-12")
+def test_it_goes_on_with_fewer_nodes_and_takes_more_when_they_come_free() -> None:
+    driver = engine()
+    scales = ElasticResume(min_nodes=1, allow_scaling=True)
+    (job,) = driver.run(resuming(nodes=2, sizes=scales))
+    (other,) = driver.submit(a_spec("other", cpus=4))
+    driver.ended(job, 0, code=1)
+    driver.ended(job, 1, signal=9)
+    driver.tell(events.JobHeld(job, "ann"))
+    driver.schedule()
+    driver.started(other)
+    driver.tell(events.JobReleased(job))
+    driver.schedule()
+    driver.started(job)
+    assert len(driver.job(job).attempt.placement) == 1
+    driver.ended(other, code=0)
+    driver.schedule()
+    assert len(driver.job(job).attempt.placement) == 2

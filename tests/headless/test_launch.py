@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cockpit.formats.jobfile import Defaults, read_jobs
+from tests.headless.conftest import Desk
+
+JOB = b"""\
+name: train
+command: torchrun --node_rank ${RANK} --master_addr ${MASTER_ADDR} t.py
+output: /data/out
+mode: pytorch
+nodes: 2
+specs: [{cpus: 1, memory: 1G, cards: 4}]
+"""
+
+
+@pytest.fixture
+def reading(desk: Desk) -> Desk:
+    """It reads job files as they are."""
+    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
+    return desk
+
+
+@pytest.mark.req("LA-30", "LA-31")
+def test_a_dry_run_shows_each_replica_before_and_after_expansion(reading: Desk) -> None:
+    lines = reading("launch", "--dry-run", "-", stdin=JOB).lines
+    second = lines[lines.index("train: rank 1, host train-1") :]
+    assert "  RANK=1" in second
+    assert "  command  torchrun --node_rank ${RANK} --master_addr ${MASTER_ADDR} t.py" in second
+    assert "  runs     torchrun --node_rank 1 --master_addr train-0 t.py" in second
+    common = lines[: lines.index("train: rank 0, host train-0")]
+    assert {"  WORLD_SIZE=2", "  SLOTS=4"} <= {*common}
+
+
+@pytest.mark.req("LA-40", "LA-02")
+def test_the_same_as_data(reading: Desk) -> None:
+    done = reading("launch", "--dry-run", "-", "-o", "json", stdin=JOB.replace(b"pytorch", b"deepspeed"))
+    first, second = json.loads(done.out)["rows"]
+    assert first["files"] == second["files"] == {"/job/hostfile": "train-0 slots=4\ntrain-1 slots=4\n"}
+    assert (first["rank"], first["argv"][:3]) == (0, ["torchrun", "--node_rank", "0"])
+    assert second["argv"] == ["sleep", "infinity"]
+
+
+@pytest.mark.req("JT-08")
+def test_standalone_means_one_node(reading: Desk) -> None:
+    done = reading("launch", "--dry-run", "-", stdin=JOB.replace(b"pytorch", b"standalone"))
+    assert done.err.startswith("stdin: mode: standalone has one node, and there are 2")
+
+
+def test_without_dry_run_it_says_how_jobs_start(reading: Desk) -> None:
+    assert reading("launch", "-", stdin=JOB).code == 64

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.node import Mpi
+from cockpit.runtime.mpi import found_mpi
+
+
+@pytest.mark.req("LA-12")
+@pytest.mark.parametrize(
+    ("links", "found"),
+    [
+        (
+            {"usr/bin/mpirun": "/etc/alternatives/mpirun", "etc/alternatives/mpirun": "/usr/bin/mpirun.openmpi"},
+            "openmpi",
+        ),
+        ({"usr/bin/mpirun": "mpirun.mpich"}, "mpich"),
+        ({"usr/local/bin/mpirun": "mpiexec.hydra"}, "mpich"),
+        ({"usr/local/bin/mpirun": "../lib/prterun"}, "openmpi"),
+        ({"usr/bin/mpirun": "/usr/bin/mpirun"}, None),
+        ({}, None),
+    ],
+)
+def test_mpirun_leads_to_the_program_that_it_is(tmp_path: Path, links: dict[str, str], found: str | None) -> None:
+    for place, target in links.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).symlink_to(target)
+    assert found_mpi(tmp_path) == (Mpi(found) if found else None)
