@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from cockpit.backends.base import Backend, JobsDelta, ShellSession
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.events import EventRecord
@@ -40,6 +41,9 @@ class Blocking(Verbs, Generic[Wrapped]):
 
     async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
         return self._run(self.backend.commands(op, args))
+
+    async def snapshot(self) -> Snapshot:
+        return self._run(self.backend.snapshot())
 
     async def status(self) -> EngineStatus:
         return self._run(self.backend.status())

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.engine.state import ClusterState
 from cockpit.errors import SpecErrors
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Reason
+from cockpit.model.spec import JobSpec
 
 VERSION = 1
+MASK = "***"
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
+_SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|private_?key|auth", re.IGNORECASE)
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,9 +47,28 @@ class _Version(msgspec.Struct):
     version: int
 
 
+def without_secrets(state: ClusterState) -> ClusterState:
+    """The same cluster; values of jobs' environments whose names say that they are secret are gone."""
+    jobs = {job.id: replace(job, spec=_without_secrets(job.spec)) for job in state.jobs.values()}
+    return replace(state, jobs=jobs)
+
+
+def _without_secrets(spec: JobSpec) -> JobSpec:
+    if not any(map(_SECRET.search, spec.env)):
+        return spec
+    return replace(spec, env={name: MASK if _SECRET.search(name) else value for name, value in spec.env.items()})
+
+
 def write_snapshot(snapshot: Snapshot) -> str:
-    """JSON, indented for people."""
-    return msgspec.json.format(msgspec.json.encode(snapshot), indent=1).decode() + "\n"
+    """JSON, indented for people, in ASCII: no terminal takes anything of it for an order."""
+    text = msgspec.json.format(msgspec.json.encode(snapshot), indent=1).decode()
+    return _NOT_ASCII.sub(_escaped, text) + "\n"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """As JSON has it: what lies beyond 16 bits in two halves."""
+    halves = found[0].encode("utf-16-be")
+    return "".join(f"\\u{halves[at]:02x}{halves[at + 1]:02x}" for at in range(0, len(halves), 2))
 
 
 def read_snapshot(text: str, source: str) -> Snapshot:

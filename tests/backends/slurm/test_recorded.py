@@ -39,7 +39,7 @@ async def test_every_kind_of_waiting_is_told_by_what_is_known(recorded: SlurmBac
     assert reasons["adminheld"] == Held("an administrator", None)
     assert isinstance(reasons["later"], BeginsLater)
     assert isinstance(reasons["neverdep"], DependencyNever)
-    assert reasons["stage2"] == WaitsForJob("afterok", JobId(47))  # type: ignore[arg-type] # its word
+    assert reasons["stage2"] == WaitsForJob("afterok", JobId(47))
     assert isinstance(reasons["inresv"], InReservation)
     assert isinstance(reasons["multi-part"], Told)
     assert reasons["directprio"] == Told("Priority")
@@ -72,15 +72,15 @@ async def test_nodes_have_their_cards_and_who_holds_them(recorded: SlurmBackend)
 async def test_priorities_are_sprios_and_who_it_leaves_out_says_why(recorded: SlurmBackend) -> None:
     rows = [row for row in (await recorded.priorities()).rows if row.breakdown is not None]
     ranked = {row.name: row for row in rows}
-    factors = {part.name: part.contribution for part in ranked["p4-frank"].breakdown.parts}  # type: ignore[union-attr]
+    factors = {part.name: part.contribution for part in ranked["p4-frank"].breakdown.parts}
     assert (factors["partition"], factors["fairshare"]) == (3000, 16000)
-    assert ranked["p4-frank"].breakdown.nice == 12  # type: ignore[union-attr]
+    assert ranked["p4-frank"].breakdown.nice == 12
     assert ranked["userheld"].position is None
     assert {row.partition for row in rows if row.name == "multi-part"} == {"batch", "gpu"}
-    assert ranked["later"].breakdown.parts == ()  # type: ignore[union-attr]
-    assert [row.breakdown.total for row in rows if row.position] == sorted(  # type: ignore[union-attr]
+    assert ranked["later"].breakdown.parts == ()
+    assert [row.breakdown.total for row in rows if row.position] == sorted(
         (row.breakdown.total for row in rows if row.position),
-        reverse=True,  # type: ignore[union-attr]
+        reverse=True,
     )
 
 
