@@ -389,7 +389,7 @@ def _cluster_name(cluster: str | None) -> str:
 
 
 def _slurm_if_it_answers() -> str:
-    """On a login node its cluster is what one wants to see. Where there is no configuration of Slurm, nothing is run."""
+    """On a login node its cluster is what one wants to see. Where Slurm has no configuration, nothing is run."""
     conf = next(filter(os.path.exists, (os.environ.get("SLURM_CONF", ""), *SLURM_CONFS)), "")
     return SLURM if conf and _slurm_answers(conf) else ""
 

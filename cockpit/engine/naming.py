@@ -23,7 +23,7 @@ from cockpit.model.catalogue import (
     entry_key,
 )
 from cockpit.model.image import ImageKind, image_of
-from cockpit.model.mounts import VERSIONED, Algorithm, Dataset, Found, Model, Reference
+from cockpit.model.mounts import VERSIONED, Algorithm, Dataset, Found, Model, Reference, Volume
 from cockpit.model.spec import Access, JobSpec
 from cockpit.model.text import visible
 
@@ -31,11 +31,16 @@ if TYPE_CHECKING:
     from cockpit.engine.access import Actor
     from cockpit.engine.state import ClusterState
     from cockpit.model.catalogue import AnyEntry
-    from cockpit.model.spec import NodeSpec
+    from cockpit.model.spec import NodeSpec, Task
 
 Ref = TypeVar("Ref", bound=Reference)
 
-_KINDS = {"algorithm": EntryKind.ALGORITHM, "datasets": EntryKind.DATASET, "models": EntryKind.MODEL}
+_KINDS: dict[type[Reference], EntryKind] = {
+    Algorithm: EntryKind.ALGORITHM,
+    Dataset: EntryKind.DATASET,
+    Model: EntryKind.MODEL,
+    Volume: EntryKind.VOLUME,
+}
 _RANK = {Access.NONE: 0, Access.RO: 1, Access.RW: 2}
 _MOST_NAMED = 10
 
@@ -72,6 +77,7 @@ class Names:
         found = replace(
             spec,
             algorithm=self._one("algorithm", spec.algorithm) if spec.algorithm is not None else None,
+            tasks=tuple(self._task(f"tasks[{at}].algorithm", each) for at, each in enumerate(spec.tasks)),
             datasets=tuple(self._one(f"datasets[{at}]", each) for at, each in enumerate(spec.datasets)),
             models=tuple(self._one(f"models[{at}]", each) for at, each in enumerate(spec.models)),
             volumes=tuple(self._one(f"volumes[{at}]", each) for at, each in enumerate(spec.volumes)),
@@ -83,12 +89,15 @@ class Names:
             self._check_access(found)
         return Meant(found, self._errors)
 
+    def _task(self, at: str, task: Task) -> Task:
+        return replace(task, algorithm=self._one(at, task.algorithm)) if task.algorithm is not None else task
+
     def _one(self, at: str, given: Ref) -> Ref:
         if given.path:
             return replace(given, found=None)
         if (known := self._known(given)) is not None:
             return known
-        entry = self._entry(_KINDS.get(at.partition("[")[0], EntryKind.VOLUME), f"{at}.name", given.name)
+        entry = self._entry(_KINDS[type(given)], f"{at}.name", given.name)
         if entry is None:
             return replace(given, found=None)
         self._check_use(at, given, entry)
@@ -186,7 +195,7 @@ class Names:
         for at, given in spec.references():
             if given.found is None:
                 continue
-            kind = _KINDS.get(at.partition("[")[0], EntryKind.VOLUME)
+            kind = _KINDS[type(given)]
             entry = self._state.catalogue.get(entry_key(kind, given.found.project, given.name))
             gives = _open_to(entry, self._project)
             if _RANK[spec.access] > _RANK[gives]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.job import Job
     from cockpit.model.reasons import Reason
+    from cockpit.model.staging import Progress
 
 HIDDEN = "-"
 """Stands for whatever the asker may not see."""
@@ -80,6 +81,11 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         retries=(job.retries, job.spec.most_retries) if job.retries else None,
         kind=job.kind,
     )
+
+
+def slowest(parts: Iterable[Progress]) -> Progress | None:
+    """Of the copies of a job's replicas, that which it waits for longest."""
+    return min(parts, key=lambda part: part.done / part.total if part.total else 0, default=None)
 
 
 def _stands_still(job: Job) -> StandsStill | None:

@@ -17,6 +17,7 @@ from cockpit.formats.poolnames import in_pools, meant_pools, pool_errors
 from cockpit.formats.rulechecks import partition_errors, preemption_errors, project_errors
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.accounts import Accounts
+from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, Node
@@ -32,6 +33,8 @@ class ClusterSetup(msgspec.Struct, frozen=True):
     """Applied to an engine that has none yet."""
     sealed: bool = False
     """The rules are just as `cluster init` wrote them."""
+    catalogue: tuple[AnyEntry, ...] = ()
+    """Of the lab's catalogue.toml beside it."""
 
 
 def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") -> ClusterSetup:
@@ -95,6 +98,7 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
         prolog_scripts=file.prolog_bash_scripts,
         epilog_scripts=file.epilog_bash_scripts,
         urgent_jobs=file.urgent_jobs,
+        staging=file.staging,
         projects=file.projects,
         sharing=file.sharing,
         max_resumes=file.max_resumes,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from cockpit.errors import SpecErrors
+from cockpit.model.text import is_visible
 
 _DEEPEST_HEADING = 2
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_UNSEEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_ESCAPED = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def parse_toml(text: str, source: str) -> dict[str, object]:
@@ -64,9 +63,16 @@ def _is_tables(value: object) -> bool:
 
 
 def _text(text: str) -> str:
-    if "\n" in text and "'''" not in text and not _UNSEEN.search(text.replace("\n", "")) and not text.endswith("'"):
+    """What cannot be seen stands as an escape."""
+    lines = text.split("\n")
+    if (
+        len(lines) > 1
+        and "'''" not in text
+        and all(is_visible(line.replace("\t", "")) for line in lines)
+        and not text.endswith("'")
+    ):
         return f"'''\n{text}'''"
-    return '"' + _ESCAPED.sub(lambda match: _escape(match[0]), text) + '"'
+    return '"' + "".join(each if is_visible(each) and each not in '"\\' else _escape(each) for each in text) + '"'
 
 
 def _escape(char: str) -> str:

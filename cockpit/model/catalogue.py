@@ -181,6 +181,8 @@ class EntryRow(msgspec.Struct, frozen=True):
     entry: AnyEntry
     may: Access
     """What the asker may do with it."""
+    of_rules: bool = False
+    """It is cluster.toml's, and no part of the catalogue."""
 
 
 class CatalogueShown(msgspec.Struct, frozen=True):
@@ -191,3 +193,4 @@ class CatalogueShown(msgspec.Struct, frozen=True):
     """The asker may change all of it, and add what is the whole cluster's."""
     projects: tuple[str, ...] = ()
     """Those that the asker is in."""
+    asker: str = ""

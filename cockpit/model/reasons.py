@@ -293,12 +293,24 @@ class Told(msgspec.Struct, frozen=True, cache_hash=True, tag="told"):
 Limit = LimitReached | QuotaFull | QuotaMaxJobs
 """What a bound on what runs says."""
 
+OfOne = NotEnoughFree | NeverFits | NoEligibleNode | NodesReserved | Limit
+"""What may stop one of a job's node specs by itself."""
+
+
+class NoAlternative(msgspec.Struct, frozen=True, cache_hash=True, tag="no_alternative"):
+    """None of the job's node specs can start, and not all of them for the same reason."""
+
+    specs: tuple[OfOne, ...]
+    """Of each of them, in the job's order."""
+
+
 Reason = (
     Held
     | NotEvaluated
     | NotEnoughFree
     | NeverFits
     | NoEligibleNode
+    | NoAlternative
     | WouldDelay
     | BeginsLater
     | WaitsForJob

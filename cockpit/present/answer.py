@@ -13,7 +13,7 @@ from cockpit.model.ids import JobId, Millis, NodeName, job_words
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
-from cockpit.model.reasons import Explanation, Held, NeverFits, NoEligibleNode, Reason, Told
+from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, Told
 from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -172,8 +172,14 @@ def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
     """What a person can do about a job that does not start by itself."""
     if isinstance(row.reason, Held):
         yield _keys(around, ("hold", "let it go"), ("edit", "edit it"), ("cancel", "cancel it"))
-    elif isinstance(row.reason, NeverFits | NoEligibleNode):
+    elif row.reason is not None and _never(row.reason):
         yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
+
+
+def _never(reason: Reason) -> bool:
+    """It is nothing that others could free."""
+    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return all(isinstance(one, NeverFits | NoEligibleNode) for one in told)
 
 
 def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Iterator[Line]:
@@ -222,6 +228,7 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterato
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
     words = {
+        JobState.PRECHECKING: f"has its nodes checked{where}",
         JobState.STARTING: f"is being started{where}",
         JobState.RESUMING: f"is started again{where}, to go on from its checkpoint",
         JobState.RUNNING: f"runs{where}",

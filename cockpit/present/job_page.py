@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from cockpit.model.ids import job_words
+from cockpit.model.image import HOST
 from cockpit.model.job import Job, Replica
+from cockpit.model.mounts import Model, Reference
 from cockpit.model.node import Allocation
 from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec
 from cockpit.model.view import JobDetail, ReplicaUse
@@ -94,11 +96,18 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     for label, text in attempt_facts(detail, context):
         yield _fact(label, text)
     yield _fact("output", safe(spec.output))
-    if spec.algorithm is not None:
-        yield _fact("algorithm", safe(spec.algorithm.path) + (" (read-only)" if spec.algorithm.read_only else ""))
-    for volume in spec.volumes:
-        yield _fact("volume", f"{safe(volume.name)} = {safe(volume.path)}")
+    if spec.image != HOST:
+        yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
+    for field, each in spec.references():
+        yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
     yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
+
+
+def _mounted(each: Reference) -> str:
+    """`corpus v1 = /data/corpus/1 (read-only)`; a folder without a name is its path."""
+    name = " ".join(filter(None, (each.name, getattr(each, "version", ""))))
+    where = safe(f"{name} = {each.folder}" if name else each.folder)
+    return where + (" (read-only)" if getattr(each, "read_only", isinstance(each, Model)) else "")
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
@@ -148,11 +157,12 @@ def asked_for(job: Job) -> str:
 
 
 def _node_spec(spec: NodeSpec) -> str:
+    named = f"{safe(spec.name)}: " if spec.name else ""
     parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)]
     if spec.card_milli:
         kind = listed(spec.card_models, "or") or ("cards" if spec.card_milli > WHOLE_CARD else "card")
         parts.append(f"{units.cards(spec.card_milli)} {kind}")
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{named}{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _ahead(detail: JobDetail) -> str:

@@ -41,7 +41,7 @@ class NoContainers:
     async def start(self, effect: Effect) -> None:
         """Never asked for: nobody acts on the plan."""
 
-    signal = freeze = thaw = tell = keep = remove = start
+    stage = check = signal = freeze = thaw = tell = keep = remove = start
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
         """What runs there is not ours."""
@@ -54,6 +54,9 @@ class NoContainers:
 
     async def used(self, replica: ReplicaId) -> None:
         """Nobody measures here."""
+
+    def staging(self, replica: ReplicaId) -> None:
+        """Nothing is copied here."""
 
 
 def refuse(message: str) -> NoReturn:

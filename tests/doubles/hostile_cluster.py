@@ -23,6 +23,7 @@ from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.view import QueueKind, QueueRow, QueuesShown
 from cockpit.tui.opening import Session, run_cockpit
 from tests.doubles.account_tree import account_tree
+from tests.doubles.catalogue import catalogue_shown
 from tests.doubles.memory_backend import MemoryBackend
 from tests.doubles.samples import (
     NOW,
@@ -113,6 +114,7 @@ class HostileBackend(MemoryBackend):
         self.queued = QueuesShown(tuple(with_attacks(A_QUEUE, _from(start)) for start in range(len(TEXTS))), TEXTS[0])
         self.order = with_attacks(priorities(), _from(3))
         self.queued = with_attacks(queues(), _from(4))
+        self.catalogued = with_attacks(catalogue_shown(), _from(6))
         self.outlooks = {number: with_attacks(outlook(), _from(number)) for number in range(1, len(TEXTS))}
         self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
         self.lost = False

@@ -25,7 +25,7 @@ from cockpit.model.cluster import Cluster, Project
 from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Found, Model, ModelSource, Volume
 from cockpit.model.node import CardVendor
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Access, NodeSpec
+from cockpit.model.spec import Access, JobKind, NodeSpec, Task
 from tests.builders import ANN, BOB, a_card, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
@@ -89,6 +89,20 @@ def test_names_are_found_when_the_job_is_accepted() -> None:
     assert [each.found.project if each.found else None for _, each in spec.references()] == [
         *("nlp", "nlp", "", "", "nlp", None),
     ]
+
+
+@pytest.mark.req("JT-06", "JT-03")
+def test_each_task_of_a_batch_has_its_algorithm() -> None:
+    engine, tasks = an_engine(), [Task(command="a", algorithm=Algorithm(name="vit")), Task(command="b")]
+    batch = replace(a_spec(project="nlp"), kind=JobKind.BATCH, command="", tasks=tuple(tasks))
+    assert engine.act(submit(engine.machine, [batch], ANNA)) is None
+    first, second = engine.machine.state.jobs.values()
+    assert first.spec.algorithm == Algorithm(name="vit", found=Found("nlp", "/algo/vit"))
+    assert second.spec.algorithm is None
+    wrong = replace(batch, name="other", tasks=(Task(command="a", algorithm=Algorithm(name="x")),))
+    decided = submit(engine.machine, [wrong], ANNA)
+    assert isinstance(decided, Refusal)
+    assert decided.message == "tasks[0].algorithm.name: there is no algorithm x; there are: vit"
 
 
 @pytest.mark.req("JT-05", "JT-06", "JT-23")

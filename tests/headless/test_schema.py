@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": ("doctor",),
     "accounts": ("accounts",),
     "accounts-qos": ("accounts", "qos"),
+    "catalogue": ("catalogue",),
     "accounting": ("accounting",),
     "accounting-sums": ("accounting", "--by", "user"),
     "accounting-hours": ("accounting", "hours"),
@@ -84,7 +85,7 @@ def test_the_schema_notices_a_wrong_document(desk: Desk) -> None:
 
 def test_the_names_of_all_schemas(desk: Desk) -> None:
     listed = {line.split()[0] for line in desk("schema").lines}
-    assert listed == {"job", "cluster", *TABLES}
+    assert listed == {"job", "cluster", "catalogue-file", *TABLES}
     assert set(TABLES) == set(COMMANDS)
     assert desk("schema", "nonsense").code == 64
 

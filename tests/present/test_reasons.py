@@ -8,7 +8,9 @@ import pytest
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.reasons import (
     Held,
+    LimitReached,
     NeverFits,
+    NoAlternative,
     NodeShortfall,
     NoEligibleNode,
     NotEnoughFree,
@@ -90,6 +92,38 @@ SENTENCES: list[tuple[Reason, str]] = [
     (
         NoEligibleNode(pins=(N07,), dedicated=("vision",)),
         "asks for node n07; such nodes are set apart for jobs that name pool vision",
+    ),
+    (
+        NoAlternative(
+            (
+                NotEnoughFree(
+                    Resource.CARDS, 4, ("A100",), 1, 0, (NodeShortfall(N07, Resource.CARDS, 3),), other_models_free=2
+                ),
+                NeverFits(Resource.CARDS, 9, 8, ("H100",)),
+                LimitReached("account nlp", "GrpTRES", "gres/gpu", 8, 6, 4),
+            )
+        ),
+        (
+            "waits for 4 A100 on one node, or asks for 9 H100 on one node, or limit GrpTRES=gres/gpu of account nlp is "
+            "8; spec 1: n07 has 3 free, 2 cards of other models are free; spec 2: the largest has 8; "
+            "spec 3: 6 in use, 4 asked"
+        ),
+    ),
+    (
+        NoAlternative(
+            (
+                NotEnoughFree(Resource.CARDS, 4, ("A100",), 1, 0, (NodeShortfall(N07, Resource.CARDS, 3),)),
+                NeverFits(Resource.CARDS, 9, 8, ("H100",)),
+            )
+        ),
+        (
+            "waits for 4 A100 on one node, or asks for 9 H100 on one node; spec 1: n07 has 3 free; "
+            "spec 2: the largest has 8"
+        ),
+    ),
+    (
+        NoAlternative((NotEnoughFree(Resource.CPUS, 4, (), 1, 0, ()), NoEligibleNode(pool="x"))),
+        "waits for 4 CPUs on one node, or asks for pool x; spec 2: the cluster has no such node",
     ),
     (
         WouldDelay(JobId(4711), Millis(NOW + 100 * MINUTE)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.backends.demo.sandbox import Shell, View, enter
 from cockpit.errors import RequestRefused
+from cockpit.launch.workspace import WORKSPACE, shown
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime.containers.entering import EnteredShell, EntryFacts
@@ -71,12 +72,9 @@ class Rooms:
     def _furnished(self, effect: StartReplica) -> Path:
         room = self._folder / effect.replica.folder
         if not room.exists():
-            for folder in (
-                "algorithm",
-                "outputs/checkpoint-1000",
-                *(f"volume/{each.name}" for each in effect.spec.volumes),
-            ):
-                (room / folder).mkdir(parents=True)
+            places = (each.target.removeprefix(f"{WORKSPACE}/") for each in shown(effect.spec))
+            for folder in dict.fromkeys(("algorithm", *places, "outputs/checkpoint-1000")):
+                (room / folder).mkdir(parents=True, exist_ok=True)
             programs = [word for word in effect.spec.command.split() if word.endswith(".py") and "/" not in word]
             for program in programs or ["train.py"]:
                 (room / "algorithm" / program).write_text(TRAINING)

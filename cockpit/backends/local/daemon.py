@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors
+from cockpit.formats.cataloguefile import read_catalogue
 from cockpit.formats.clusterfile import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
@@ -24,7 +27,10 @@ from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
+from cockpit.runtime.containers.prechecking import Prechecks
 from cockpit.runtime.containers.probe import probe_runtime
+from cockpit.runtime.containers.staging.depot import Depot
+from cockpit.runtime.containers.staging.fetching import Fetcher
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.listening import listen
@@ -115,13 +121,24 @@ def _engine(
     def facts(effect: StartReplica) -> ScriptFacts:
         return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
 
+    clock = SystemClock(machine.state.at)
+
     def executor_for(observer: Observer) -> ContainerExecutor:
         scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
-        executor = ContainerExecutor(folder, plan_for, observer, workers_of=workers_of, scripts=scripts)
+        fetcher = Fetcher(rootless=os.geteuid() != 0)
+        executor = ContainerExecutor(
+            folder,
+            plan_for,
+            observer,
+            workers_of=workers_of,
+            depot=Depot(folder, lambda: machine.state.cluster.staging, clock, fetcher),
+            scripts=scripts,
+        )
+        executor.prechecks = Prechecks(lambda name: machine.state.nodes[name], folder)
         executor.open()
         return executor
 
-    host = Host(machine, journal, executor_for, SystemClock(machine.state.at), _host_settings(settings))
+    host = Host(machine, journal, executor_for, clock, _host_settings(settings))
     return Engine(
         host=host,
         state_folder=folder,
@@ -145,13 +162,24 @@ async def _acquire(path: Path) -> StateFolder:
 
 
 def _setup(cluster_file: Path) -> ClusterSetup:
+    machine = probe_machine()
+    content = _text(cluster_file)
+    setup = read_cluster(machine, content) if content is None else read_cluster(machine, content, str(cluster_file))
+    named = cluster_file.with_name("catalogue.toml")
+    if (content := _text(named)) is None:
+        return setup
+    entries = read_catalogue(content, str(named), str(named.parent))
+    return replace(setup, catalogue=tuple(entries))
+
+
+def _text(file: Path) -> str | None:
+    """None: there is no such file."""
     try:
-        content = cluster_file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return read_cluster(probe_machine(), None)
+        return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecErrors([f"{cluster_file}: cannot be read: {error}"]) from None
-    return read_cluster(probe_machine(), content, str(cluster_file))
+        raise SpecErrors([f"{file}: cannot be read: {error}"]) from None
 
 
 def _host_settings(settings: UserSettings) -> Settings:

@@ -14,10 +14,10 @@ from cockpit.headless.services import Call
 from cockpit.present.schema import table_schema
 from cockpit.present.tables.all import TABLES
 
-JOB, CLUSTER = "job", "cluster"
+JOB, CLUSTER, CATALOGUE = "job", "cluster", "catalogue-file"
 _OTHERWISE = {"accounting-sums": "accounting --by user"}
 """Tables that are not called as the verb that writes them."""
-FILES = {JOB: "a job file", CLUSTER: "cluster.toml"}
+FILES = {JOB: "a job file", CLUSTER: "cluster.toml", CATALOGUE: "catalogue.toml"}
 
 
 def names() -> dict[str, str]:
@@ -53,6 +53,10 @@ def schema(name: str) -> dict[str, Any]:
         from cockpit.formats.clusterfile import cluster_schema
 
         return cluster_schema()
+    if name == CATALOGUE:
+        from cockpit.formats.cataloguefile import catalogue_schema
+
+        return catalogue_schema()
     return table_schema(TABLES[name], JSON_VERSION)
 
 

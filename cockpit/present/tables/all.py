@@ -8,6 +8,7 @@ from cockpit.present.columns import Table
 from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
+from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.engine import ENGINE
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.findings import FINDINGS
@@ -25,7 +26,7 @@ from cockpit.present.tables.usage import USAGE
 
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
-    *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS),
+    *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
     *(ACCOUNTING, SUMS, HOURS, LAUNCH),
 )
 

@@ -10,8 +10,10 @@ from cockpit.model.job import EndCause, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
 from cockpit.model.spec import Access, JobKind
+from cockpit.model.staging import Progress
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.copying import copying_sentence, percent
 from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
@@ -35,7 +37,16 @@ def _own_why(row: JobRow, context: Context) -> str | None:
         return ending_sentence(row.ending)
     if row.end_cause is not None:
         return end_sentence(row, row.end_cause) or None
+    if row.state is _STAGING:
+        return copying_sentence(row.staged)
     return short_of_workers(row) if row.workers is not None else None
+
+
+def copied_json(progress: Progress | None) -> dict[str, int | None] | None:
+    if progress is None:
+        return None
+    told = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
+    return {**told, "seconds_left": progress.seconds_left}
 
 
 def state_text(row: JobRow, context: Context) -> str:
@@ -49,6 +60,7 @@ def states_text(row: JobRow, context: Context) -> str:
     return state_text(row, context)
 
 
+_STAGING: Final = JobState.STAGING
 _SUSPENDED: Final = JobState.SUSPENDED  # a member costs a look-up in each of a hundred thousand rows
 
 
@@ -114,6 +126,13 @@ def reason_type(row: JobRow, _: Context) -> str:
 WORKERS_SCHEMA: Final = {
     "type": ["object", "null"],
     "properties": {name: {"type": "integer"} for name in ("min_workers", "workers", "max_workers")},
+}
+STAGED_SCHEMA: Final = {
+    "type": ["object", "null"],
+    "properties": {
+        **{name: {"type": "integer"} for name in ("done_bytes", "total_bytes", "bytes_per_second")},
+        "seconds_left": {"type": ["integer", "null"]},
+    },
 }
 REASON_SCHEMA: Final = {
     "type": ["object", "null"],
@@ -353,6 +372,19 @@ JOBS: Final = Table(
             wide=True,
             aliases=("cause",),
             schema={"enum": [*map(str, EndCause), None]},
+        ),
+        Column(
+            "staged",
+            "STAGED",
+            Kind.RECORD,
+            "How far the copies are that it waits for",
+            field="staged",
+            words=lambda row, _: percent(row.staged),
+            words_from=("staged",),
+            record_json=copied_json,
+            schema=STAGED_SCHEMA,
+            nullable=True,
+            wide=True,
         ),
         Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
         Column("qos", "QOS", Kind.TEXT, "Its QOS", field="qos", wide=True),

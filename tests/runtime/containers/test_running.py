@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.engine.effects import Force, SignalReplica
-from cockpit.model.spec import Algorithm, Volume
+from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Found, Model, ModelSource, Volume
 from cockpit.runtime.containers import spawning
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import until
@@ -62,6 +62,56 @@ async def test_the_workspace_has_exactly_what_the_spec_names(house):
         *(".", "./algorithm", "./algorithm/t.sh", "./outputs", "./volume", "./volume/v1"),
         *("/workspace", "here"),
     ]
+
+
+PLACES = (
+    *("algorithm", "anno_dataset/coco/annotation", "dataset/favorite/web/v2", "dataset/private/corpus"),
+    *("model/favorite/bert/v1", "model/pretrained/vgg", "model/private/own", "outputs", "volume/scratch"),
+)
+"""Everything that a job may see below /workspace."""
+WRITABLE = ("algorithm", "dataset/favorite/web/v2", "outputs", "volume/scratch")
+
+
+@pytest.mark.req("JT-30", "JT-05", "JT-22")
+async def test_every_sort_of_mount_stands_in_its_place_and_refuses_or_keeps_a_write(house):
+    folders = {place: house.folder / "data" / str(number) for number, place in enumerate(PLACES)}
+    for place, folder in folders.items():
+        folder.mkdir(parents=True, mode=0o777)
+        (folder / "here").write_text(place)
+
+    def found(place: str) -> Found:
+        return Found("", str(folders[place]))
+
+    job = house.job(
+        "cd /workspace; find . | sort; for d in " + " ".join(PLACES) + "; do cat $d/here; echo kept >$d/written; done",
+        algorithm=Algorithm(name="vit", found=found("algorithm")),
+        datasets=(
+            Dataset(name="corpus", found=found("dataset/private/corpus"), read_only=True),
+            Dataset(name="web", source=DatasetSource.FAVORITE, version="v2", found=found("dataset/favorite/web/v2")),
+            Dataset(
+                name="coco",
+                source=DatasetSource.ANNOTATION,
+                version="v9",
+                found=found("anno_dataset/coco/annotation"),
+                read_only=True,
+            ),
+        ),
+        models=(
+            Model(name="own", path=str(folders["model/private/own"])),
+            Model(name="vgg", source=ModelSource.PRETRAINED, found=found("model/pretrained/vgg")),
+            Model(name="bert", source=ModelSource.FAVORITE, version="v1", found=found("model/favorite/bert/v1")),
+        ),
+        volumes=(Volume(name="scratch", found=found("volume/scratch")),),
+        output=str(folders["outputs"]),
+    )
+    await house.run(job)
+    above = {"/".join(place.split("/")[:depth]) for place in PLACES for depth in range(len(place.split("/")) + 1)}
+    inside = {f"./{path}".rstrip("/") for path in above} | {f"./{place}/here" for place in PLACES}
+    listed, said = house.out(job).splitlines()[: len(inside)], house.out(job).splitlines()[len(inside) :]
+    assert set(listed) == inside
+    assert "".join(said) == "".join(PLACES)
+    assert house.err(job).count("Read-only file system") == len(PLACES) - len(WRITABLE)
+    assert {place for place, folder in folders.items() if (folder / "written").exists()} == set(WRITABLE)
 
 
 @pytest.mark.req("JT-30")

@@ -1,0 +1,216 @@
+"""`cockpit catalogue`: what names in job files stand for; as a list, one by one, or as a file."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cockpit.headless.arguments import UsageError, Verb
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.lists import add_list_options, list_rows
+from cockpit.headless.output import add_output_options, is_page, write_rows
+from cockpit.headless.services import Call
+from cockpit.model.catalogue import CLUSTERWIDE, EntryChange, EntryKind
+from cockpit.present.safe import safe
+from cockpit.present.tables.catalogue import CATALOGUE as TABLE
+from cockpit.present.units import counted
+
+if TYPE_CHECKING:
+    from cockpit.model.catalogue import AnyEntry, EntryKey, EntryRow
+
+KINDS = [str(each) for each in EntryKind]
+_KIND = f"one of {', '.join(KINDS)}"
+
+
+async def run_list(call: Call) -> int:
+    return await list_rows(call, TABLE, lambda: _rows(call))
+
+
+async def _rows(call: Call) -> Sequence[EntryRow]:
+    rows = (await call.backend.catalogue()).rows
+    wanted = getattr(call.args, "kind", None)
+    return [row for row in rows if wanted in {None, row.entry.kind}]
+
+
+def list_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=_KIND)
+    add_list_options(parser)
+
+
+def _entry_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=_KIND)
+    parser.add_argument("name", metavar="NAME", help="its name; where several projects have one, PROJECT/NAME")
+
+
+def show_arguments(parser: ArgumentParser) -> None:
+    _entry_arguments(parser)
+    add_output_options(parser, select=False)
+
+
+async def run_show(call: Call) -> int:
+    row = await _meant(call)
+    if is_page(call.args):
+        from cockpit.present.catalogue_page import entry_page
+
+        for line in entry_page(row):
+            call.streams.line(line)
+    else:
+        write_rows(TABLE, [row], call.args, call.context(), call.streams)
+    return ExitCode.OK
+
+
+def _settings_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = f"{_settings_help()}\n\n{parser.epilog}"
+    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=_KIND)
+    parser.add_argument("name", metavar="NAME", help="its name in job files; PROJECT/NAME for that project")
+    parser.add_argument("settings", nargs="*", default=[], metavar="SETTING=VALUE", help="see below; empty takes away")
+
+
+def _settings_help() -> str:
+    """What each kind may say."""
+    from cockpit.formats.cataloguefields import TABLES
+
+    shared = {"name", "project", "owner", "access", "about"}
+    lines = ["settings of every kind: project, owner, access (rw, ro, none: what other members may), about"]
+    for kind, table in TABLES.items():
+        own = [field.name for field in table.fields if field.name not in shared and not field.alias]
+        lines.append(f"  {kind:<10}{', '.join(own)}")
+    return "\n".join([*lines, "versions are written versions.v1=PATH; of lists +a adds and -a takes away"])
+
+
+async def run_add(call: Call) -> int:
+    kind, (project, name) = EntryKind(call.args.kind), _split(call.args.name)
+    asker = (await call.backend.catalogue()).asker
+    given: dict[str, object] = {"name": name, "owner": asker}
+    if kind not in CLUSTERWIDE:
+        given["project"] = asker if project is None else project
+    after = _with_settings(call, kind, {key: value for key, value in given.items() if value})
+    await call.backend.change_catalogue([EntryChange(None, after)])
+    call.streams.line(f"added {_named(after)}")
+    return ExitCode.OK
+
+
+async def run_set(call: Call) -> int:
+    from cockpit.formats.cataloguefields import entry_values
+
+    if not call.args.settings:
+        raise UsageError("say what is to change, such as access=ro")
+    before = (await _meant(call)).entry
+    after = _with_settings(call, before.kind, entry_values(before))
+    await call.backend.change_catalogue([EntryChange(before, after)])
+    call.streams.line(f"changed {_named(after)}")
+    return ExitCode.OK
+
+
+async def run_remove(call: Call) -> int:
+    before = (await _meant(call)).entry
+    await call.backend.change_catalogue([EntryChange(before, None)])
+    call.streams.line(f"removed {_named(before)}")
+    return ExitCode.OK
+
+
+def apply_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="as `cockpit catalogue export` writes one, TOML; - is stdin")
+
+
+async def run_apply(call: Call) -> int:
+    """What the file does not name stays."""
+    from cockpit.formats.cataloguefile import read_catalogue
+    from cockpit.headless.verbs.submit import read_text
+
+    source, text, folder = read_text(call.args.file, call)
+    wanted = read_catalogue(text, source, folder, str(Path.home()))
+    there = {row.entry.key: row.entry for row in (await call.backend.catalogue()).rows}
+    changes = list(_changes(wanted, there))
+    if changes:
+        await call.backend.change_catalogue(changes)
+    call.streams.line(f"applied {counted(len(wanted), 'entry', 'entries')}: {len(changes)} new or changed")
+    return ExitCode.OK
+
+
+def _changes(wanted: Sequence[AnyEntry], there: dict[EntryKey, AnyEntry]) -> Iterator[EntryChange]:
+    from msgspec.structs import replace
+
+    for each in wanted:
+        before = there.get(each.key)
+        after = each if before is None else replace(each, filed=before.filed)
+        if after != before:
+            yield EntryChange(before, after)
+
+
+def export_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=_KIND)
+
+
+async def run_export(call: Call) -> int:
+    from cockpit.formats.cataloguefile import catalogue_text
+
+    entries = [row.entry for row in await _rows(call) if not row.of_rules]
+    call.streams.write(catalogue_text(entries).encode())
+    return ExitCode.OK
+
+
+async def _meant(call: Call) -> EntryRow:
+    """The entry that the words name. Raises `UsageError`."""
+    project, name = _split(call.args.name)
+    rows = [row for row in await _rows(call) if row.entry.name == name]
+    found = [row for row in rows if project in {None, row.entry.project}]
+    if len(found) == 1:
+        return found[0]
+    what = f"{call.args.kind} {safe(call.args.name)}"
+    if not found:
+        raise UsageError(f"there is no {what}; `cockpit catalogue list {call.args.kind}` lists them")
+    places = ", ".join(safe(f"{row.entry.project}/{row.entry.name}") for row in found)
+    raise UsageError(f"there are several {what}; name one: {places}")
+
+
+def _split(text: str) -> tuple[str | None, str]:
+    """`nlp/corpus` as project and name; `/corpus` is the cluster's; None: whichever project."""
+    project, slash, name = text.rpartition("/")
+    return (project, name) if slash else (None, text)
+
+
+def _with_settings(call: Call, kind: EntryKind, values: dict[str, object]) -> AnyEntry:
+    from cockpit.formats.cataloguesettings import with_settings
+
+    return with_settings(kind, values, call.args.settings, str(Path.cwd()), str(Path.home()))
+
+
+def _named(entry: AnyEntry) -> str:
+    return f"{entry.kind} {safe(f'{entry.project}/{entry.name}' if entry.project else entry.name)}"
+
+
+LIST = Verb(
+    list_arguments,
+    run_list,
+    ("cockpit catalogue", "cockpit catalogue list dataset", "cockpit catalogue list --filter owner:me -o json"),
+    mixed=True,
+)
+SHOW = Verb(show_arguments, run_show, ("cockpit catalogue show dataset corpus",))
+ADD = Verb(
+    _settings_arguments,
+    run_add,
+    (
+        "cockpit catalogue add dataset nlp/corpus path=/data/corpus access=ro",
+        "cockpit catalogue add model /bert source=favorite versions.v1=/models/bert/1 access=ro",
+        "cockpit catalogue add spec /big cpus=16 memory=128G cards=4 card_models=A100 access=ro",
+        "cockpit catalogue add image /torch image=dir:/images/torch card_types=nvidia access=ro",
+        "cockpit catalogue add project speech users=ann,bob access=ro",
+    ),
+    mixed=True,
+)
+SET = Verb(
+    _settings_arguments,
+    run_set,
+    (
+        "cockpit catalogue set dataset corpus access=rw",
+        "cockpit catalogue set model bert versions.v2=/models/bert/2",
+        "cockpit catalogue set project speech users=+carol",
+    ),
+    mixed=True,
+)
+REMOVE = Verb(_entry_arguments, run_remove, ("cockpit catalogue remove dataset nlp/corpus",))
+APPLY = Verb(apply_arguments, run_apply, ("cockpit catalogue apply catalogue.toml",))
+EXPORT = Verb(export_arguments, run_export, ("cockpit catalogue export > catalogue.toml",))
