@@ -67,6 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "cluster init": (),
     "cluster use": ("\x1b[31m",),
     "engine stop": ("--yes",),
+    "snapshot": ("-",),
     "shell": (JOB, "--", "true"),
 }
 """Of every verb: what makes it show, or be refused, as much as it can."""
