@@ -85,6 +85,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "engine stop": ("engine", "STOP", "Stop the embedded engine; jobs go on"),
     "engine restart": ("engine", "RESTART", "Restart the embedded engine; jobs go on"),
     "engine unit": ("engine", "UNIT", "Print the machine-wide engine's systemd unit, or install it"),
+    "snapshot": ("snapshot", "SNAPSHOT", "Write the cluster as it is now into a file that cockpit opens anywhere"),
     "schema": ("schema", "SCHEMA", "Print the JSON Schema of job files, and of each list's JSON"),
     "demo": ("demo", "DEMO", "Open a living cluster of which nothing is real"),
     "play": ("play", "PLAY", "Run the cockpit by a script of keys and expectations; take pictures of it"),

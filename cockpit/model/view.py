@@ -100,6 +100,9 @@ class PriorityRow(msgspec.Struct, frozen=True):
     total_before: int | None = None
     """None on a cluster without priorities too."""
     task: ArrayTask | None = None
+    told: Breakdown | None = None
+    """What the cluster's own scheduler prints, where `breakdown` is cockpit's count of the same job. Its figures are
+    rounded."""
 
 
 class Priorities(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
+from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import Access, JobKind
 from cockpit.present.safe import safe
@@ -103,11 +104,15 @@ def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situatio
 
 
 def _only_looking(row: JobRow) -> str:
-    return f"Job {row.id} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
+    return f"Job {job_words(row.id)} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
 
 
 def _stands(row: JobRow) -> str:
-    return f"Job {row.id} is {row.state}" if row.ended_at is None else f"Job {row.id} has ended ({row.state})"
+    return (
+        f"Job {job_words(row.id)} is {row.state}"
+        if row.ended_at is None
+        else f"Job {job_words(row.id)} has ended ({row.state})"
+    )
 
 
 needs_queued = _each(lambda row: row.state is JobState.QUEUED, "this is for queued jobs")

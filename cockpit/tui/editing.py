@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.headless.editor import cloned, in_editor, with_errors, without_errors
-from cockpit.model.ids import UserName
+from cockpit.model.ids import UserName, job_words
 from cockpit.model.job import Submitter
 from cockpit.model.names import free_name
 from cockpit.present.safe import safe
@@ -81,15 +81,15 @@ async def write_again(app: Face, detail: JobDetail) -> None:
 
     async def save(spec: JobSpec) -> str:
         await app.backend.edit(job.id, spec)
-        return f"edited {job.id}"
+        return f"edited {job_words(job.id)}"
 
-    await _fill_in(app, f"Job {job.id} {safe(job.spec.name)}", spec_as_table(job.spec), save)
+    await _fill_in(app, f"Job {job_words(job.id)} {safe(job.spec.name)}", spec_as_table(job.spec), save)
 
 
 def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
     async def submit(spec: JobSpec) -> str:
         (job,) = await app.backend.submit([spec])
-        return f"submitted {job}"
+        return f"submitted {job_words(job)}"
 
     return submit
 

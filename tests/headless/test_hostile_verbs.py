@@ -67,6 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "cluster init": (),
     "cluster use": ("\x1b[31m",),
     "engine stop": ("--yes",),
+    "snapshot": ("-",),
     "shell": (JOB, "--", "true"),
     "session": ("--from", JOB, "--detach"),
     "train": (JOB, "--", "\x1b[31m"),

@@ -110,7 +110,7 @@ def node_spec(row: JobRow, _: Context) -> str:
 def reason_json(reason: Reason) -> Reason | dict[str, object]:
     """The reason with its `type`, its moments in ISO 8601; everything else is its own JSON."""
     if isinstance(reason, Held):
-        return {"type": "held", "by": reason.by, "since": iso(reason.since)}
+        return {"type": "held", "by": reason.by, "since": iso(reason.since) if reason.since is not None else None}
     if isinstance(reason, WouldDelay):
         return {"type": "would_delay", "ahead": reason.ahead, "reserved_at": iso(reason.reserved_at)}
     return reason
