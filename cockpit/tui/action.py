@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cockpit.model.accounts import Qos
 from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
-from cockpit.model.spec import Access
+from cockpit.model.spec import Access, JobKind
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
@@ -130,6 +130,14 @@ needs_container = _each(
 )
 
 
+def needs_session(situation: Situation) -> str:
+    """Anything else has no terminal that one could be at."""
+    others = [row for row in situation.chosen if row.kind is not JobKind.INTERACTIVE]
+    if others:
+        return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
+    return needs_container(situation)
+
+
 def needs_array(situation: Situation) -> str:
     some = [row for row in situation.chosen if row.array is not None]
     return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
@@ -181,10 +189,6 @@ def needs_trial(situation: Situation) -> str:
 
 def needs_filter(situation: Situation) -> str:
     return "" if situation.filter else "Nothing is filtered; / filters while you type."
-
-
-def no_terminal_to_attach(_: Situation) -> str:
-    return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
 
 
 def only_in_demo(situation: Situation) -> str:

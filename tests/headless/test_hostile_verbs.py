@@ -69,6 +69,9 @@ WORDS: dict[str, tuple[str, ...]] = {
     "engine stop": ("--yes",),
     "snapshot": ("-",),
     "shell": (JOB, "--", "true"),
+    "session": ("--from", JOB, "--detach"),
+    "train": (JOB, "--", "\x1b[31m"),
+    "tensorboard": (JOB,),
 }
 """Of every verb: what makes it show, or be refused, as much as it can."""
 ELSEWHERE = {"demo", "play", "replay", "wait"}
