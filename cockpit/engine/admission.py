@@ -16,7 +16,7 @@ from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, Mode, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.partitions import WHOLE_CLUSTER, nodes_of
@@ -108,13 +108,11 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
-        if spec.mode not in {None, Mode.STANDALONE}:
-            yield f"mode: containers here do not reach each other yet, which {spec.mode} needs; leave it out"
-        if image_of(spec.root_image).kind in {ImageKind.TAR, ImageKind.NAMED}:
-            yield "image: containers here are made of the machine's own root or of dir:PATH only"
+        if image_of(spec.root_image).kind is ImageKind.NAMED:
+            yield "image: containers here are made of the machine's own root, of dir:PATH or of tar:PATH only"
         yield from resume_errors(self._machine.state.cluster, spec)
-        if spec.staging:
-            yield "staging: nothing is copied here yet; leave it out"
+        if spec.staging and self._machine.state.cluster.staging is None and not self._machine.state.cluster.members:
+            yield "staging: this cluster has no place for copies; an administrator sets one with [staging]"
         if not self._actor.admin:
             yield from self._privileges(spec)
             yield from membership_errors(self._projects, self._actor, self._owner, project)

@@ -10,6 +10,7 @@ from cockpit.engine.eventrules import Rules, change, change_waiting, free, ledge
 from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.staging import is_staged
 from cockpit.sched import usage
 
 if TYPE_CHECKING:
@@ -29,8 +30,13 @@ def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN40
     return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]))
 
 
-@RULES.of(events.PrologFailed)
-def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+def all_are_staged(state: JobState, attempt: Attempt) -> bool:
+    """Whether the staging of a job is over."""
+    return state is JobState.STAGING and all(each.staged_at is not None for each in attempt.there)
+
+
+@RULES.of(events.PrologFailed, events.PrecheckFailed)
+def _(body: events.PrologFailed | events.PrecheckFailed, state: ClusterState, record: events.EventRecord) -> None:
     """It is not the job's fault: its age goes on counting."""
     job = state.jobs[body.job]
     assert job.attempt is not None
@@ -62,7 +68,8 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
-    after = _first_state(job.spec, earlier)
+    checked = job.spec.resume is not None and not body.members and job.part is None
+    after = JobState.PRECHECKING if checked else _after_checks(job.spec, earlier, fleet=bool(body.members))
     state.jobs[body.job] = replace(
         job,
         version=record.seq,
@@ -76,8 +83,20 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
 
 
-def _first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
-    """Of one that has been placed, after these attempts."""
+@RULES.of(events.PrecheckPassed)
+def _(body: events.PrecheckPassed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    after = _after_checks(job.spec, job.earlier, fleet=False)
+    change(state, record, body.job, state=after, state_since=since(job, after, record.at))
+
+
+def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> JobState:
+    """Of one whose nodes are in order. On a fleet its members stage."""
+    return JobState.STAGING if is_staged(spec) and not fleet else first_state(spec, earlier)
+
+
+def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
+    """Of one that is about to start, after these attempts."""
     goes_on = spec.resume is not None and any(each.ran for each in earlier)
     return JobState.RESUMING if goes_on else JobState.STARTING
 
@@ -107,6 +126,16 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
         in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
     )
     free(state, [each for each in job.attempt.members if each not in body.members], record.at)
+
+
+@RULES.of(events.ReplicaStaged)
+def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecord) -> None:
+    """They start together, once all have what they need."""
+    job = state.jobs[body.job]
+    attempt = _with_replica(job, body.rank, staged_at=record.at)
+    after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
+    entered = since(job, after, record.at)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
 
 
 @RULES.of(events.ReplicaStarted)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine.apply_attempt import all_are_staged, first_state
 from cockpit.engine.eventrules import Rules, change, ledger, usage_rules, write_down
 from cockpit.model import events
 from cockpit.model.job import Attempt, Job, Leaving, Replica
@@ -61,7 +62,8 @@ def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord)
         billing=body.billing,
     )
     leaving = tuple([each for each in job.leaving if each.rank not in body.ranks])
-    change(state, record, body.job, attempt=attempt, leaving=leaving)
+    after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
+    change(state, record, body.job, attempt=attempt, leaving=leaving, state=after)
 
 
 def _attempt_so_far(state: ClusterState, record: events.EventRecord, job: Job) -> Attempt:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import evictions, retries, workers
 from cockpit.engine.bindings import given_up
+from cockpit.engine.deciding import counted, is_decided
 from cockpit.engine.service import still_drained
 from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
 from cockpit.model import events
@@ -79,7 +80,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return _invalid(f"grace: {error}.")
     if job.ended:
         return _conflict(f"Job {job.id} has already ended ({job.state}).")
-    if job.state is JobState.QUEUED or given_up_at(job) is not None:  # nothing of it has begun
+    if job.state in {JobState.QUEUED, JobState.PRECHECKING} or given_up_at(job) is not None:  # nothing of it has begun
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
     kill_at = Millis(now + grace * 1000)
@@ -165,6 +166,15 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     return [*decided, *workers.grown(machine, plan)]
 
 
+def replica_staged(machine: Machine, replica: ReplicaId) -> list[EventBody]:
+    """What it needs to have copied is there; nothing when that is known already, or the attempt is over."""
+    seen = _live_replica(machine, replica)
+    job = machine.state.jobs.get(replica.job)
+    if seen is None or seen.staged_at is not None or job is None or job.state is not JobState.STAGING or job.ending:
+        return []
+    return [events.ReplicaStaged(replica.job, replica.attempt, replica.rank)]
+
+
 def replica_started(machine: Machine, replica: ReplicaId, limits: str) -> list[EventBody]:
     """The command runs; nothing when that is known already, or the attempt is over."""
     seen = _live_replica(machine, replica)
@@ -181,7 +191,8 @@ def replica_ended(
     hold_seconds: int = DEFAULT_HOLD_SECONDS,
     used: Used | None = None,
 ) -> list[EventBody]:
-    """A replica's container has no process left. The last one ends the job; a failed one ends the others first."""
+    """A replica's container has no process left. The last one ends the job; a failed one ends the others first, and so
+    does the last of those that decide."""
     if _live_replica(machine, replica) is None:
         return []
     job = machine.state.jobs[replica.job]
@@ -196,13 +207,18 @@ def replica_ended(
     if all(each.exit is not None for each in others):
         exits = [(each.rank, each.exit) for each in others if each.exit is not None]
         exits += [] if left else [(replica.rank, status)]  # a worker that was recalled ends as it likes
+        exits = [*counted(job.spec, exits)]
         requeued = job.ending is not None and job.ending.requeue
         if requeued:
             decided.append(_job_requeued(job, exits))
         else:
             decided.append(retries.instead(job, _job_ended(job, exits, now, hold_seconds)))
     elif not status.ok and job.ending is None and not left:
-        decided.append(events.EndingBegan(job.id, EndCause.EXIT, retries.others_end_by(job, now)))
+        never_began = bool(status.lost) and not _ever_started(job)
+        cause = EndCause.START_FAILED if never_began else EndCause.EXIT
+        decided.append(events.EndingBegan(job.id, cause, retries.others_end_by(job, now)))
+    elif job.ending is None and is_decided(job, {replica.rank, *(each.rank for each in others if each.exit)}):
+        decided.append(events.EndingBegan(job.id, EndCause.EXIT, Millis(now + 1000 * job.spec.end_grace_seconds)))
     return decided
 
 

@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
         SignalReplica,
+        StageReplica,
         StartReplica,
         TellWorkers,
         ThawReplica,
@@ -94,10 +96,24 @@ class Journal(Protocol):
 class Observer(Protocol):
     """Where an executor tells what it sees. Called in the host's loop; must not block."""
 
+    def replica_staged(self, replica: ReplicaId) -> None:
+        """What it was to have copied is there."""
+
+    def staging_moved(self, replica: ReplicaId) -> None:
+        """Its copies have come further."""
+
+    def disk_filled(self, because: str) -> None:
+        """The disk that copies are made on is too full; empty: it is not any more."""
+
     def replica_started(self, replica: ReplicaId, limits: str) -> None: ...
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
         """`used`: what was measured of it."""
+
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        """`found`: what its attempt's nodes have, in words."""
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None: ...
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         """Its command has not run, and will not in this attempt."""
@@ -108,7 +124,11 @@ class Observer(Protocol):
 class Executor(Protocol):
     """Makes containers and runs commands in them. Failures are observations (`lost`, a sentence), never exceptions."""
 
+    async def stage(self, effect: StageReplica) -> None: ...
+
     async def start(self, effect: StartReplica) -> None: ...
+
+    async def check(self, effect: CheckNodes) -> None: ...
 
     async def signal(self, effect: SignalReplica) -> None: ...
 

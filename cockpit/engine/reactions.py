@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine.effects import (
+    CheckNodes,
     Effect,
     Force,
     FreezeReplica,
@@ -12,15 +13,18 @@ from cockpit.engine.effects import (
     RecordEnded,
     RemoveContainer,
     SignalReplica,
+    StageReplica,
     StartReplica,
     TellWorkers,
     ThawReplica,
 )
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
+from cockpit.model.job import JobState
+from cockpit.model.staging import is_staged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cockpit.engine.state import ClusterState
     from cockpit.model.job import Job
@@ -40,6 +44,28 @@ def starts_of(job: Job) -> list[StartReplica]:
         StartReplica(ReplicaId(job.id, attempt.number, each.rank), job.spec, job.submitter, each)
         for each in attempt.placement
     ]
+
+
+def stages_of(job: Job) -> list[StageReplica]:
+    """One copying per replica of the current attempt."""
+    return [StageReplica(each) for each in starts_of(job)]
+
+
+def checks_of(job: Job) -> list[CheckNodes]:
+    """One look at all nodes of the current attempt."""
+    assert job.attempt is not None
+    placement = job.attempt.placement
+    return [CheckNodes(ReplicaId(job.id, job.attempt.number, placement[0].rank), placement)]
+
+
+def _begins(job: Job) -> Sequence[Effect]:
+    if job.state is JobState.PRECHECKING:
+        return checks_of(job)
+    return stages_of(job) if job.state is JobState.STAGING else starts_of(job)
+
+
+def _staged(job: Job) -> Sequence[Effect]:
+    return starts_of(job) if job.state in {JobState.STARTING, JobState.RESUMING} else ()
 
 
 def containers_after_end(job: Job) -> list[Effect]:
@@ -100,6 +126,8 @@ def _just_left(job: Job) -> Iterator[Effect]:
     assert attempt is not None
     gone = (each for each in attempt.replicas if each.left_at is not None and each.left_at == attempt.resized_at)
     yield from (RemoveContainer(ReplicaId(job.id, attempt.number, each.rank)) for each in gone)
+    if is_staged(job.spec):
+        yield from _staged(job)
     yield from told_of_workers(job)
 
 
@@ -127,7 +155,10 @@ def _thaws(job: Job) -> Iterator[ThawReplica]:
 
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
-    events.JobPlaced: starts_of,
+    events.JobPlaced: _begins,
+    events.PrecheckPassed: _begins,
+    events.PrecheckFailed: containers_after_end,
+    events.ReplicaStaged: _staged,
     events.MemberPlaced: starts_of,
     events.BindingGivenUp: containers_after_end,
     events.PrologFailed: containers_after_end,

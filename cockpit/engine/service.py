@@ -1,5 +1,5 @@
 """Nodes taken out of service and given back: by administrators, and by the engine where one of the cluster's scripts
-fails on them."""
+fails on them or their disk is full."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cockpit.model.node import Node
 
 ENGINE = "engine"
+DISK = "the disk for staged copies is too full: "
+"""Begins the reason for which a node was drained that comes back by itself."""
 
 
 def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] | Refusal:
@@ -66,3 +68,13 @@ def _node(machine: Machine, name: str) -> Node | Refusal:
     if found is None:
         return Refusal(RefusalKind.NOT_FOUND, f'There is no node "{visible(name)}"; `cockpit nodes --all` lists them.')
     return found
+
+
+def disk_filled(machine: Machine, because: str) -> list[EventBody]:
+    """The disk that all nodes of this engine have their copies on is too full: nothing more starts there, until
+    (`because` is empty) it is not any more."""
+    nodes = machine.state.nodes.values()
+    if because:
+        return [events.NodeDrained(each.name, ENGINE, DISK + because) for each in nodes if not each.drained_by]
+    theirs = [each for each in nodes if each.drained_by == ENGINE and each.state_reason.startswith(DISK)]
+    return [events.NodeResumed(each.name, ENGINE) for each in theirs]

@@ -14,10 +14,12 @@ from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTI
 from cockpit.formats.rulefields import COUNT as MANY
 from cockpit.formats.rulekinds import MOST_NAMES, MapOf, name, storage_error
 from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
+from cockpit.formats.stagingfields import STAGING
 from cockpit.formats.tables import Field, Table
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
 from cockpit.model.rules import GRACE_SECONDS, RESTARTS, VALUE_BYTES
+from cockpit.model.staging import Staging
 from cockpit.model.textrules import path_error, text_error
 
 
@@ -40,6 +42,7 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     node_pools: Mapping[str, tuple[str, ...]] = {}
     dedicated_pools: tuple[str, ...] = ()
     home: Mapping[str, str] = {}
+    staging: Staging | None = None
     machine: DeclaredMachine = DeclaredMachine()
     nodes: tuple[DeclaredNode, ...] = ()
     accounting: Accounting = Accounting()
@@ -153,6 +156,9 @@ FILE = Table(
             attribute="home",
             kind=MapOf(Checked(Text(), storage_error), Checked(Path(), path_error)),
             about="By full name of a storage: the folder of this machine where it is.",
+        ),
+        Field(
+            name="staging", attribute="staging", kind=STAGING, about="Where datasets are staged; without it: nowhere."
         ),
         Field(name="machine", attribute="machine", kind=MACHINE, about="What is added to this machine's own node."),
         Field(

@@ -98,6 +98,7 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
         prolog_scripts=file.prolog_bash_scripts,
         epilog_scripts=file.epilog_bash_scripts,
         urgent_jobs=file.urgent_jobs,
+        staging=file.staging,
         projects=file.projects,
         sharing=file.sharing,
         max_resumes=file.max_resumes,

@@ -20,6 +20,7 @@ def file_of_rules(cluster: Cluster, nodes: Sequence[Node]) -> ClusterFile:
     return ClusterFile(
         mutable=cluster.mutable,
         urgent_jobs=cluster.urgent_jobs,
+        staging=cluster.staging,
         sharing=cluster.sharing,
         max_resumes=cluster.max_resumes,
         max_grace_seconds=cluster.max_grace_seconds,

@@ -13,7 +13,7 @@ import msgspec
 
 from cockpit.launch.command import STAYS_OPEN, starts_with, words_of
 from cockpit.model.node import Mpi
-from cockpit.model.spec import Mode
+from cockpit.model.spec import JobSpec, Mode
 
 PORT: Final = 2222
 """Of PyTorch's master and of every TensorFlow server."""
@@ -60,6 +60,8 @@ class Outfit(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     files: dict[str, str] = {}
     """Text by path in the container."""
+    relays: dict[int, str] = {}
+    """Ports of its own `localhost` that are another host's."""
     hints: tuple[str, ...] = ()
     """For a person who looks at it beforehand."""
 
@@ -73,11 +75,17 @@ def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mp
         case Mode.TENSORFLOW:
             return Outfit(command, _tensorflow(peers, rank))
         case Mode.PYTORCH:
-            return Outfit(_torch_command(command, peers, rank), torch_environment(peers, rank))
+            relays = {PORT: peers[0].host} if rank else {}
+            return Outfit(_torch_command(command, peers, rank), torch_environment(peers, rank), relays=relays)
         case Mode.DEEPSPEED:
             return _deepspeed(command, peers, rank)
         case Mode.STANDALONE | None:
             return Outfit(command)
+
+
+def decides(spec: JobSpec, rank: int) -> bool:
+    """Whether the job lasts for as long as this replica: the others of some modes only serve the first."""
+    return rank == 0 or spec.mode not in LAUNCHED_BY_FIRST
 
 
 def has_agent(mode: Mode | None, peers: Sequence[Peer]) -> bool:
@@ -130,7 +138,7 @@ def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) ->
     if rank > 0:
         return Outfit(STAYS_OPEN, env, files)
     launched = _mpi_command(command, peers, mpi)
-    return Outfit(launched, env, files, tuple(_mpi_hints(command)))
+    return Outfit(launched, env, files, hints=tuple(_mpi_hints(command)))
 
 
 def _mpi_command(command: str, peers: Sequence[Peer], mpi: Mpi | None) -> str:
@@ -153,7 +161,8 @@ def _mpi_hints(command: str) -> list[str]:
 
 
 def _torch_command(command: str, peers: Sequence[Peer], rank: int) -> str:
-    """A command that is no plain script, or names the launcher, is a distributed one already."""
+    """A command that is no plain script, or names the launcher, is a distributed one already. Since PyTorch 1.9 the
+    first node's launcher hands its own word for the master to all: hence the relays."""
     interpreter = next((name for name in _INTERPRETERS if starts_with(command, name)), "")
     if not interpreter or _LAUNCHER in command:
         return command

@@ -7,6 +7,7 @@ import msgspec
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.command import STAYS_OPEN, expand
 from cockpit.launch.modes import AGENT_FOLDER, Peer, Role, has_agent, outfit
+from cockpit.launch.network import hosts
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
@@ -37,6 +38,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """UUIDs of the cards that are its alone and that a driver can tell of."""
     workdir: str
     hostname: str
+    hosts: dict[str, str] = {}
+    """Address by host name, of all replicas; empty where it is the only one."""
+    relays: dict[int, str] = {}
+    """Ports of its own `localhost` that are another replica's, and that one's address."""
     files: dict[str, str] = {}
     """Text that the container is given, by path in it."""
     hints: tuple[str, ...] = ()
@@ -67,6 +72,7 @@ def launch_plan(
         **(_elastic_environment(spec) if spec.elastic is not None else {}),
         **card_environment(node, allocation.slices),
     }
+    known = hosts(spec, placement)
     if has_agent(spec.mode, peers):
         env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
     return LaunchPlan(
@@ -79,6 +85,8 @@ def launch_plan(
         measured_cards=whole_cards(node, allocation.slices),
         workdir=ALGORITHM if spec.algorithm else WORKSPACE,
         hostname=host_name(spec.name, replica.rank),
+        hosts=known,
+        relays={port: known[host] for port, host in mode.relays.items()},
         files=mode.files,
         hints=mode.hints,
     )

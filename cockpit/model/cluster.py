@@ -12,6 +12,7 @@ import msgspec
 from cockpit.model.fleet import Member
 from cockpit.model.ids import NodeName
 from cockpit.model.spec import DAY_SECONDS
+from cockpit.model.staging import Staging
 
 Tres = dict[str, float]
 """Amounts of trackable resources by Slurm's names: `cpu`, `mem` (MiB), `node`, `billing`, `gres/gpu`,
@@ -200,6 +201,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: a job may name any project, and none has members but its owner."""
     sharing: bool = True
     """False: no job is open to anybody but its owner."""
+    staging: Staging | None = None
+    """Where datasets are staged; None: nowhere."""
     max_resumes: int | None = None
     """So often a job may go on from its checkpoints; None: as often as it says."""
     max_grace_seconds: int | None = None

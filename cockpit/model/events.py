@@ -157,6 +157,24 @@ class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
     because: str
 
 
+class PrecheckPassed(msgspec.Struct, frozen=True, tag="precheck_passed"):
+    """Nothing is wrong with the nodes of a job that is about to go on from its checkpoints: it starts."""
+
+    job: JobId
+    attempt: int
+    found: str
+    """What they have, in words."""
+
+
+class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
+    """The attempt never began: a node has not what it promised. The job is queued again."""
+
+    job: JobId
+    attempt: int
+    node: NodeName
+    because: str
+
+
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
     """The tree of quotas, also in place of an earlier one."""
 
@@ -224,6 +242,14 @@ class BindingGivenUp(msgspec.Struct, frozen=True, tag="binding_given_up"):
     """Where it may go from now on, in this order."""
     revoked: bool = False
     """It went back to its queue, from which it has to be let out again."""
+
+
+class ReplicaStaged(msgspec.Struct, frozen=True, tag="replica_staged"):
+    """Everything that the replica's container needs to have copied is there."""
+
+    job: JobId
+    attempt: int
+    rank: int
 
 
 class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started"):
@@ -419,6 +445,9 @@ EventBody = (
     | OthersHeld
     | BindingGivenUp
     | PrologFailed
+    | PrecheckPassed
+    | PrecheckFailed
+    | ReplicaStaged
     | ReplicaStarted
     | ReplicaEnded
     | EndingBegan

@@ -88,6 +88,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     """One container of the current attempt."""
 
     rank: int
+    staged_at: Millis | None = None
+    """When everything was there that is copied before its container can be made; None: not yet, or nothing is."""
     started_at: Millis | None = None
     ended_at: Millis | None = None
     exit: ExitStatus | None = None

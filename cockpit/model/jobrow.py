@@ -13,6 +13,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, EndCause, JobState
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import Access, JobKind
+from cockpit.model.staging import Progress
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -81,6 +82,10 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How often it has begun again by itself after a failure, and how often it may; None: it has not failed."""
     hook: str = ""
     """Which script of its own failed, so that its command was not run."""
+    staged: Progress | None = None
+    """While its files are copied: how far those of its slowest replica are."""
+    spec_name: str = ""
+    """Of the catalogue's spec that it asks for: of the alternative that runs, else of the first."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

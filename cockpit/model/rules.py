@@ -99,6 +99,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
     found = (
         *_conflicts(spec),
         *_mode_conflicts(spec),
+        *_staging_conflicts(spec),
         *_elastic_conflicts(spec),
         *_again_conflicts(spec),
         *kind_conflicts(spec),
@@ -248,10 +249,22 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
             yield path, f'the name "{visible(name)}" is there twice; each may be there once'
 
 
+def _staging_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if not spec.staging:
+        return
+    if not spec.datasets:
+        yield "staging", "has nothing to copy; add datasets, or remove staging"
+    for index, each in enumerate(spec.datasets):
+        if not each.read_only:
+            yield f"datasets[{index}].read_only", "must be true with staging: what is written to a copy is lost"
+
+
 def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if spec.mode is Mode.STANDALONE and spec.nodes != 1:
         others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
         yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
+    if spec.mode not in {None, Mode.STANDALONE} and spec.divide_over_clusters:
+        yield "mode", "cannot stand beside divide_over_clusters: containers of two clusters do not reach each other"
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -81,7 +81,16 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobEdited() | events.JobPlaced():
+        case (
+            events.JobSubmitted()
+            | events.JobHeld()
+            | events.JobReleased()
+            | events.JobEdited()
+            | events.JobPlaced()
+            | events.PrecheckPassed()
+            | events.PrecheckFailed()
+            | events.PrologFailed()
+        ):
             return _before_running(body)
         case (
             events.DependencyMet()
@@ -94,7 +103,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
         case events.MemberPlaced() | events.BindingGivenUp():
             return binding_sentence(body)
         case (
-            events.PrologFailed()
+            events.ReplicaStaged()
             | events.ReplicaStarted()
             | events.ReplicaEnded()
             | events.TimeLimitSet()
@@ -130,19 +139,28 @@ def _before_running(body: _BeforeRunning) -> str:
             return "was released"
         case events.JobEdited():
             return f"was edited, and is now {safe(body.spec.name)}"
-        case events.JobPlaced() if body.members:
-            return bound_sentence(body.members) + _attempt(body.attempt)
         case events.JobPlaced():
-            return f"was placed on {_placement(body.placement)}" + _attempt(body.attempt)
+            where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
+            return where + _attempt(body.attempt)
+        case _:
+            return _before_start(body)
+
+
+def _before_start(body: _BeforeStart) -> str:
+    match body:
+        case events.PrecheckPassed():
+            return "its nodes were checked" + (f": {safe(body.found)}" if body.found else "") + _attempt(body.attempt)
+        case events.PrecheckFailed():
+            return f"is queued again: {safe(body.node)} failed its check: {safe(body.because)}" + _attempt(body.attempt)
+        case events.PrologFailed():
+            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case _:
             assert_never(body)
 
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.PrologFailed():
-            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
-        case events.ReplicaStarted() | events.ReplicaEnded():
+        case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
             return _of_replica(body)
         case events.TimeLimitSet():
             return f"may run for {units.duration(body.seconds)} from its start"
@@ -156,7 +174,9 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             assert_never(body)
 
 
-def _of_replica(body: events.ReplicaStarted | events.ReplicaEnded) -> str:
+def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.ReplicaEnded) -> str:
+    if isinstance(body, events.ReplicaStaged):
+        return f"replica {body.rank} has its copies"
     if isinstance(body, events.ReplicaEnded):
         return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
     limits = f" (limits: {safe(body.limits)})" if body.limits else ""
@@ -213,9 +233,12 @@ def _command(command: tuple[str, ...]) -> str:
     return safe(" ".join(command))
 
 
-_BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
+_BeforeStart = events.PrecheckPassed | events.PrecheckFailed | events.PrologFailed
+_BeforeRunning = (
+    events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced | _BeforeStart
+)
 _WhileRunning = (
-    events.PrologFailed
+    events.ReplicaStaged
     | events.ReplicaStarted
     | events.ReplicaEnded
     | events.TimeLimitSet

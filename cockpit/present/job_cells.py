@@ -12,6 +12,7 @@ from cockpit.model.reasons import Held
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
+from cockpit.present.copying import percent
 from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.layout import GAP, fitting
 from cockpit.present.moments import brief_clock
@@ -63,7 +64,8 @@ def state_cell(row: JobRow, _: Context) -> Line:
     if isinstance(row, FoldedRow):
         return tuple(Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
     word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
-    shown = Span(f"{GLYPHS[row.state]} {word}", str(row.state))
+    part = f" {percent(row.staged)}" if row.staged is not None and row.ending is None else ""
+    shown = Span(f"{GLYPHS[row.state]} {word}{part}", str(row.state))
     return line(shown, Span("·held", "held")) if row.held_until is not None else line(shown)
 
 

@@ -17,6 +17,7 @@ CHECKS: tuple[Check, ...] = (
     containers.bubblewrap,
     containers.namespaces,
     containers.overlay,
+    containers.outward,
     limits.limits,
     folders.state_folder,
     folders.socket_folder,

@@ -6,10 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from cockpit.engine.effects import (
+    CheckNodes,
     FreezeReplica,
     KeepContainer,
     RemoveContainer,
     SignalReplica,
+    StageReplica,
     StartReplica,
     TellWorkers,
     ThawReplica,
@@ -21,7 +23,15 @@ if TYPE_CHECKING:
     from cockpit.runtime.tasks import Tasks
 
 ReplicaEffect = (
-    StartReplica | SignalReplica | FreezeReplica | ThawReplica | TellWorkers | KeepContainer | RemoveContainer
+    StageReplica
+    | StartReplica
+    | CheckNodes
+    | SignalReplica
+    | FreezeReplica
+    | ThawReplica
+    | TellWorkers
+    | KeepContainer
+    | RemoveContainer
 )
 
 _QUICK = (SignalReplica, FreezeReplica, ThawReplica, TellWorkers)
@@ -57,8 +67,12 @@ class EffectRunner:
 
     async def _carry_out(self, effect: ReplicaEffect) -> None:
         match effect:
+            case StageReplica():
+                await self._executor.stage(effect)
             case StartReplica():
                 await self._executor.start(effect)
+            case CheckNodes():
+                await self._executor.check(effect)
             case SignalReplica():
                 await self._executor.signal(effect)
             case FreezeReplica():

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from cockpit.engine.access import access_to, is_owner, may_see
 from cockpit.engine.ranking import best_priority
 from cockpit.engine.shown import shown_reason, shown_to
-from cockpit.engine.views import job_row
+from cockpit.engine.views import job_row, slowest
+from cockpit.model.job import JobState
 from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
 from cockpit.sched.explain import reason_of
@@ -163,11 +164,16 @@ class JobFeed:
     def _made(self, job: Job) -> JobRow:
         plan = self._host.plan
         if job.id not in self._host.machine.queue:
-            return job_row(job, None)
+            return self._staging(job) if job.state is JobState.STAGING else job_row(job, None)
         if plan is None:
             return job_row(job, NotEvaluated())
         starts_by = self._starts.get(job.id)
         return job_row(job, reason_of(plan, job), best_priority(plan.priorities, job), starts_by)
+
+    def _staging(self, job: Job) -> JobRow:
+        replicas = job.attempt.replica_ids(job.id) if job.attempt is not None else ()
+        parts = (self._host.executor.staging(each) for each in replicas)
+        return replace(job_row(job, None), staged=slowest(filter(None, parts)))
 
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
         new, changed, removed = [], [], []

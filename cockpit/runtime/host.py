@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, scripts
+from cockpit.engine import decide, prechecks, scripts, service
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import JobId, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.staging import Progress
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
@@ -86,6 +87,10 @@ class ContainerRuntime(Executor, Protocol):
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
         """What has been measured of a replica whose container is there; None: nothing."""
+        ...
+
+    def staging(self, replica: ReplicaId) -> Progress | None:
+        """How far the copies are that are being made for it; None: none are."""
         ...
 
 
@@ -194,6 +199,20 @@ class Host:
         await self._tell()
         return answered
 
+    def replica_staged(self, replica: ReplicaId) -> None:
+        """The executor has copied what the replica needs."""
+        self._observe(lambda machine, _: decide.replica_staged(machine, replica), f"copies of {replica}")
+
+    def staging_moved(self, replica: ReplicaId) -> None:
+        """How far its copies are is no event, and shown all the same."""
+        if replica.job in self.machine.state.jobs:
+            self.machine.touched.add(replica.job)
+            self._tasks.start(self._tell(), "progress of copies")
+
+    def disk_filled(self, because: str) -> None:
+        """The disk for copies is too full, or (nothing said) not any more."""
+        self._observe(lambda machine, _: service.disk_filled(machine, because), "disk for copies")
+
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
         """The executor saw a command start."""
         self._observe(lambda machine, _: decide.replica_started(machine, replica, limits), f"start of {replica}")
@@ -204,6 +223,16 @@ class Host:
         self._observe(
             lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, hold, used),
             f"end of {replica}",
+        )
+
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        """The executor found nothing wrong with the nodes of the replica's attempt."""
+        self._observe(lambda machine, _: prechecks.passed(machine, replica, found), f"passed precheck of {replica}")
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        """The executor found that one of them lacks what it promised."""
+        self._observe(
+            lambda machine, _: prechecks.failed(machine, replica, node, because), f"failed precheck of {replica}"
         )
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:

@@ -13,6 +13,7 @@ from cockpit.formats.accountfields import ACCOUNT, LIMITS, QOS, USER
 from cockpit.formats.clusterfields import FILE
 from cockpit.formats.clusterfile import cluster_schema, read_cluster
 from cockpit.formats.rulefields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, PROJECT, WEIGHTS
+from cockpit.formats.stagingfields import STAGING
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node
@@ -67,6 +68,7 @@ def test_the_examples_are_read(tmp_path: Path) -> None:
 
 RULES = {
     "the file": FILE,
+    "`[staging]`": STAGING,
     "`[accounting]`": ACCOUNTING,
     "`[priority]`": PRIORITY,
     "`weights`": WEIGHTS,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.model.labels import Toleration
+from cockpit.model.mounts import Dataset
 from cockpit.model.spec import Algorithm, DebugHold, Failover, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
 from tests.hostile import HOSTILE, UNSEEN
 
@@ -83,6 +84,7 @@ def test_every_field_reaches_the_spec() -> None:
         "home": "rw",
         "image": "dir:../root",
         "staging": True,
+        "datasets": [{"path": "/d/cats", "read_only": True}],
         "env": {"A": "b", "N": 4},
         "project": "nlp",
     }
@@ -108,6 +110,7 @@ def test_every_field_reaches_the_spec() -> None:
         home=HomeAccess.RW,
         image="dir:/root",
         staging=True,
+        datasets=(Dataset(name="cats", path="/d/cats", read_only=True),),
         env={"A": "b", "N": "4"},
         project="nlp",
     )

@@ -14,7 +14,7 @@ from cockpit.model.spec import JobSpec
 from tests.builders import NOON
 
 OFFERED = re.compile(r"^#(\w+):", re.MULTILINE)
-NEEDS = {"resume": ["pool"]}
+NEEDS = {"resume": ["pool"], "staging": ["datasets"]}
 """Lines that go together."""
 DEFAULTS = Defaults(home_folder="/home/ann", now=Millis(NOON))
 

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from cockpit.backends.demo.rooms import Rooms
     from cockpit.backends.demo.scripts import Script, Scripts
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
         SignalReplica,
+        StageReplica,
         StartReplica,
         TellWorkers,
         ThawReplica,
@@ -60,6 +62,13 @@ class ScriptedExecutor:
         """Of those that run: since when."""
         self._running: dict[ReplicaId, tuple[Script, asyncio.Task[None]]] = {}
 
+    async def stage(self, effect: StageReplica) -> None:
+        """There is nothing to copy."""
+        self._observer.replica_staged(effect.replica)
+
+    def staging(self, replica: ReplicaId) -> None:
+        """So it is never under way."""
+
     async def start(self, effect: StartReplica) -> None:
         if effect.replica not in self._made:
             self._made[effect.replica] = effect
@@ -76,6 +85,10 @@ class ScriptedExecutor:
         elif script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
+
+    async def check(self, effect: CheckNodes) -> None:
+        """Whatever is wrong with a machine, it is not in an invented one."""
+        self._observer.precheck_passed(effect.replica, "")
 
     async def freeze(self, effect: FreezeReplica) -> None:
         """Its script waits where it is."""

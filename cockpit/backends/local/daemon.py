@@ -27,7 +27,10 @@ from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
+from cockpit.runtime.containers.prechecking import Prechecks
 from cockpit.runtime.containers.probe import probe_runtime
+from cockpit.runtime.containers.staging.depot import Depot
+from cockpit.runtime.containers.staging.fetching import Fetcher
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.listening import listen
@@ -118,13 +121,24 @@ def _engine(
     def facts(effect: StartReplica) -> ScriptFacts:
         return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
 
+    clock = SystemClock(machine.state.at)
+
     def executor_for(observer: Observer) -> ContainerExecutor:
         scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
-        executor = ContainerExecutor(folder, plan_for, observer, workers_of=workers_of, scripts=scripts)
+        fetcher = Fetcher(rootless=os.geteuid() != 0)
+        executor = ContainerExecutor(
+            folder,
+            plan_for,
+            observer,
+            workers_of=workers_of,
+            depot=Depot(folder, lambda: machine.state.cluster.staging, clock, fetcher),
+            scripts=scripts,
+        )
+        executor.prechecks = Prechecks(lambda name: machine.state.nodes[name], folder)
         executor.open()
         return executor
 
-    host = Host(machine, journal, executor_for, SystemClock(machine.state.at), _host_settings(settings))
+    host = Host(machine, journal, executor_for, clock, _host_settings(settings))
     return Engine(
         host=host,
         state_folder=folder,

@@ -10,12 +10,15 @@ from cockpit.model.job import EndCause, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason, WouldDelay
 from cockpit.model.spec import Access, JobKind
+from cockpit.model.staging import Progress
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.copying import copying_sentence, percent
 from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
+from cockpit.present.safe import safe
 from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
 from cockpit.present.workers import short_of_workers, workers_now
 
@@ -35,7 +38,16 @@ def _own_why(row: JobRow, context: Context) -> str | None:
         return ending_sentence(row.ending)
     if row.end_cause is not None:
         return end_sentence(row, row.end_cause) or None
+    if row.state is _STAGING:
+        return copying_sentence(row.staged)
     return short_of_workers(row) if row.workers is not None else None
+
+
+def copied_json(progress: Progress | None) -> dict[str, int | None] | None:
+    if progress is None:
+        return None
+    told = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
+    return {**told, "seconds_left": progress.seconds_left}
 
 
 def state_text(row: JobRow, context: Context) -> str:
@@ -49,6 +61,7 @@ def states_text(row: JobRow, context: Context) -> str:
     return state_text(row, context)
 
 
+_STAGING: Final = JobState.STAGING
 _SUSPENDED: Final = JobState.SUSPENDED  # a member costs a look-up in each of a hundred thousand rows
 
 
@@ -86,7 +99,8 @@ def cards(row: JobRow, _: Context) -> int | float:
 def node_spec(row: JobRow, _: Context) -> str:
     """What it asks of each node, as one text to search in."""
     nodes = max(row.nodes, 1)
-    per_node = f"{row.cpus // nodes} CPUs, {units.memory(row.memory_mib // nodes)}"
+    named = f"{safe(row.spec_name)}: " if row.spec_name else ""
+    per_node = f"{named}{row.cpus // nodes} CPUs, {units.memory(row.memory_mib // nodes)}"
     if not row.card_milli:
         return per_node
     return f"{per_node}, {units.cards(row.card_milli // nodes)} {listed(row.card_models, 'or') or 'cards'}"
@@ -96,7 +110,7 @@ def node_spec(row: JobRow, _: Context) -> str:
 def reason_json(reason: Reason) -> Reason | dict[str, object]:
     """The reason with its `type`, its moments in ISO 8601; everything else is its own JSON."""
     if isinstance(reason, Held):
-        return {"type": "held", "by": reason.by, "since": iso(reason.since)}
+        return {"type": "held", "by": reason.by, "since": iso(reason.since) if reason.since is not None else None}
     if isinstance(reason, WouldDelay):
         return {"type": "would_delay", "ahead": reason.ahead, "reserved_at": iso(reason.reserved_at)}
     return reason
@@ -114,6 +128,13 @@ def reason_type(row: JobRow, _: Context) -> str:
 WORKERS_SCHEMA: Final = {
     "type": ["object", "null"],
     "properties": {name: {"type": "integer"} for name in ("min_workers", "workers", "max_workers")},
+}
+STAGED_SCHEMA: Final = {
+    "type": ["object", "null"],
+    "properties": {
+        **{name: {"type": "integer"} for name in ("done_bytes", "total_bytes", "bytes_per_second")},
+        "seconds_left": {"type": ["integer", "null"]},
+    },
 }
 REASON_SCHEMA: Final = {
     "type": ["object", "null"],
@@ -354,6 +375,19 @@ JOBS: Final = Table(
             aliases=("cause",),
             schema={"enum": [*map(str, EndCause), None]},
         ),
+        Column(
+            "staged",
+            "STAGED",
+            Kind.RECORD,
+            "How far the copies are that it waits for",
+            field="staged",
+            words=lambda row, _: percent(row.staged),
+            words_from=("staged",),
+            record_json=copied_json,
+            schema=STAGED_SCHEMA,
+            nullable=True,
+            wide=True,
+        ),
         Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
         Column("qos", "QOS", Kind.TEXT, "Its QOS", field="qos", wide=True),
         Column(
@@ -412,7 +446,14 @@ JOBS: Final = Table(
             schema={"enum": [str(kind) for kind in JobKind]},
         ),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
-        Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),
+        Column(
+            "algorithm",
+            "ALGORITHM",
+            Kind.TEXT,
+            "Its algorithm: a folder, a name of the catalogue, or favorite/ and a name",
+            field="algorithm",
+            wide=True,
+        ),
         Column(
             "output",
             "OUTPUT",

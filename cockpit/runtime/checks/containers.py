@@ -74,6 +74,20 @@ def _forbidden(name: str, forbidding: str, allowing: str) -> Finding:
     )
 
 
+def outward(around: Surroundings) -> list[Finding]:
+    """What jobs with several nodes have beside their own network."""
+    lack = "Jobs with several nodes reach each other all the same; jobs with one share the machine's network."
+    if around.uid != 0:
+        return [note("network outward", "none for jobs with several nodes: an ordinary user's engine makes none", lack)]
+    if around.ask(("nft", "--version")).outcome is Outcome.ABSENT:
+        advice = f"Run `apt-get install nftables` to have one. {lack}"
+        return [note("network outward", "none for jobs with several nodes: nftables is not installed", advice)]
+    if read_text(around.root / "proc/sys/net/ipv4/ip_forward").strip() != "1":
+        advice = f"As root run `sysctl -w net.ipv4.ip_forward=1` to have one. {lack}"
+        return [note("network outward", "none for jobs with several nodes: this machine forwards nothing", advice)]
+    return [ok("network outward", "jobs with several nodes have one, by NAT")]
+
+
 def overlay(around: Surroundings) -> list[Finding]:
     """Mounts one for a moment, in a mount namespace of its own, on the file system that will hold the containers."""
     if network_filesystem(around.state_folder):

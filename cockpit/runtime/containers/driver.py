@@ -16,12 +16,16 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, removal, spawning, telling, world
+from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
+from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers.prechecking import NOWHERE
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.staging.disk import watch_disk
+from cockpit.runtime.containers.staging.fetching import FetchFailed
 from cockpit.runtime.containers.watching import Bell, Watched
 from cockpit.runtime.tasks import Tasks
 
@@ -30,21 +34,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
         SignalReplica,
+        StageReplica,
         StartReplica,
         TellWorkers,
         ThawReplica,
     )
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.staging import Progress
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
+    from cockpit.runtime.containers.prechecking import Prechecks
+    from cockpit.runtime.containers.staging.depot import Depot
 
 _LEAVE_SECONDS = 5
+_ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
 _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
 
 
@@ -56,7 +66,7 @@ def _alone(_replica: ReplicaId) -> bytes:
 class ContainerExecutor:
     """Implements `engine.ports.Executor`. `state`: the engine's state folder; `plan_for` joins the launch room, and so
     does `workers_of`: what a worker of an elastic job is told of the others just now; `scripts` run around each job on
-    its nodes.
+    its nodes, and `depot` has what must be copied to them.
 
     `open` before anything else, in the host's loop; `close` leaves every container as it is.
     """
@@ -68,6 +78,7 @@ class ContainerExecutor:
         observer: Observer,
         *,
         workers_of: Callable[[ReplicaId], bytes] = _alone,
+        depot: Depot | None = None,
         scripts: NodeScripts | None = None,
         python: str = sys.executable,
     ) -> None:
@@ -75,6 +86,11 @@ class ContainerExecutor:
         self._plan_for, self._workers_of = plan_for, workers_of
         self._observer = observer
         self._scripts = scripts
+        self.prechecks: Prechecks | None = None
+        """Set once, where nodes are looked at before certain jobs; None: nothing is ever wrong with one."""
+        self._depot = depot
+        self._copies = Copies(depot, observer.staging_moved) if depot is not None else None
+        self._copying: dict[ReplicaId, asyncio.Task[None]] = {}
         self._python = python
         self._tasks = Tasks()
         self._sampler = Sampler(self._tasks)
@@ -88,6 +104,10 @@ class ContainerExecutor:
         self._bell.open()
 
     def close(self) -> None:
+        if self._depot is not None:
+            self._depot.close()
+        for copying in self._copying.values():
+            copying.cancel()
         self._bell.close()
         self._sampler.close()
         self._shims.close()
@@ -95,17 +115,72 @@ class ContainerExecutor:
             watched.close()
         self._watched.clear()
 
+    async def stage(self, effect: StageReplica) -> None:
+        """Beside everything else: whoever wants it ended need not wait for it."""
+        if effect.replica not in self._copying:
+            self._copy(effect.start, self._staged)
+
+    def staging(self, replica: ReplicaId) -> Progress | None:
+        return self._copies.progress(replica) if self._copies is not None else None
+
     async def start(self, effect: StartReplica) -> None:
+        begun = effect.replica in self._watched or self._attempt(effect.replica).read("plan.json") is not None
+        if self._copies is not None and not begun and self._copies.lacks(effect):
+            self._copy(effect, self._start_alone)
+        else:
+            await self._start_alone(effect)
+
+    async def _start_alone(self, effect: StartReplica) -> None:
         async with self._lock(effect.replica):
             if effect.replica not in self._watched:
                 await self._start(effect)
 
+    async def check(self, effect: CheckNodes) -> None:
+        node, said = NOWHERE, ""
+        if self.prechecks is not None:
+            node, said = await asyncio.to_thread(self.prechecks.look, effect.placement)
+        if node:
+            self._observer.precheck_failed(effect.replica, node, said)
+        else:
+            self._observer.precheck_passed(effect.replica, said)
+
+    async def _staged(self, start: StartReplica) -> None:
+        self._observer.replica_staged(start.replica)
+
+    def _copy(self, start: StartReplica, then: Callable[[StartReplica], Coroutine[Any, Any, None]]) -> None:
+        task = self._tasks.start(self._have_copies(start, then), f"copies of {start.replica}")
+        self._copying[start.replica] = task
+        task.add_done_callback(lambda _: self._copying.pop(start.replica, None))
+
+    async def _have_copies(
+        self, start: StartReplica, then: Callable[[StartReplica], Coroutine[Any, Any, None]]
+    ) -> None:
+        assert self._copies is not None
+        try:
+            await self._copies.have(start)
+        except FetchFailed as failed:
+            self._observer.replica_ended(start.replica, ExitStatus(lost=str(failed)))
+        else:
+            await then(start)
+
     async def signal(self, effect: SignalReplica) -> None:
+        copying = self._copying.get(effect.replica)
+        if copying is not None:
+            copying.cancel()
+            await asyncio.wait([copying])
+        if copying is not None or self._waits_for_others(effect.replica):
+            self._observer.replica_ended(effect.replica, _ENDED_BEFORE)
+            return
         async with self._lock(effect.replica):
             watched = self._watched.get(effect.replica)
             if watched is not None:
                 await asyncio.to_thread(freezing.thaw, watched.attempt)  # a frozen process neither hears nor dies
                 watched.send(_SIGNALS[effect.force])
+
+    def _waits_for_others(self, replica: ReplicaId) -> bool:
+        """Whether it has its copies, and is to start once the other replicas have theirs."""
+        had = self._copies is not None and self._copies.has(replica)
+        return had and replica not in self._watched and self._attempt(replica).read("plan.json") is None
 
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._move(effect.replica, freezing.freeze)
@@ -137,14 +212,19 @@ class ContainerExecutor:
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
         named = {start.replica for start in expected} | {mark.replica for mark in kept}
+        if self._depot is not None:
+            await self._depot.forget_others({replica.folder for replica in named})
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
+            group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
             for replica in self._found() - named:
                 self._beside(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
                 self._beside(group, self.start(effect), wait=not self._is_to_be_prepared(effect))
             for mark in kept:
                 group.create_task(self._adopt_kept(mark))
+        if self._depot is not None:
+            self._tasks.start(watch_disk(self._depot, self._observer), "disk for copies")
 
     def _beside(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], *, wait: bool) -> None:
         """Nobody waits for scripts of the cluster, which may take minutes."""
@@ -186,7 +266,7 @@ class ContainerExecutor:
             try:
                 if effect.spec.elastic is not None:
                     await asyncio.to_thread(world.show, attempt, self._workers_of(effect.replica))
-                await asyncio.to_thread(spawning.spawn, attempt, self._plan_for(effect), self._shims)
+                await asyncio.to_thread(spawning.spawn, attempt, self._planned(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
                 self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
@@ -195,6 +275,10 @@ class ContainerExecutor:
         self._watch(effect.replica, attempt)
         self._look(effect.replica)
         await asyncio.to_thread(self._shims.prepare)
+
+    def _planned(self, effect: StartReplica) -> ContainerPlan:
+        plan = self._plan_for(effect)
+        return plan if self._copies is None else self._copies.laid_out(plan, effect.replica)
 
     async def _adopt_kept(self, mark: KeepContainer) -> None:
         await self.keep(mark)
@@ -244,6 +328,9 @@ class ContainerExecutor:
             await self._tidy_up(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
+            await asyncio.to_thread(networks.tidy_up, self._state)
+            if self._copies is not None:
+                await self._copies.leave(replica)
         self._locks.pop(replica, None)
 
     def _watch(self, replica: ReplicaId, attempt: Attempt) -> Watched:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.launch.network import GATEWAY, PREFIX
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST, ImageKind, image_of
 from cockpit.model.spec import HomeAccess, Hooks
+from cockpit.runtime.containers.networks import folder_of
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
@@ -59,6 +61,18 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The root file system that it begins with; None: the machine's own."""
     devices: tuple[str, ...]
     """Device nodes of the cards it was given."""
+    network: str = ""
+    """The folder of its job's network, see `shim.network`; empty: it shares the machine's."""
+    address: str = ""
+    """Of its `eth0`."""
+    gateway: str = GATEWAY
+    prefix: int = PREFIX
+    hosts: dict[str, str] = {}
+    """Address by host name, of all replicas."""
+    relays: dict[int, str] = {}
+    """Ports of its own `localhost` that are another replica's, and that one's address."""
+    files: dict[str, str] = {}
+    """Text that it is given, by path in it."""
     card_limits: str = ""
     """Said behind how its other limits are enforced."""
     cards: tuple[str, ...] = ()
@@ -129,6 +143,11 @@ def container_plan(
         mounts=tuple(Mount(*each) for each in shown(spec)),
         image=_image(spec),
         devices=launch.devices,
+        network=str(folder_of(state, replica)) if launch.hosts else "",
+        address=launch.hosts.get(launch.hostname, ""),
+        hosts=launch.hosts,
+        relays=launch.relays,
+        files=launch.files,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,
         cpus=effect.allocation.cpus,

@@ -33,13 +33,13 @@ def delete(attempt: Attempt, cgroup: str) -> None:
     except FileNotFoundError:
         return
     faults.point("trashed", attempt.name)
-    _remove_tree(doomed)
+    remove_tree(doomed)
 
 
 def empty_trash(state: Path) -> None:
     """Finish what an earlier engine began to delete."""
     for left in (state / "trash").glob("*"):
-        _remove_tree(left)
+        remove_tree(left)
 
 
 def remove_groups(cgroup: str) -> None:
@@ -51,7 +51,8 @@ def remove_groups(cgroup: str) -> None:
         time.sleep(_GROUP_WAIT_SECONDS)
 
 
-def _remove_tree(folder: Path) -> None:
+def remove_tree(folder: Path) -> None:
+    """As far as it can be; that it is not there is fine."""
     if not _rm(folder):
         subprocess.run(["chmod", "-R", "u+rwx", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
         _rm(folder)

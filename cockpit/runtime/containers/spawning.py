@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.runtime import faults
+from cockpit.runtime.containers import networks
 from cockpit.runtime.containers.shim import boot
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
     """
     Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
     Path(plan.stdout).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if plan.network:
+        networks.lay_out(Path(plan.network))
     if attempt.read("plan.json") is None:
         attempt.write_bytes("plan.json", msgspec.json.encode(plan))
     faults.point("planned", attempt.name)

@@ -10,15 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
         SignalReplica,
+        StageReplica,
         StartReplica,
         TellWorkers,
         ThawReplica,
     )
     from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.model.staging import Progress
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.runtime.fleet.reports import MemberReports
@@ -37,6 +40,12 @@ class Gate:
         self._is_part = is_part
         self._closed: dict[ReplicaId, StartReplica] = {}
         self._opened: set[JobId] = set()
+
+    async def stage(self, effect: StageReplica) -> None:
+        """Its place it has already."""
+        if effect.replica.job not in self._opened and self._is_part(effect.replica.job):
+            self._reports.placed(effect.replica.job)
+        await self._inner.stage(effect)
 
     async def start(self, effect: StartReplica) -> None:
         if effect.replica.job in self._opened or not self._is_part(effect.replica.job):
@@ -57,6 +66,9 @@ class Gate:
         else:
             await self._inner.signal(effect)
 
+    async def check(self, effect: CheckNodes) -> None:
+        await self._inner.check(effect)
+
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._inner.freeze(effect)
 
@@ -65,6 +77,9 @@ class Gate:
 
     async def tell(self, effect: TellWorkers) -> None:
         await self._inner.tell(effect)
+
+    def staging(self, replica: ReplicaId) -> Progress | None:
+        return self._inner.staging(replica)
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
         return await self._inner.used(replica)

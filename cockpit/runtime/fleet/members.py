@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
         SignalReplica,
+        StageReplica,
         StartReplica,
         TellWorkers,
         ThawReplica,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import ReplicaId
+    from cockpit.model.staging import Progress
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -88,11 +91,21 @@ class Members:
         for member in self._members.values():
             await member.host.stop()
 
+    async def stage(self, effect: StageReplica) -> None:
+        """Each member does that by itself."""
+
+    def staging(self, replica: ReplicaId) -> Progress | None:
+        there = self._there(replica)
+        return self._members[there[0]].gate.staging(there[1]) if there is not None else None
+
     async def start(self, effect: StartReplica) -> None:
         await self._order(effect)
 
     async def signal(self, effect: SignalReplica) -> None:
         await self._order(effect)
+
+    async def check(self, effect: CheckNodes) -> None:
+        """Of a fleet's jobs no nodes are checked."""
 
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._order(effect)

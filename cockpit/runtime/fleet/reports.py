@@ -44,11 +44,26 @@ class MemberReports:
         if found is not None:
             self._tell(lambda fleet, _: reports.placed(fleet, self._name, found))
 
+    def replica_staged(self, replica: ReplicaId) -> None:
+        self._observer.replica_staged(replica)
+
+    def staging_moved(self, replica: ReplicaId) -> None:
+        self._observer.staging_moved(replica)
+
+    def disk_filled(self, because: str) -> None:
+        self._observer.disk_filled(because)
+
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
         self._observer.replica_started(replica, limits)
         part = self.part(replica.job)
         if part is not None:
             self._tell(lambda fleet, _: reports.started(fleet, part, replica.rank, limits))
+
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        self._observer.precheck_passed(replica, found)
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        self._observer.precheck_failed(replica, node, because)
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         self._observer.prolog_failed(replica, because)

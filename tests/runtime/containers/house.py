@@ -18,7 +18,7 @@ from cockpit.engine.effects import KeepContainer, RemoveContainer, StartReplica
 from cockpit.launch.nodescripts import PATH, ScriptFacts
 from cockpit.launch.plan import launch_plan
 from cockpit.model.cluster import Cluster
-from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
+from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId, UserName
 from cockpit.model.job import ExitStatus, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.spec import HoldCards, JobSpec
@@ -27,6 +27,8 @@ from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, ContainerPlan, EngineFolders, container_plan, log_file
+from cockpit.runtime.containers.staging.depot import Depot
+from cockpit.runtime.containers.staging.fetching import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -47,6 +49,10 @@ class Seen:
         self.started: list[tuple[ReplicaId, str]] = []
         self.ended: list[tuple[ReplicaId, ExitStatus]] = []
         self.failed: list[str] = []
+        self.checked: list[str] = []
+        self.staged: list[ReplicaId] = []
+        self.moved: list[ReplicaId] = []
+        self.full: list[str] = []
         self.used: dict[ReplicaId, Used | None] = {}
         self._news = asyncio.Event()
 
@@ -57,6 +63,26 @@ class Seen:
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
         self.ended.append((replica, exit_status))
         self.used[replica] = used
+        self._news.set()
+
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        self.checked.append(found)
+        self._news.set()
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        self.failed.append(f"{node}: {because}")
+        self._news.set()
+
+    def replica_staged(self, replica: ReplicaId) -> None:
+        self.staged.append(replica)
+        self._news.set()
+
+    def staging_moved(self, replica: ReplicaId) -> None:
+        self.moved.append(replica)
+        self._news.set()
+
+    def disk_filled(self, because: str) -> None:
+        self.full.append(because)
         self._news.set()
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
@@ -74,6 +100,16 @@ class Seen:
                 await self._news.wait()
 
 
+class StandingClock:
+    """A clock that tests move."""
+
+    def __init__(self) -> None:
+        self.at = 1_000_000
+
+    def now(self) -> Millis:
+        return Millis(self.at)
+
+
 class House:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,6 +119,7 @@ class House:
         self.bounds = Bounds(pids=200, scratch_mib=64)
         self.rules = Cluster()
         self.script_seconds = 20.0
+        self.clock = StandingClock()
         self._jobs = 0
         self.move_in()
 
@@ -90,7 +127,11 @@ class House:
         """A new engine: nothing is remembered but what is in the state folder."""
         self.seen = Seen()
         scripts = NodeScripts(self.state, lambda: self.rules, self.facts_for, self.script_seconds)
-        self.executor = ContainerExecutor(self.state, self.plan_for, self.seen, scripts=scripts, python=sys.executable)
+        fetcher = Fetcher(rootless=os.geteuid() != 0)
+        self.depot = Depot(self.state, lambda: self.rules.staging, self.clock, fetcher)
+        self.executor = ContainerExecutor(
+            self.state, self.plan_for, self.seen, depot=self.depot, scripts=scripts, python=sys.executable
+        )
         self.executor.open()
 
     def plan_for(self, effect: StartReplica) -> ContainerPlan:

@@ -60,6 +60,13 @@ if TYPE_CHECKING:
         mounts: list[MountDict]
         image: MountDict | None
         devices: list[str]
+        network: str
+        address: str
+        gateway: str
+        prefix: int
+        hosts: dict[str, str]
+        relays: dict[str, str]
+        files: dict[str, str]
         card_limits: str
         cards: list[str]
         cpus: int

@@ -1,4 +1,4 @@
-"""The program that the engine spawns: `python -I -S boot.py hold` or `… enter FOLDER …`.
+"""The program that the engine spawns: `python -I -S boot.py hold`, `… enter FOLDER …` or `… fetch`.
 
 Isolated and without site packages, so that neither the environment nor a user's folder decides what runs here. The
 package's parent goes to the *end* of the path: nothing beside it may stand in for the standard library.
@@ -14,6 +14,10 @@ import sys
 def _main(verb: str, arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would raise KeyboardInterrupt, at a job's request
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
+    if verb == "fetch":
+        from cockpit.runtime.containers.shim import fetch
+
+        return fetch.main()
     if verb == "hold":
         from cockpit.runtime.containers.shim import hold
 

@@ -79,7 +79,8 @@ class _Container:
         if self.is_plain:
             return
         user = linux.CLONE_NEWUSER if self.plan["rootless"] else 0
-        linux.setns(self.holder, _NAMESPACES | user)
+        network = linux.CLONE_NEWNET if self.plan.get("network") else 0
+        linux.setns(self.holder, _NAMESPACES | user | network)
 
     def entry(self, request: Request) -> program.Entry:
         plan = self.plan

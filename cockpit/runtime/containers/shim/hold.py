@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 
-from cockpit.runtime.containers.shim import inmates, leaving, limits, linux, program, view
+from cockpit.runtime.containers.shim import agentserver, inmates, leaving, limits, linux, network, program, relay, view
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.holder import Holder
 from cockpit.runtime.containers.shim.identity import identity_of
@@ -55,10 +55,12 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
     os.umask(0o022)
     _redirect_complaints(attempt)
     plan = attempt.plan()
+    membership = network.Membership(attempt, plan)
     signal.pthread_sigmask(signal.SIG_BLOCK, Holder.SIGNALS)
     try:
+        membership.begin()
         if not plain:
-            leaving.leave_machine(plan)
+            leaving.leave_machine(plan, membership)
         return _launch(attempt, plan, again=again, plain=plain)
     except leaving.Refused as refused:
         if plan.get("may_be_plain") and not again:
@@ -66,6 +68,8 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
         why = f"{refused}; `cockpit doctor` says what this machine forbids"
     except OSError as error:
         why = error.strerror or str(error)
+    finally:
+        membership.end()
     _report_lost(attempt, f"the container could not be made: {why}", again=again)
     return LAUNCHED
 
@@ -141,6 +145,9 @@ def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     start = _first_program(attempt, programs) if programs is not None else None
     kept = attempt.read("kept.json")
     read_only = view.build(attempt, plan, devices=kept is None or kept["cards"] == "keep")
+    if plan.get("network") and not again:
+        agentserver.start(plan, _entry(plan, bounds, view.opened_by(os.getpid())))
+        relay.start(plan)
     first = start.let_in() if start else None
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
     return Holder(attempt, bounds, inmates.Contained(), programs, first)
@@ -161,8 +168,13 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
 def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) -> str:
     """As a job's page shows it. A plan from before shares of cards were told has nothing to say of them."""
     of_cards = plan.get("card_limits")
+    of_network = network.said(plan)
     of_folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""
-    return bounds.text + (f"; {of_cards}" if of_cards else "") + of_folders
+    return bounds.text + "".join(f"; {each}" for each in (of_cards, of_network) if each) + of_folders
+
+
+def _entry(plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Entry:
+    return program.Entry(plan=plan, limits=bounds, view=seen, env=plan["env"])
 
 
 def _first_program(attempt: Attempt, programs: Programs) -> program.Start:

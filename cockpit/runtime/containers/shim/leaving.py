@@ -10,6 +10,7 @@ from cockpit.runtime.containers.shim import linux, program
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
+    from cockpit.runtime.containers.shim.network import Membership
 
 _NAMESPACES = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSPC, errno.EUSERS, errno.EINVAL, errno.ENOSYS})
@@ -21,13 +22,14 @@ class Refused(Exception):
     """This machine lets its engine make no container, so that trying again is of no use; the text says which call."""
 
 
-def leave_machine(plan: PlanDict) -> None:
+def leave_machine(plan: PlanDict, network: Membership) -> None:
     """The caller is out at once, but for the pid namespace, which its children leave. Raises Refused or OSError."""
     try:
-        if plan["rootless"]:
+        if plan["rootless"] and not network.join_user_namespace():
             uid, gid = os.geteuid(), os.getegid()
             linux.unshare(linux.CLONE_NEWUSER)
             program.map_ids(0, 0, outside_uid=uid, outside_gid=gid)
+        network.join()
         linux.unshare(_NAMESPACES)
         linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
     except OSError as error:

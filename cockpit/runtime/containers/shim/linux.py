@@ -14,6 +14,7 @@ CLONE_NEWUTS = 0x0400_0000
 CLONE_NEWIPC = 0x0800_0000
 CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWPID = 0x2000_0000
+CLONE_NEWNET = 0x4000_0000
 
 MS_NOSUID = 2
 MS_NODEV = 4
@@ -92,6 +93,15 @@ def enter_root(folder: str) -> None:
     _check(_libc.pivot_root(b".", b"."), f"pivot_root to {folder}")
     _check(_libc.umount2(b".", MNT_DETACH), "unmount the old root")
     os.chdir("/")
+
+
+def sync_file_system(folder: str) -> None:
+    """Return once everything that was written to the folder's file system is on its disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _check(_libc.syncfs(fd), f"syncfs {folder}")
+    finally:
+        os.close(fd)
 
 
 def set_hostname(name: str) -> None:

@@ -95,7 +95,7 @@ def _run(entry: Entry, choose: Callable[[], list[str]], waits: int, tell: int) -
             linux.end_with_parent()
         else:
             _enter_view(entry)
-            _become_submitter(entry)
+            become_submitter(entry.plan)
         entry.limits.join_late(entry.plan)
         linux.drop_capabilities()
         arguments = choose()
@@ -123,10 +123,9 @@ def _enter_view(entry: Entry) -> None:
         _take_out(device)
 
 
-def _become_submitter(entry: Entry) -> None:
+def become_submitter(plan: PlanDict) -> None:
     """Exactly the submitter's ids; no capability to be gained. A new user namespace shows a rootless one's own uid.
     A plain process is the submitter already: an engine that may make no namespaces serves nobody else."""
-    plan = entry.plan
     if plan["rootless"]:
         _own_namespace(plan["uid"], plan["gid"])
     linux.drop_bounding_capabilities()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.runtime.containers.shim.attempt import MountDict, PlanDict
+    from cockpit.runtime.containers.shim.metering import Order
 
 _HOMES = "/home"
 _OWN_PLACES = ("/var/tmp",)  # noqa: S108 - the container's own
@@ -135,7 +136,7 @@ def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:
 class credentials:  # noqa: N801 - read as a word in front of what is done with them
     """While inside: the submitter's ids, for the kernel's checks. An ordinary user's shim has no others anyway."""
 
-    def __init__(self, plan: PlanDict) -> None:
+    def __init__(self, plan: PlanDict | Order) -> None:
         self._plan = plan
         self._switches = not plan["rootless"]
         self._groups: list[int] = []

@@ -101,7 +101,8 @@ def introduce(plan: PlanDict, text: Callable[[str], str]) -> None:
     reads one of the files that it begins with."""
     name = plan["hostname"]
     add_once("hostname", f"{name}\n")
-    add_once("hosts", f"{_whole_lines(text('/etc/hosts'))}127.0.1.1 {name}\n")
+    known = "".join(f"{address} {host}\n" for host, address in plan.get("hosts", {}).items())
+    add_once("hosts", f"{_whole_lines(text('/etc/hosts'))}{known or f'127.0.1.1 {name}' + chr(10)}")
     users = _whole_lines(text("/etc/passwd"))
     if not any(line.split(":")[2:3] == [str(plan["uid"])] for line in users.splitlines()):
         add_once("passwd", f"{users}{plan['user']}:x:{plan['uid']}:{plan['gid']}::{plan['home']}:/bin/sh\n")

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 
-from cockpit.runtime.containers.shim import bubblewrap, imageroot, linux, system, unaided
+from cockpit.runtime.containers.shim import agentserver, bubblewrap, imageroot, linux, system, unaided
 from cockpit.runtime.containers.shim.sources import Sources
 
 TYPE_CHECKING = False
@@ -90,10 +90,11 @@ def _shown(plan: PlanDict, stage: str) -> Sources:
 
 def _view(attempt: Attempt, plan: PlanDict, first: list[tuple[str, str, bool]], sources: Sources) -> bubblewrap.View:
     """`first`: what is bound before anything of the job's."""
-    _make_parents(attempt.file("root"), [target for _, target, _ in sources.binds])
+    given = _given(attempt, plan)
+    _make_parents(attempt.file("root"), [target for _, target, _ in (*given, *sources.binds)])
     return bubblewrap.View(
         root=attempt.file("root"),
-        binds=[*first, *_world(attempt), *sources.binds],
+        binds=[*first, *_world(attempt), *_agent(plan), *given, *sources.binds],
         shared_memory_bytes=plan["memory_mib"] * _MIB,
     )
 
@@ -126,6 +127,26 @@ def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
     """Of an elastic job: the folder in which the engine says who its workers are."""
     folder = attempt.file("world")
     return [(folder, "/run/cockpit", False)] if os.path.isdir(folder) else []
+
+
+def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
+    """Of a job with several replicas: the agent that reaches the others, and the way to them."""
+    return (
+        [(os.path.join(plan["network"], agentserver.SHOWN), "/run/cockpit-launch", False)]
+        if plan.get("network")
+        else []
+    )
+
+
+def _given(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]]:
+    """The files that the job's mode gives it, which the job cannot change."""
+    found = []
+    for number, (path, text) in enumerate(plan.get("files", {}).items()):
+        os.makedirs(attempt.file("given"), exist_ok=True)
+        with open(attempt.file("given", str(number)), "w", encoding="utf-8") as stream:
+            stream.write(text)
+        found.append((stream.name, path, False))
+    return found
 
 
 def _make_unaided(view: bubblewrap.View) -> int:

@@ -1,0 +1,25 @@
+"""Whose end is the job's: of most jobs that of every replica, of some that of those whom the others only serve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.launch.modes import decides
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.spec import JobSpec
+
+
+def is_decided(job: Job, ended: Collection[int]) -> bool:
+    """Whether all that decide are among the ranks that have ended."""
+    assert job.attempt is not None
+    return all(each.rank in ended for each in job.attempt.there if decides(job.spec, each.rank))
+
+
+def counted(spec: JobSpec, exits: Sequence[tuple[int, ExitStatus]]) -> Sequence[tuple[int, ExitStatus]]:
+    """Of exits in their order those that say how the job went: whoever ends after the last that decides was told to."""
+    last = max((at for at, (rank, _) in enumerate(exits) if decides(spec, rank)), default=len(exits))
+    return exits[: last + 1]

@@ -1,0 +1,69 @@
+"""Copies that are made on a node before a job's command runs there: datasets that it stages, images that are packed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.image import ImageKind, image_of
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
+
+WEEK_SECONDS = 7 * 86_400
+FULL_PERCENT = 90
+
+
+class Staging(msgspec.Struct, frozen=True, kw_only=True):
+    """Where copies lie, as the administrator set it."""
+
+    folder: str
+    """On fast storage of each node."""
+    keep_seconds: int = WEEK_SECONDS
+    """So long a copy stays after its last use."""
+    full_percent: int = FULL_PERCENT
+    """No copy fills the disk beyond this, and a node whose disk is fuller is drained."""
+
+
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """How far a replica's copies have come. All of them together."""
+
+    done: int
+    total: int
+    """Bytes; 0: not known yet."""
+    rate: int
+    """Bytes per second, of late."""
+
+    @property
+    def seconds_left(self) -> int | None:
+        """None: nobody knows."""
+        return -(-(self.total - self.done) // self.rate) if self.rate and self.total else None
+
+
+class StagedCopy(msgspec.Struct, frozen=True, kw_only=True):
+    """One copy on this machine, for who administers it."""
+
+    key: str
+    """Names it: of the first bytes of what it was made of."""
+    what: str
+    """`dataset`, `image`."""
+    source: str
+    """Path of the original."""
+    size: int
+    """Bytes."""
+    users: tuple[str, ...]
+    """Whose jobs have used it."""
+    made_at: Millis
+    used_at: Millis
+    """When it was last used; now, while it is."""
+    jobs: tuple[JobId, ...]
+    """That use it."""
+    progress: Progress | None = None
+    """While it is being made."""
+
+
+def is_staged(spec: JobSpec) -> bool:
+    """Whether something has to be there before the job's containers can be made."""
+    return (spec.staging and bool(spec.datasets)) or image_of(spec.root_image).kind is ImageKind.TAR

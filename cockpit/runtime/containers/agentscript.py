@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Starts a program in another container of the same job: what mpirun, pdsh and others take for a remote shell.
+
+    agent [OPTIONS AS OF ssh] [USER@]HOST COMMAND...
+
+Copied into the job's containers: standard library only, Python 3.8. See `shim.agentserver` for who answers.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+FOLDER = "/run/cockpit-launch"
+TAKE_A_VALUE = "BbcDEeFIiJLlmOopQRSWw"
+FAILED = 255
+PATIENCE_SECONDS = 300
+"""For a container of the job that is still being made: not all begin at the same moment."""
+
+
+def parsed(words: list[str]) -> tuple[str, str]:
+    """The host and the command; ssh's options mean nothing here."""
+    words = list(words)
+    while words and words[0].startswith("-"):
+        option = words.pop(0)
+        if len(option) == 2 and option[1] in TAKE_A_VALUE and words:
+            words.pop(0)
+    host = words.pop(0).rpartition("@")[2] if words else ""
+    return host, " ".join(words)
+
+
+def connected(host: str) -> socket.socket:
+    """To whoever starts programs there. Raises OSError."""
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        there = socket.socket(socket.AF_UNIX)
+        try:
+            there.connect(f"{FOLDER}/{host}.sock")
+        except FileNotFoundError:
+            there.close()
+            if not is_of_the_job(host) or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.05)
+        else:
+            return there
+
+
+def is_of_the_job(host: str) -> bool:
+    known = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
+    return any(host in line.split()[1:] for line in known.splitlines())
+
+
+def main(words: list[str]) -> int:
+    host, command = parsed(words)
+    if not host or not command or "/" in host:
+        sys.stderr.write("usage: agent HOST COMMAND...\n")
+        return FAILED
+    request = os.fsencode(command)
+    try:
+        there = connected(host)
+        streams = array.array("i", [0, 1, 2])
+        there.sendmsg([struct.pack("!I", len(request))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+        there.sendall(request)
+        answer = there.recv(4)
+    except OSError as error:
+        sys.stderr.write(f"{host} is not reached: {error.strerror}; only replicas of the same job are\n")
+        return FAILED
+    code: int = struct.unpack("!i", answer)[0] if len(answer) == 4 else FAILED
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

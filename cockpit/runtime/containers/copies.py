@@ -1,0 +1,94 @@
+"""Has everything copied to this machine that a replica's container needs, before it is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.launch.workspace import shown
+from cockpit.model.image import ImageKind, image_of
+from cockpit.model.staging import Progress
+from cockpit.runtime.containers.staging.fetching import FetchKind, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cockpit.engine.effects import StartReplica
+    from cockpit.model.ids import ReplicaId
+    from cockpit.model.spec import JobSpec
+    from cockpit.runtime.containers.plan import ContainerPlan, Mount
+    from cockpit.runtime.containers.staging.depot import Depot
+
+_NOT_KNOWN = Progress(0, 0, 0)
+
+
+class Copies:
+    """What replicas have copied, by field of their specs. `moved` is told of progress."""
+
+    def __init__(self, depot: Depot, moved: Callable[[ReplicaId], None]) -> None:
+        self._depot = depot
+        self._moved = moved
+        self._had: dict[ReplicaId, dict[str, str]] = {}
+        self._progress: dict[ReplicaId, Progress] = {}
+
+    def lacks(self, start: StartReplica) -> bool:
+        """Whether something has to be copied, or looked for, first."""
+        return start.replica not in self._had and next(_wanted(start.spec), None) is not None
+
+    async def have(self, start: StartReplica) -> None:
+        """Return once everything is there. Raises FetchFailed. Cancelled, it leaves nothing half."""
+        replica, who = start.replica, start.submitter
+        self._tell(replica, _NOT_KNOWN)
+        try:
+            measured = [(each, *(await self._depot.measured(each, who))) for each in _wanted(start.spec)]
+            total, done = sum(found.size for _, found, missing in measured if missing), 0
+            paths: dict[str, str] = {}
+            for each, found, missing in measured:
+
+                def tell(part: Progress, before: int = done) -> None:
+                    self._tell(replica, Progress(before + part.done, total, part.rate))
+
+                paths[each.what] = await self._depot.have(each, found, who, replica.folder, tell)
+                done += found.size if missing else 0
+            self._had[replica] = paths
+        finally:
+            del self._progress[replica]
+            self._moved(replica)
+
+    def laid_out(self, plan: ContainerPlan, replica: ReplicaId) -> ContainerPlan:
+        """The plan with the copies in place of what they were made of."""
+        had = self._had.get(replica)
+        if had is None:
+            return plan
+
+        def copied(mount: Mount) -> Mount:
+            return replace(mount, source=had[mount.what], copied=True) if mount.what in had else mount
+
+        image = copied(plan.image) if plan.image is not None else None
+        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image)
+
+    def has(self, replica: ReplicaId) -> bool:
+        """Whether everything is there that it had copied."""
+        return replica in self._had
+
+    def progress(self, replica: ReplicaId) -> Progress | None:
+        return self._progress.get(replica)
+
+    async def leave(self, replica: ReplicaId) -> None:
+        """Its container is gone, or will never be."""
+        self._had.pop(replica, None)
+        await self._depot.leave(replica.folder)
+
+    def _tell(self, replica: ReplicaId, progress: Progress) -> None:
+        self._progress[replica] = progress
+        self._moved(replica)
+
+
+def _wanted(spec: JobSpec) -> Iterator[Wanted]:
+    image = image_of(spec.root_image)
+    if image.kind is ImageKind.TAR:
+        yield Wanted("image", FetchKind.TAR, image.where)
+    if spec.staging:
+        datasets = {f"datasets[{index}]" for index in range(len(spec.datasets))}
+        yield from (Wanted(each.what, FetchKind.TREE, each.source) for each in shown(spec) if each.what in datasets)

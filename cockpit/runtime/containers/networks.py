@@ -1,0 +1,65 @@
+"""The folders of the networks that jobs with several replicas have, see `shim.network`. Blocks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cockpit.runtime.containers import agentscript
+from cockpit.runtime.containers.shim.agentserver import SHOWN
+from cockpit.runtime.containers.shim.outward import CABLE, TABLE
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import ReplicaId
+
+_AGENT: Final = "agent"
+_NAMES: Final = "bin"
+"""The agent under the names of what it stands for."""
+_NFT_SECONDS: Final = 10
+
+
+def folder_of(state: Path, replica: ReplicaId) -> Path:
+    """Of all replicas of the attempt."""
+    return state / "networks" / f"{replica.job}.{replica.attempt}"
+
+
+def lay_out(folder: Path) -> None:
+    """Before the first shim; done again, it changes nothing."""
+    shown = folder / SHOWN
+    (shown / _NAMES).mkdir(parents=True, exist_ok=True)
+    for each in (shown, shown / _NAMES):
+        each.chmod(0o755)
+    agent = shown / _AGENT
+    if not agent.exists():
+        draft = shown / f".{_AGENT}.new"
+        draft.write_bytes(Path(agentscript.__file__).read_bytes())
+        draft.chmod(0o755)
+        draft.replace(agent)
+    ssh = shown / _NAMES / "ssh"
+    if not ssh.is_symlink():
+        ssh.symlink_to(f"../{_AGENT}")
+
+
+def tidy_up(state: Path) -> None:
+    """Delete the folders of attempts without containers; without any network, also the rules that they went out by."""
+    networks = state / "networks"
+    if not networks.is_dir():
+        return
+    found = list(networks.iterdir())  # first: a container's folder is made before its network's
+    alive = {path.name.rpartition(".")[0] for path in (state / "containers").iterdir()}
+    for folder in found:
+        if folder.name not in alive:
+            shutil.rmtree(folder, ignore_errors=True)
+    if not any(networks.iterdir()) and not any(Path("/sys/class/net").glob(f"{CABLE}*")):
+        _forget_rules()
+        networks.rmdir()
+
+
+def _forget_rules() -> None:
+    """Of another engine of root's, which may have a job just now, there would be a cable."""
+    if os.geteuid() == 0 and (nft := shutil.which("nft")):
+        command = [nft, "delete", "table", "ip", TABLE]
+        subprocess.run(command, check=False, capture_output=True, timeout=_NFT_SECONDS)

@@ -1,0 +1,119 @@
+"""Starts programs in a container for the other containers of its job, whose agents (`agentscript`) ask for them.
+
+Beside the command, in the container's pid namespace; the programs are started as the command was, with the replica's
+own environment. NETWORK/shown/<host>.sock is the way to it: that folder is shown to the containers of this job alone.
+
+A request is four bytes, big-endian, with standard input, output and error attached, then so many bytes: the text for
+the shell. The answer is the exit code, as four bytes. When who asked goes away, the program's session is killed.
+"""
+
+from __future__ import annotations
+
+import _socket
+import contextlib
+import os
+import select
+import signal
+import struct
+
+from cockpit.runtime.containers.shim import linux, program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from cockpit.runtime.containers.shim.attempt import PlanDict
+
+SHOWN = "shown"
+"""Of the network's folder: what its containers see."""
+_LENGTH = struct.Struct("!I")
+_CODE = struct.Struct("!i")
+_STREAMS = struct.Struct("3i")
+_LONGEST = 1 << 20
+_WAITING = 128
+_FAILED = 255
+_REAP_MILLISECONDS = 1000
+
+
+def start(plan: PlanDict, entry: program.Entry) -> None:
+    """Fork the server; who asks from here on is answered."""
+    listener = _listen(plan)
+    if os.fork() == 0:
+        linux.name_process("cockpit-agent")
+        linux.end_with_parent()
+        _serve(listener, entry)
+    listener.close()
+
+
+def _listen(plan: PlanDict) -> _socket.socket:
+    """By a relative path: a socket's path is short. The caller's working folder is nobody's concern."""
+    os.chdir(os.path.join(plan["network"], SHOWN))
+    name = f"{plan['hostname']}.sock"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    listener.bind(name)
+    os.chmod(name, 0o666)  # noqa: S103 - for the submitter, in whose containers alone it is shown
+    listener.listen(_WAITING)
+    return listener
+
+
+def _serve(listener: _socket.socket, entry: program.Entry) -> NoReturn:
+    while True:
+        if linux.is_readable(listener.fileno(), within_milliseconds=_REAP_MILLISECONDS):
+            fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
+            if os.fork() == 0:
+                listener.close()
+                _answer(_socket.socket(fileno=fd), entry)
+            os.close(fd)
+        _reap()
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _answer(asker: _socket.socket, entry: program.Entry) -> NoReturn:
+    code = _FAILED
+    try:
+        text, streams = _request(asker)
+        code = _run(asker, entry, text, streams)
+        asker.sendall(_CODE.pack(code))
+    except (OSError, ValueError, program.StartError):
+        pass
+    finally:
+        os._exit(0)
+
+
+def _request(asker: _socket.socket) -> tuple[str, tuple[int, ...]]:
+    """Raises ValueError where it is none."""
+    head, attached, _, _ = asker.recvmsg(_LENGTH.size, _socket.CMSG_SPACE(_STREAMS.size))
+    if len(head) != _LENGTH.size or len(attached) != 1 or len(attached[0][2]) != _STREAMS.size:
+        raise ValueError("no request")
+    left = min(_LENGTH.unpack(head)[0], _LONGEST)
+    text = b""
+    while left and (part := asker.recv(left)):
+        text += part
+        left -= len(part)
+    return text.decode(errors="surrogateescape"), _STREAMS.unpack(attached[0][2])
+
+
+def _run(asker: _socket.socket, entry: program.Entry, text: str, streams: tuple[int, ...]) -> int:
+    def choose() -> list[str]:
+        for number, fd in enumerate(streams):
+            os.dup2(fd, number)
+        return ["/bin/sh", "-c", text]
+
+    pid = program.Start(entry, choose).let_in()
+    for fd in streams:
+        os.close(fd)
+    pidfd = os.pidfd_open(pid)
+    poll = select.poll()
+    for fd in (asker.fileno(), pidfd):
+        poll.register(fd, select.POLLIN)
+    if pidfd not in dict(poll.poll()):
+        os.killpg(pid, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return status if status >= 0 else 128 - status

@@ -1,0 +1,91 @@
+"""Network interfaces of the network namespace that the caller is in, by the kernel's own protocol, without a program.
+
+Source: rtnetlink(7), netlink(7), linux/if_link.h, linux/veth.h. Every failure is an OSError that names what failed.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import struct
+
+_REQUEST, _ACK, _EXCLUSIVE, _CREATE = 0x1, 0x4, 0x200, 0x400
+_NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
+_UP = 1
+_HEADER = struct.Struct("=IHHII")
+_LINK = struct.Struct("=BxHiII")
+_ADDRESS = struct.Struct("=BBBBi")
+_ROUTE = struct.Struct("=BBBBBBBBI")
+_ATTRIBUTE = struct.Struct("=HH")
+_NAME, _MASTER, _INFO, _NAMESPACE_FD = 3, 10, 18, 28
+_INFO_KIND, _INFO_DATA = 1, 2
+_PEER = 1
+_MAIN_TABLE, _STATIC, _UNICAST = 254, 4, 1
+_GATEWAY, _OUT_INTERFACE = 5, 4
+_MOST_BYTES = 1 << 16
+
+
+def make_bridge(name: str) -> None:
+    """A switch, which is up."""
+    link = _LINK.pack(0, 0, 0, _UP, _UP)
+    info = _attribute(_INFO, _text(_INFO_KIND, "bridge"))
+    _ask(_NEW_LINK, _CREATE | _EXCLUSIVE, link + _text(_NAME, name) + info, f"make the bridge {name}")
+
+
+def make_pair(name: str, peer: str, namespace: int) -> None:
+    """A cable: one end here, the other in the network namespace that is open as `namespace`. Both are down."""
+    link = _LINK.pack(0, 0, 0, 0, 0)
+    other = link + _text(_NAME, peer) + _number(_NAMESPACE_FD, namespace)
+    info = _attribute(_INFO, _text(_INFO_KIND, "veth") + _attribute(_INFO_DATA, _attribute(_PEER, other)))
+    _ask(_NEW_LINK, _CREATE | _EXCLUSIVE, link + _text(_NAME, name) + info, f"make the interface {name}")
+
+
+def bring_up(name: str, *, bridge: str = "") -> None:
+    """Also plugs it into a bridge."""
+    link = _LINK.pack(0, 0, _index(name), _UP, _UP)
+    plugged = _number(_MASTER, _index(bridge)) if bridge else b""
+    _ask(_NEW_LINK, 0, link + plugged, f"bring up {name}")
+
+
+def give(name: str, address: str, prefix: int) -> None:
+    """An IPv4 address."""
+    raw = _socket.inet_aton(address)
+    body = _ADDRESS.pack(_socket.AF_INET, prefix, 0, 0, _index(name)) + _attribute(2, raw) + _attribute(1, raw)
+    _ask(_NEW_ADDRESS, _CREATE | _EXCLUSIVE, body, f"give {name} the address {address}")
+
+
+def send_all_by(gateway: str) -> None:
+    """The default route."""
+    body = _ROUTE.pack(_socket.AF_INET, 0, 0, 0, _MAIN_TABLE, _STATIC, 0, _UNICAST, 0)
+    route = body + _attribute(_GATEWAY, _socket.inet_aton(gateway))
+    _ask(_NEW_ROUTE, _CREATE | _EXCLUSIVE, route, f"route by {gateway}")
+
+
+def _index(name: str) -> int:
+    return _socket.if_nametoindex(name)
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    padding = b"\0" * (-len(value) % 4)
+    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value + padding
+
+
+def _text(kind: int, value: str) -> bytes:
+    return _attribute(kind, value.encode() + b"\0")
+
+
+def _number(kind: int, value: int) -> bytes:
+    return _attribute(kind, struct.pack("=I", value))
+
+
+def _ask(kind: int, flags: int, body: bytes, what: str) -> None:
+    """One request and its answer, which is an error number, negative, or 0."""
+    sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
+    try:
+        sock.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _ACK | flags, 1, 0) + body)
+        answer = sock.recv(_MOST_BYTES)
+    finally:
+        sock.close()
+    number = struct.unpack_from("=i", answer, _HEADER.size)[0]
+    if number:
+        raise OSError(-number, f"{what}: {os.strerror(-number)}")

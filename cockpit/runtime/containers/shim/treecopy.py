@@ -1,0 +1,224 @@
+"""Copies a folder with all that is in it, so that who is cut off goes on where they were.
+
+What it holds is known by a key: a digest of every name, size, time, owner and mode. A file whose copy has its size and
+its time is there already, since the time is set last. Links are copied as links; what is neither file, folder nor link
+is left out. A copy has the owner and mode of its original, so that whoever may read the one may read the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+
+from cockpit.runtime.containers.shim.metering import FetchError
+from cockpit.runtime.containers.shim.sources import credentials
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.runtime.containers.shim.metering import Measure, Meter, Order
+
+    Entry = tuple[str, os.stat_result]
+
+_PIECE = 1 << 22
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_INSIDE = _FOLDER | os.O_NOFOLLOW
+_PERMISSIONS = 0o1777
+
+
+def measure(order: Order, meter: Meter) -> Measure:
+    """Its key, and the bytes of its files. Raises FetchError or OSError."""
+    tree = _Tree(order, meter)
+    root = tree.open_root()
+    try:
+        tree.note_root(root)
+        tree.measure(root, "")
+    finally:
+        os.close(root)
+    return {"key": tree.key, "size": tree.size}
+
+
+def copy(order: Order, meter: Meter) -> int:
+    """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError, also
+    where it is not what was measured any more."""
+    tree = _Tree(order, meter)
+    root, target = tree.open_root(), os.open(order["target"], _FOLDER)
+    try:
+        tree.note_root(root)
+        tree.copy(root, target, "")
+        tree.finish_folder(target, os.fstat(root))
+    finally:
+        os.close(root)
+        os.close(target)
+    if tree.key != order["key"]:
+        raise FetchError(f"{order['source']} changed while it was copied; submit the job again")
+    return tree.size
+
+
+class _Tree:
+    def __init__(self, order: Order, meter: Meter) -> None:
+        self._order = order
+        self._meter = meter
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def key(self) -> str:
+        return self._digest.hexdigest()
+
+    def open_root(self) -> int:
+        """By its path, links in which are followed, as for a folder that is mounted."""
+        order = self._order
+        try:
+            with credentials(order):
+                return os.open(order["source"], _FOLDER)
+        except OSError as error:
+            raise FetchError(f"{order['source']}: {self._said(error)}") from None
+
+    def note_root(self, root: int) -> None:
+        """Two folders are not one copy, however alike they are."""
+        self._digest.update(os.fsencode(os.path.realpath(f"/proc/self/fd/{root}")))
+
+    def measure(self, folder: int, path: str) -> None:
+        for name, found in self._entries(folder, path):
+            if stat.S_ISDIR(found.st_mode):
+                inner = self._open(name, folder, f"{path}/{name}", _INSIDE)
+                try:
+                    self.measure(inner, f"{path}/{name}")
+                finally:
+                    os.close(inner)
+            elif stat.S_ISREG(found.st_mode):
+                self.size += found.st_size
+
+    def copy(self, folder: int, target: int, path: str) -> None:
+        for name, found in self._entries(folder, path):
+            where = f"{path}/{name}"
+            if stat.S_ISDIR(found.st_mode):
+                self._copy_folder(name, folder, target, where)
+            elif stat.S_ISLNK(found.st_mode):
+                self._copy_link(name, folder, target, found)
+            elif stat.S_ISREG(found.st_mode):
+                self.size += found.st_size
+                if not _is_there(name, target, found):
+                    self._copy_file(name, folder, target, where)
+                else:
+                    self._meter.count(found.st_size)
+
+    def finish_folder(self, target: int, found: os.stat_result) -> None:
+        self._own(target, found)
+        os.fchmod(target, stat.S_IMODE(found.st_mode) & _PERMISSIONS)
+
+    def _entries(self, folder: int, path: str) -> Iterator[Entry]:
+        """In one order on every machine, each taken into the digest."""
+        with credentials(self._order):
+            try:
+                names = sorted(os.listdir(folder))
+            except OSError as error:
+                raise self._error(error, path) from None
+        for name in names:
+            with credentials(self._order):
+                found = os.lstat(name, dir_fd=folder)
+            if stat.S_IFMT(found.st_mode) in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+                self._take_in(f"{path}/{name}", found)
+                yield name, found
+
+    def _take_in(self, path: str, found: os.stat_result) -> None:
+        folder = stat.S_ISDIR(found.st_mode)
+        facts = (found.st_mode, found.st_uid, found.st_gid, *(() if folder else (found.st_size, found.st_mtime_ns)))
+        self._digest.update(os.fsencode(path) + b"\0" + repr(facts).encode())
+
+    def _open(self, name: str, folder: int, path: str, flags: int) -> int:
+        with credentials(self._order):
+            try:
+                return os.open(name, flags, dir_fd=folder)
+            except OSError as error:
+                raise self._error(error, path) from None
+
+    def _copy_folder(self, name: str, folder: int, target: int, path: str) -> None:
+        source = self._open(name, folder, path, _INSIDE)
+        try:
+            _make_folder(name, target)
+            inner = os.open(name, _INSIDE, dir_fd=target)
+            try:
+                self.copy(source, inner, path)
+                self.finish_folder(inner, os.fstat(source))
+            finally:
+                os.close(inner)
+        finally:
+            os.close(source)
+
+    def _copy_link(self, name: str, folder: int, target: int, found: os.stat_result) -> None:
+        _remove(name, target)
+        os.symlink(os.readlink(name, dir_fd=folder), name, dir_fd=target)
+        if not self._order["rootless"]:
+            os.chown(name, found.st_uid, found.st_gid, dir_fd=target, follow_symlinks=False)
+
+    def _copy_file(self, name: str, folder: int, target: int, path: str) -> None:
+        source = self._open(name, folder, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            found = os.fstat(source)
+            _remove(name, target)
+            written = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=target)
+            try:
+                self._pour(source, written)
+                self._own(written, found)
+                os.fchmod(written, stat.S_IMODE(found.st_mode) & _PERMISSIONS)
+                os.utime(written, ns=(found.st_mtime_ns, found.st_mtime_ns))
+            finally:
+                os.close(written)
+        finally:
+            os.close(source)
+
+    def _pour(self, source: int, written: int) -> None:
+        while count := _piece(source, written):
+            self._meter.count(count)
+
+    def _own(self, fd: int, found: os.stat_result) -> None:
+        if not self._order["rootless"]:
+            os.fchown(fd, found.st_uid, found.st_gid)
+
+    def _error(self, error: OSError, path: str) -> FetchError:
+        return FetchError(f"{self._order['source']}{path}: {self._said(error)}")
+
+    def _said(self, error: OSError) -> str:
+        return f"{(error.strerror or 'cannot be read').lower()} for user {self._order['user']}"
+
+
+def _piece(source: int, written: int) -> int:
+    """In the kernel where its file systems can; how many bytes."""
+    try:
+        return os.copy_file_range(source, written, _PIECE)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+    piece = os.read(source, _PIECE)
+    rest = piece
+    while rest:
+        rest = rest[os.write(written, rest) :]
+    return len(piece)
+
+
+def _is_there(name: str, target: int, found: os.stat_result) -> bool:
+    try:
+        copied = os.lstat(name, dir_fd=target)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(copied.st_mode) and (copied.st_size, copied.st_mtime_ns) == (found.st_size, found.st_mtime_ns)
+
+
+def _make_folder(name: str, target: int) -> None:
+    """For the engine alone until all is in it."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=target)
+    except FileExistsError:
+        os.chmod(name, 0o700, dir_fd=target)
+
+
+def _remove(name: str, target: int) -> None:
+    """What an earlier try has left."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=target)

@@ -1,0 +1,96 @@
+"""Distributed jobs for real: mpirun, PyTorch's launchers, and what TensorFlow and DeepSpeed go by, over the network of
+their job."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.cockpit_user import CockpitUser, eventually
+from tests.e2e.training import PAIRS, TORCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
+
+FOUR_NODES = "overcommit = true\n" + "".join(
+    f'[[nodes]]\nname = "n{number}"\ncpus = 4\nmemory = "4G"\n' for number in range(1, 5)
+)
+SYSTEM_PYTHON = "/usr/bin/python3"
+PATH = "/usr/bin:/bin"
+"""Debian's own python3 comes first, which Debian's torch is for."""
+TEES = {"PATH": PATH, "PET_REDIRECTS": "1", "PET_TEE": "1"}
+"""Debian's torch 1.13 knows no other redirection under Python 3.11, not even its own default."""
+SECONDS = 120
+
+
+def has_torch() -> bool:
+    asked = [SYSTEM_PYTHON, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
+    return Path(SYSTEM_PYTHON).exists() and subprocess.run(asked, check=False).returncode == 0
+
+
+needs_mpi = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Debian's openmpi-bin is not installed")
+needs_torch = pytest.mark.skipif(not has_torch(), reason="Debian's python3-torch is not installed")
+
+
+@pytest.fixture
+def lab(user: CockpitUser) -> Iterator[CockpitUser]:
+    """A cluster of four nodes."""
+    user.configure("cluster.toml", FOUR_NODES)
+    yield user
+    networks = user.folder / "state/cockpit-cluster/networks"
+    eventually(lambda: not networks.exists())
+
+
+def submit(user: CockpitUser, command: str, script: str, *, name: str = "train", **fields: Any) -> str:
+    user.write(f"{name}/algo/train.py", script)
+    job = {"command": command, "specs": [{"cpus": 1, "memory": "900M"}], "nodes": 2, "env": {"PATH": PATH}, **fields}
+    return user.submit("", name=name, **job)
+
+
+def outputs(user: CockpitUser, job: str, ranks: int = 2) -> list[str]:
+    return [user.ok("logs", f"{job}/{rank}") for rank in range(ranks)]
+
+
+@needs_mpi
+@pytest.mark.req("LA-10", "LA-12")
+def test_mpirun_starts_its_processes_in_the_containers_of_its_host_file(lab: CockpitUser) -> None:
+    script = "import os, socket; print('rank', os.environ['OMPI_COMM_WORLD_RANK'], 'on', socket.gethostname())"
+    job = submit(lab, "python3 /workspace/algorithm/train.py", script, mode="horovod", nodes=3)
+    assert lab.wait(job, SECONDS) == 0
+    assert sorted(outputs(lab, job)[0].splitlines()) == [f"rank {rank} on train-{rank}" for rank in range(3)]
+    assert lab.row("jobs", "--all", "--filter", f"id:{job}", "--columns", "state") == {"state": "succeeded"}
+
+
+@needs_torch
+@pytest.mark.req("LA-30", "LA-31")
+def test_both_launchers_of_pytorch_reduce_over_two_containers(lab: CockpitUser) -> None:
+    torchrun = (
+        "torchrun --nnodes ${WORLD_SIZE} --nproc_per_node ${SLOTS} --node_rank ${RANK} "
+        "--master_addr ${MASTER_ADDR} --master_port ${MASTER_PORT} /workspace/algorithm/train.py"
+    )
+    plain = "python3 /workspace/algorithm/train.py"
+    jobs = [
+        submit(lab, command, TORCH, name=name, mode="pytorch", env=TEES)
+        for name, command in (("run", torchrun), ("plain", plain))
+    ]
+    for job in jobs:
+        assert lab.wait(job, SECONDS) == 0, lab.ok("logs", f"{job}/0", "--stderr")
+        assert outputs(lab, job) == [f"[default0]:rank {rank} of 2 total 3\n" for rank in range(2)]
+
+
+@pytest.mark.req("LA-21", "LA-40")
+def test_every_pair_that_tensorflow_and_deepspeed_are_told_of_connects(lab: CockpitUser) -> None:
+    tensorflow = submit(lab, "python3 /workspace/algorithm/train.py", PAIRS, name="flow", mode="tensorflow")
+    launch = "python3 /workspace/algorithm/train.py --hostfile /job/hostfile"
+    deepspeed = submit(lab, launch, PAIRS, name="speed", mode="deepspeed", env={})
+    assert (lab.wait(tensorflow, SECONDS), lab.wait(deepspeed, SECONDS)) == (0, 0)
+    assert outputs(lab, tensorflow) == [f"at flow-{rank}:2222 met flow-0:2222 flow-1:2222\n" for rank in range(2)]
+    assert sorted(outputs(lab, deepspeed)[0].splitlines()) == [
+        f"at speed-{rank}:2300 met speed-0:2300 speed-1:2300" for rank in range(2)
+    ]

@@ -1,0 +1,115 @@
+"""The network of a job with several replicas: its own, reached by nobody else, gone with it, and with a way outward."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.cockpit_user import CockpitUser, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
+
+FOUR_NODES = "overcommit = true\n" + "".join(
+    f'[[nodes]]\nname = "n{number}"\ncpus = 4\nmemory = "4G"\n' for number in range(1, 5)
+)
+AGENT = "/run/cockpit-launch/agent"
+STAYS = "while [ ! -e /workspace/outputs/gate ]; do sleep 0.05; done; hostname; getent hosts left-1 left-0; true"
+SAYS = "import socket; s = socket.create_server(('', 2300)); c, _ = s.accept(); c.sendall(b'hello'); c.close()"
+HEARS = "import socket, sys; print(socket.create_connection((sys.argv[1], 2300), timeout=10).recv(9).decode())"
+WORLD = "192.0.2.1"
+
+
+def open_gate(user: CockpitUser, name: str) -> None:
+    (user.work / name / "out" / "gate").touch()
+
+
+def reaches_its_own_and_nobody_else(user: CockpitUser) -> None:
+    """Two jobs at once, and the engine dies meanwhile."""
+    user.configure("cluster.toml", FOUR_NODES)
+    left, right = (user.submit(STAYS, name=name, nodes=2) for name in ("left", "right"))
+    for job in (left, right):
+        user.until(job, "running")
+    user.kill_engine()
+    inside = ("shell", f"{left}/0", "--")
+    assert user.ok(*inside, AGENT, "left-1", "hostname; echo $COCKPIT_REPLICA").split() == ["left-1", "1"]
+    assert user.run(*inside, AGENT, "left-1", "exit 7").returncode == 7
+    refused = user.run(*inside, AGENT, "right-1", "hostname")
+    assert (refused.returncode, refused.stdout) == (255, b"")
+    assert b"only replicas of the same job" in refused.stderr
+    said = user.start("shell", f"{right}/1", "--", "python3", "-c", SAYS)
+    hears = ("python3", "-c", HEARS)
+    assert user.run(*inside, *hears, "198.18.0.3").returncode == 1
+    eventually(lambda: user.run("shell", f"{right}/0", "--", *hears, "right-1").stdout == b"hello\n")
+    assert said.wait(20) == 0
+    for name, job in (("left", left), ("right", right)):
+        open_gate(user, name)
+        assert user.wait(job) == 0
+    assert user.ok("logs", f"{left}/1").split() == ["left-1", "198.18.0.3", "left-1", "198.18.0.2", "left-0"]
+    eventually(lambda: not (user.folder / "state/cockpit-cluster/networks").exists())
+
+
+@pytest.mark.req("LA-10")
+def test_it_reaches_its_own_replicas_and_nobody_elses(user: CockpitUser) -> None:
+    interfaces = sorted(Path("/sys/class/net").iterdir())
+    reaches_its_own_and_nobody_else(user)
+    assert sorted(Path("/sys/class/net").iterdir()) == interfaces
+
+
+@pytest.mark.req("LA-10")
+def test_so_it_is_without_any_privilege(ann: CockpitUser) -> None:
+    reaches_its_own_and_nobody_else(ann)
+
+
+@pytest.mark.req("LA-50")
+def test_one_replica_shares_the_machines_network(user: CockpitUser) -> None:
+    job = user.submit("readlink /proc/self/ns/net")
+    assert user.wait(job) == 0
+    assert user.ok("logs", job).strip() == str(Path("/proc/self/ns/net").readlink())
+
+
+@pytest.fixture
+def forwarding(folder: Path) -> Iterator[CockpitUser]:
+    """A user on a machine with a network of its own, which forwards; behind it lies another machine."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("nft", "ip", "nsenter"))):
+        pytest.skip("only root can make networks, with nftables and iproute2")
+    keeps = ["unshare", "--net", "sleep", "infinity"]
+    machine, world = (subprocess.Popen(keeps) for _ in range(2))
+    here = str(Path("/proc/self/ns/net").readlink())
+    for each in (machine, world):
+        eventually(lambda each=each: str(Path(f"/proc/{each.pid}/ns/net").readlink()) != here)
+    inside = ["nsenter", f"--net=/proc/{machine.pid}/ns/net"]
+    lay_out = f"""
+        ip link set lo up && ip link add out type veth peer name in netns {world.pid}
+        ip addr add 192.0.2.2/30 dev out && ip link set out up && echo 1 > /proc/sys/net/ipv4/ip_forward
+        nsenter --net=/proc/{world.pid}/ns/net sh -c 'ip addr add {WORLD}/30 dev in && ip link set in up'
+    """
+    subprocess.run([*inside, "sh", "-ec", lay_out], check=True)
+    server = subprocess.Popen(["nsenter", f"--net=/proc/{world.pid}/ns/net", "python3", "-c", SAYS])
+    somebody = CockpitUser(folder, inside=inside)
+    yield somebody
+    somebody.leave()
+    for each in (server, machine, world):
+        each.kill()
+        each.wait()
+
+
+@pytest.mark.req("LA-10")
+def test_outward_it_goes_under_the_machines_address(forwarding: CockpitUser) -> None:
+    """The world knows no way back to any other."""
+    forwarding.configure("cluster.toml", FOUR_NODES)
+    script = f'if [ $COCKPIT_REPLICA = 1 ]; then python3 -c "{HEARS}" {WORLD}; fi'
+    job = forwarding.submit(script, nodes=2)
+    assert forwarding.wait(job) == 0
+    assert forwarding.ok("logs", f"{job}/1") == "hello\n"
+    assert "outward by NAT" in forwarding.ok("job", job)
+    forwarding.ok("engine", "restart")
+    tables = [*forwarding._inside, "nft", "list", "tables"]
+    eventually(lambda: subprocess.run(tables, check=True, capture_output=True).stdout == b"")

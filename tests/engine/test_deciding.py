@@ -1,0 +1,54 @@
+"""Whose end is the job's, where only some replicas decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine.effects import Force, SignalReplica
+from cockpit.model.ids import Millis
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.spec import Mode
+from tests.builders import a_node, a_spec
+from tests.engine.driver import EngineDriver
+
+
+@pytest.fixture
+def engine() -> EngineDriver:
+    return EngineDriver(a_node("n1"), a_node("n2"), a_node("n3"))
+
+
+@pytest.mark.req("LA-12", "LA-40")
+@pytest.mark.parametrize("mode", [Mode.HOROVOD, Mode.DEEPSPEED])
+@pytest.mark.parametrize(("code", "state"), [(0, JobState.SUCCEEDED), (3, JobState.ERROR)])
+def test_where_rank_0_launches_its_end_is_the_jobs(
+    engine: EngineDriver, mode: Mode, code: int, state: JobState
+) -> None:
+    (job,) = engine.run(a_spec(nodes=2, mode=mode))
+    engine.ended(job, 0, code=code)
+    assert engine.job(job).state is JobState.RUNNING
+    ending = engine.job(job).ending
+    assert ending is not None
+    assert ending.cause is EndCause.EXIT
+    assert engine.effects[-1] == SignalReplica(engine.replicas(job)[1], Force.KILL if code else Force.TERM)
+    engine.ended(job, 1, signal=15)
+    assert (engine.job(job).state, engine.job(job).exit.code) == (state, code)
+
+
+@pytest.mark.req("LA-12")
+def test_one_that_waits_and_is_lost_ends_the_job(engine: EngineDriver) -> None:
+    (job,) = engine.run(a_spec(nodes=3, mode=Mode.HOROVOD))
+    engine.ended(job, 2, lost="its container disappeared")
+    engine.now = Millis(engine.now + 1)
+    engine.ended(job, 1, signal=9)
+    engine.ended(job, 0, signal=9)
+    assert engine.job(job).state is JobState.ERROR
+    assert engine.job(job).exit.lost == "its container disappeared"
+
+
+@pytest.mark.req("LA-30")
+def test_where_each_runs_the_command_all_have_to_end(engine: EngineDriver) -> None:
+    (job,) = engine.run(a_spec(nodes=2, mode=Mode.PYTORCH))
+    engine.ended(job, 0, code=0)
+    assert engine.job(job).ending is None
+    engine.ended(job, 1, code=0)
+    assert engine.job(job).state is JobState.SUCCEEDED

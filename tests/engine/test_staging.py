@@ -1,0 +1,127 @@
+"""Jobs whose files are copied before they start, as sequences of events."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.engine import decide, service
+from cockpit.engine.effects import RemoveContainer, SignalReplica, StageReplica, StartReplica
+from cockpit.engine.submit import submit
+from cockpit.model import events
+from cockpit.model.cluster import Cluster
+from cockpit.model.job import JobState
+from cockpit.model.mounts import Dataset
+from cockpit.model.node import NodeState
+from cockpit.model.refusal import Refusal
+from cockpit.model.staging import Staging
+from tests.builders import ANN, a_node, a_spec
+from tests.engine.driver import Actor, EngineDriver
+
+CATS = Dataset(name="cats", path="/data/cats", read_only=True)
+
+
+@pytest.fixture
+def engine() -> EngineDriver:
+    driver = EngineDriver(a_node("n1"), a_node("n2"))
+    driver.tell(events.ClusterConfigured(Cluster(staging=Staging(folder="/fast"))))
+    return driver
+
+
+def staged_spec(**fields):
+    return a_spec(staging=True, datasets=(CATS,), **fields)
+
+
+def staged(engine: EngineDriver, job: int, rank: int = 0) -> None:
+    engine.act(decide.replica_staged(engine.machine, engine.replicas(job)[rank]))
+
+
+def begun(engine: EngineDriver, **fields) -> int:
+    (job,) = engine.submit(staged_spec(**fields))
+    engine.effects.clear()
+    engine.schedule()
+    return job
+
+
+def kinds(engine: EngineDriver) -> list[type]:
+    found = [type(each) for each in engine.effects]
+    engine.effects.clear()
+    return found
+
+
+@pytest.mark.req("JT-19", "JT-31")
+def test_a_gang_starts_once_all_have_their_copies(engine) -> None:
+    job = begun(engine, nodes=2)
+    assert (engine.job(job).state, kinds(engine)) == (JobState.STAGING, [StageReplica] * 2)
+    staged(engine, job, 1)
+    staged(engine, job, 1)
+    assert (engine.job(job).state, kinds(engine)) == (JobState.STAGING, [])
+    staged(engine, job, 0)
+    assert (engine.job(job).state, kinds(engine)) == (JobState.STARTING, [StartReplica] * 2)
+    engine.started(job)
+    assert engine.job(job).state is JobState.RUNNING
+
+
+@pytest.mark.req("JT-19")
+def test_a_packed_image_is_copied_too_and_others_start_at_once(engine) -> None:
+    packed, plain = engine.submit(a_spec(image="tar:/x.tar"), a_spec(name="b", image="dir:/x"))
+    engine.schedule()
+    assert (engine.job(packed).state, engine.job(plain).state) == (JobState.STAGING, JobState.STARTING)
+
+
+@pytest.mark.req("JT-50", "JT-36")
+def test_a_job_is_cancelled_while_it_is_staged(engine) -> None:
+    job = begun(engine, nodes=2)
+    staged(engine, job, 0)
+    engine.act(decide.cancel(engine.job(job), engine.now, None))
+    engine.effects.clear()
+    engine.act(decide.replica_staged(engine.machine, engine.replicas(job)[1]))
+    assert engine.effects == []
+    for rank in (0, 1):
+        engine.ended(job, rank, lost="it was ended while its files were copied")
+    assert (engine.job(job).state, engine.job(job).exit.lost[:12]) == (JobState.STOPPED, "it was ended")
+    assert set(kinds(engine)[:2]) == {RemoveContainer}
+
+
+@pytest.mark.req("JT-50")
+def test_what_cannot_be_copied_ends_the_job_with_the_reason(engine) -> None:
+    job = begun(engine, nodes=2, terminal=True)
+    engine.ended(job, 1, lost="datasets[0]: /data/cats: no such file or directory")
+    assert SignalReplica in kinds(engine)
+    engine.ended(job, 0, lost="it was ended while its files were copied")
+    ended = engine.job(job)
+    assert (ended.state, ended.end_cause, ended.kept) == (JobState.ERROR, events.EndCause.START_FAILED, False)
+    assert ended.exit.lost.startswith("datasets[0]")
+
+
+def refused(engine: EngineDriver, **fields) -> str:
+    answer = submit(engine.machine, [a_spec(**fields)], Actor(ANN, admin=False))
+    assert isinstance(answer, Refusal)
+    return answer.message
+
+
+@pytest.mark.req("JT-19", "JT-50")
+def test_staging_needs_read_only_datasets_and_a_place(engine) -> None:
+    writable = replace(CATS, read_only=False)
+    assert refused(engine, staging=True) == "staging: has nothing to copy; add datasets, or remove staging"
+    assert refused(engine, staging=True, datasets=(CATS, replace(writable, name="dogs"))) == (
+        "datasets[1].read_only: must be true with staging: what is written to a copy is lost"
+    )
+    engine.tell(events.ClusterConfigured(Cluster()))
+    assert "an administrator sets one with [staging]" in refused(engine, staging=True, datasets=(CATS,))
+
+
+@pytest.mark.req("JT-50")
+def test_nodes_whose_disk_is_full_start_nothing_until_it_is_not(engine) -> None:
+    engine.act(service.drain(engine.machine, "n2", "a fan", "root"))
+    engine.act(service.disk_filled(engine.machine, "/fast is filled to 95 %, beyond 90 %"))
+    nodes = engine.machine.state.nodes
+    assert [each.state for each in nodes.values()] == [NodeState.DRAINED] * 2
+    assert nodes["n1"].state_reason == "the disk for staged copies is too full: /fast is filled to 95 %, beyond 90 %"
+    job = begun(engine)
+    assert engine.job(job).state is JobState.QUEUED
+    engine.act(service.disk_filled(engine.machine, ""))
+    assert [each.drained_by for each in engine.machine.state.nodes.values()] == ["", "root"]
+    engine.schedule()
+    assert engine.job(job).state is JobState.STAGING
+    assert service.disk_filled(engine.machine, "") == []

@@ -1,0 +1,263 @@
+"""Datasets that are copied to fast storage before a job's container is made."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StageReplica, StartReplica
+from cockpit.model.ids import Millis
+from cockpit.model.mounts import Dataset, DatasetSource
+from cockpit.model.staging import Staging
+from tests.runtime.containers.conftest import IS_ROOT
+from tests.runtime.containers.house import House, until
+
+pytestmark = pytest.mark.real
+DAY_MS = 86_400_000
+LARGE = 2 << 30
+SEEN = "/workspace/dataset/favorite/cats/v2"
+
+
+@pytest.fixture
+def cats(house) -> Path:
+    folder = house.folder / "cats"
+    (folder / "train" / "deep").mkdir(parents=True)
+    (folder / "a.txt").write_text("a cat")
+    (folder / "train" / "b.txt").write_text("another")
+    (folder / "train" / "deep" / "locked").write_text("locked")
+    (folder / "train" / "deep").chmod(0o555)
+    os.symlink("a.txt", folder / "link")
+    os.symlink("/etc/shadow", folder / "out")
+    (folder / "a.txt").chmod(0o644)
+    (house.folder / "fast").mkdir()
+    house.rules = replace(house.rules, staging=Staging(folder=str(house.folder / "fast"), full_percent=100))
+    yield folder
+    (folder / "train" / "deep").chmod(0o755)
+
+
+@pytest.fixture
+def large(house, cats) -> Path:
+    """Two gigabytes, which take no room of their own until they are copied."""
+    with (cats / "large").open("wb") as file:
+        file.truncate(LARGE)
+    return cats
+
+
+def job(house: House, folder: Path, script: str = "true", **spec) -> StartReplica:
+    given = Dataset(name="cats", path=str(folder), source=DatasetSource.FAVORITE, version="v2", read_only=True)
+    return house.job(script, staging=True, datasets=(given,), **spec)
+
+
+async def staged(house: House, *starts: StartReplica) -> None:
+    for start in starts:
+        await house.executor.stage(StageReplica(start))
+    await house.seen.until(lambda: {start.replica for start in starts} <= set(house.seen.staged))
+
+
+async def half_way(house: House, start: StartReplica) -> None:
+    """Its copy has begun, and gets no further."""
+    await house.executor.stage(StageReplica(start))
+    await house.seen.until(lambda: getattr(house.executor.staging(start.replica), "done", 0) > 0)
+    for pid in copying():
+        os.kill(pid, signal.SIGSTOP)
+
+
+def copying() -> list[int]:
+    """Processes of this one that measure or copy."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            pid, name, rest = re.fullmatch(r"(\d+) \((.*)\) . (\d+) .*\n?", path.read_text(), re.DOTALL).groups()
+            found += [int(pid)] if (name, int(rest)) == ("cockpit-fetch", os.getpid()) else []
+    return found
+
+
+def left_on_disk(house: House) -> list[str]:
+    return [path.name for path in house.folder.glob("fast/*/*")]
+
+
+@pytest.mark.req("JT-19", "JT-50", "JT-30")
+async def test_the_job_sees_the_copy_and_cannot_change_it(house, cats):
+    look = f"cd {SEEN}; cat a.txt train/b.txt train/deep/locked link; touch x; readlink out"
+    start = job(house, cats, look)
+    await staged(house, start)
+    (cats / "a.txt").write_text("changed since")
+    await house.run(start)
+    assert house.out(start) == "a cat" + "another" + "locked" + "a cat" + "/etc/shadow\n"
+    assert "Read-only file system" in house.err(start)
+    assert house.executor.staging(start.replica) is None
+
+
+@pytest.mark.req("JT-50")
+async def test_one_copy_serves_all_who_use_the_same_version(house, cats):
+    first, second = job(house, cats), job(house, cats)
+    await staged(house, first, second)
+    (copy,) = await house.depot.copies()
+    assert (copy.what, copy.source, copy.size) == ("dataset", str(cats), len("a catanotherlocked"))
+    assert copy.jobs == (first.replica.job, second.replica.job)
+    assert copy.users == (first.submitter.name,)
+    (cats / "a.txt").write_text("a newer version")
+    await staged(house, third := job(house, cats))
+    assert [each.jobs for each in await house.depot.copies() if each.key != copy.key] == [(third.replica.job,)]
+
+
+@pytest.mark.req("JT-50")
+async def test_two_gigabytes_cancelled_half_way_leave_nothing(house, large):
+    start = job(house, large)
+    await half_way(house, start)
+    progress = house.executor.staging(start.replica)
+    assert (0 < progress.done < progress.total, progress.total > LARGE) == (True, True)
+    (copy,) = await house.depot.copies()
+    assert copy.progress is not None
+    await house.executor.signal(SignalReplica(start.replica, Force.TERM))
+    assert "while its files were copied" in (await house.ended(start.replica)).lost
+    assert left_on_disk(house) == []
+    assert await house.depot.copies() == []
+
+
+@pytest.mark.req("JT-50")
+async def test_who_waits_for_a_copy_keeps_it_when_the_one_who_began_it_goes(house, large):
+    first, second = job(house, large), job(house, large)
+    await half_way(house, first)
+    await half_way(house, second)
+    await house.executor.signal(SignalReplica(first.replica, Force.KILL))
+    await house.ended(first.replica)
+    assert len(left_on_disk(house)) == 1
+    await house.executor.signal(SignalReplica(second.replica, Force.KILL))
+    await house.ended(second.replica)
+    assert left_on_disk(house) == []
+
+
+@pytest.mark.req("JT-50", "TR-01")
+async def test_the_next_engine_goes_on_where_the_last_one_was_killed(house, cats):
+    (cats / "b.bin").write_bytes(bytes(1 << 20))
+    with (cats / "c.bin").open("wb") as file:
+        file.truncate(LARGE)
+    await house.executor.stage(StageReplica(start := job(house, cats)))
+    await until(lambda: [*house.folder.glob("fast/*/*/content/c.bin")])
+    house.executor.close()
+    await until(lambda: not copying())
+    (part,) = house.folder.glob("fast/*/*/content")
+    inode = (part / "a.txt").stat().st_ino
+    (cats / "c.bin").touch()
+    os.truncate(cats / "c.bin", 0)
+    assert part.parent.name.endswith(".part")
+    shutil.move(part.parent, part.parent.with_name(f"{await key_of(house, start)}.part"))
+    house.move_in()
+    await house.executor.adopt([], [])
+    await staged(house, start)
+    (whole,) = house.folder.glob("fast/*/*/content")
+    assert (whole / "a.txt").stat().st_ino == inode
+    assert (whole / "b.bin").stat().st_size == 1 << 20
+
+
+async def key_of(house: House, start: StartReplica) -> str:
+    from cockpit.runtime.containers.staging.fetching import FetchKind, Wanted
+
+    wanted = Wanted("datasets[0]", FetchKind.TREE, start.spec.datasets[0].folder)
+    return (await house.depot.measured(wanted, start.submitter))[0].key
+
+
+@pytest.mark.req("JT-50")
+async def test_a_copy_stays_for_a_week_after_its_last_use(house, cats):
+    start = job(house, cats)
+    await staged(house, start)
+    house.clock.at += 30 * DAY_MS
+    await house.depot.tidy()
+    assert len(await house.depot.copies()) == 1
+    await house.executor.remove(RemoveContainer(start.replica))
+    house.clock.at += 7 * DAY_MS - 1
+    await house.depot.tidy()
+    (copy,) = await house.depot.copies()
+    assert (copy.used_at, copy.jobs) == (Millis(1_000_000 + 30 * DAY_MS), ())
+    house.clock.at += 1
+    await house.depot.tidy()
+    assert await house.depot.copies() == []
+    assert left_on_disk(house) == []
+
+
+@pytest.mark.req("JT-50")
+async def test_what_is_in_use_is_not_removed(house, cats):
+    start = job(house, cats)
+    await staged(house, start)
+    (copy,) = await house.depot.copies()
+    assert not await house.depot.remove(copy.key)
+    await house.executor.remove(RemoveContainer(start.replica))
+    assert await house.depot.remove(copy.key)
+    assert left_on_disk(house) == []
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
+@pytest.mark.req("TR-14")
+async def test_a_copy_is_for_those_who_may_read_the_original(house, cats, ann):
+    (cats / "a.txt").chmod(0o600)
+    refused = job(house, cats, user=ann)
+    await house.executor.stage(StageReplica(refused))
+    assert (await house.ended(refused.replica)).lost == f"datasets[0]: {cats}/a.txt: permission denied for user {ann}"
+    await staged(house, job(house, cats))
+    await staged(house, theirs := job(house, cats, f"cat {SEEN}/a.txt {SEEN}/train/b.txt", user=ann))
+    await house.run(theirs)
+    assert house.out(theirs) == "another"
+    assert "Permission denied" in house.err(theirs)
+    cats.chmod(0o700)
+    shut = job(house, cats, user=ann)
+    await house.executor.stage(StageReplica(shut))
+    assert (await house.ended(shut.replica)).lost == f"datasets[0]: {cats}: permission denied for user {ann}"
+    assert len(await house.depot.copies()) == 1
+
+
+@pytest.fixture
+def small_disk(house, cats) -> Path:
+    """Of 64 MiB, a third of it taken."""
+    place = house.folder / "fast"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "none", place], check=True)
+    (place / "others").write_bytes(bytes(21 << 20))
+    house.rules = replace(house.rules, staging=Staging(folder=str(place), full_percent=80))
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
+@pytest.mark.req("JT-50")
+async def test_no_copy_fills_the_disk_beyond_its_mark(house, cats, small_disk):
+    (cats / "big").write_bytes(bytes(40 << 20))
+    start = job(house, cats)
+    await house.executor.stage(StageReplica(start))
+    assert (await house.ended(start.replica)).lost == (
+        f"datasets[0]: {cats} (40M) would fill {small_disk} beyond 80 %, and 33 % are taken; "
+        "an administrator makes room with `cockpit staged`"
+    )
+    assert left_on_disk(house) == []
+    assert await house.depot.trouble() == ""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
+@pytest.mark.req("JT-50")
+async def test_two_copies_do_not_fill_it_together(house, cats, small_disk):
+    others = house.folder / "dogs"
+    others.mkdir()
+    for folder in (cats, others):
+        (folder / "big").write_bytes(bytes(18 << 20))
+    starts = [job(house, cats), job(house, others)]
+    for start in starts:
+        await house.executor.stage(StageReplica(start))
+    await house.seen.until(lambda: len(house.seen.staged) + len(house.seen.ended) == 2)
+    assert (len(house.seen.staged), len(house.seen.ended)) == (1, 1)
+    assert await house.depot.trouble() == ""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
+@pytest.mark.req("JT-50")
+async def test_a_disk_that_others_fill_is_told_and_told_again_when_there_is_room(house, small_disk):
+    (small_disk / "more").write_bytes(bytes(35 << 20))
+    assert await house.depot.trouble() == f"{small_disk} is filled to 88 %, beyond 80 %"
+    (small_disk / "more").unlink()
+    assert await house.depot.trouble() == ""
