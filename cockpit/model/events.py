@@ -314,6 +314,18 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     """Of what the job still holds."""
 
 
+class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
+    """A worker of an elastic job has failed, and another takes its place, on what it held."""
+
+    job: JobId
+    attempt: int
+    rank: int
+    by: int
+    """The rank of the new one: none is given twice."""
+    retry: int
+    """The job's how manieth this is, from 1."""
+
+
 class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
     """Running jobs give way for the sake of a queued one."""
 
@@ -454,6 +466,7 @@ EventBody = (
     | WorkersAdded
     | WorkersRecalled
     | WorkersLeft
+    | WorkerReplaced
     | RoomMade
     | JobSuspended
     | JobResumed
