@@ -323,6 +323,18 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     """Of what the job still holds."""
 
 
+class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
+    """A worker of an elastic job has failed, and another takes its place, on what it held."""
+
+    job: JobId
+    attempt: int
+    rank: int
+    by: int
+    """The rank of the new one: none is given twice."""
+    retry: int
+    """The job's how manieth this is, from 1."""
+
+
 class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
     """Running jobs give way for the sake of a queued one."""
 
@@ -464,6 +476,7 @@ EventBody = (
     | WorkersAdded
     | WorkersRecalled
     | WorkersLeft
+    | WorkerReplaced
     | RoomMade
     | JobSuspended
     | JobResumed
