@@ -10,6 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
+    from cockpit.model.staging import StagedCopy
     from cockpit.model.view import (
         AccountsShown,
         EngineStatus,
@@ -85,6 +87,14 @@ class Connection(msgspec.Struct, frozen=True):
 
 class Backend(Protocol):
     """One cluster."""
+
+    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+        """The commands that an act would run there, word by word; none where the cluster is cockpit's own."""
+        ...
+
+    async def snapshot(self) -> Snapshot:
+        """Everything that the core needs of the cluster as it is now, without secrets. Administrators only."""
+        ...
 
     async def status(self) -> EngineStatus: ...
 
@@ -160,6 +170,13 @@ class Backend(Protocol):
         """Nothing more starts there; what runs goes on. Administrators only, as is `resume_node`."""
 
     async def resume_node(self, name: str) -> None: ...
+
+    async def staged(self) -> list[StagedCopy]:
+        """Copies on the machines of this cluster. Administrators only, as is `unstage`."""
+        ...
+
+    async def unstage(self, key: str) -> None:
+        """Remove a copy that nobody uses; `key` may be the beginning of its key."""
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         """Why a queued job waits, when it starts, and what it could ask for instead."""

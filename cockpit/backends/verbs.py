@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.model import accounting, asking, cluster, forecast, view
+    from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.model import accounting, asking, cluster, forecast, staging, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
     from cockpit.model.accountchange import AccountChange
@@ -26,6 +27,7 @@ else:
     cluster, forecast, view = map(Late, ("cockpit.model.cluster", "cockpit.model.forecast", "cockpit.model.view"))
     asking, jobs, messages = map(Late, ("cockpit.model.asking", "cockpit.model.job", "cockpit.protocol.messages"))
     accounting, catalogues = Late("cockpit.model.accounting"), Late("cockpit.model.catalogue")
+    staging = Late("cockpit.model.staging")
 
 T = TypeVar("T")
 
@@ -47,6 +49,18 @@ class Verbs(ABC):
     @abstractmethod
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Changes nothing, and takes as long as it takes."""
+
+    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+        """An engine is told what to do; nobody runs a command."""
+        del op, args
+        return []
+
+    async def snapshot(self) -> Snapshot:
+        from cockpit.errors import RequestRefused
+        from cockpit.model.refusal import Refusal, RefusalKind
+
+        message = "A snapshot can be taken of Slurm clusters and of the demo; of this one not yet."
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message))
 
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)
@@ -121,6 +135,12 @@ class Verbs(ABC):
 
     async def resume_node(self, name: str) -> None:
         await self.act("resume_node", messages.NameArgs(name), _DONE)
+
+    async def staged(self) -> list[staging.StagedCopy]:
+        return await self.read("staged", messages.NoArgs(), list[staging.StagedCopy])
+
+    async def unstage(self, key: str) -> None:
+        await self.act("unstage", messages.NameArgs(key), _DONE)
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         answer = await self.act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)

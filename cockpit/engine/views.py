@@ -64,7 +64,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         project=job.project,
         pool=job.spec.pool or "",
         output=job.spec.output,
-        algorithm=job.spec.algorithm.name or job.spec.algorithm.path if job.spec.algorithm is not None else "",
+        algorithm=job.spec.algorithm.called if job.spec.algorithm is not None else "",
         oom=job.exit is not None and job.exit.oom,
         lost=job.exit.lost if job.exit is not None else "",
         partitions=(attempt.partition,) if attempt is not None and attempt.partition else job.partitions,
@@ -78,8 +78,9 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         workers=(elastic.min_workers, elastic.workers, elastic.max_workers) if elastic is not None else None,
         attempt=job.attempt.number if job.attempt is not None else 1,
         hook=job.exit.hook if job.exit is not None else "",
-        retries=(job.retries, job.spec.most_retries) if job.retries else None,
+        retries=(job.retries, max(job.spec.most_retries, job.spec.most_worker_retries)) if job.retries else None,
         kind=job.kind,
+        spec_name=spec.name,
     )
 
 

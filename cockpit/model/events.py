@@ -132,6 +132,15 @@ class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
     name: str
 
 
+class CopyRemoved(msgspec.Struct, frozen=True, tag="copy_removed"):
+    """An administrator has removed a staged copy before its time."""
+
+    what: str
+    """`dataset`, `image`."""
+    source: str
+    key: str
+
+
 class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
     """Nothing more starts there until it is given back; what runs goes on."""
 
@@ -153,6 +162,24 @@ class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
     job: JobId
     attempt: int
     rank: int
+    node: NodeName
+    because: str
+
+
+class PrecheckPassed(msgspec.Struct, frozen=True, tag="precheck_passed"):
+    """Nothing is wrong with the nodes of a job that is about to go on from its checkpoints: it starts."""
+
+    job: JobId
+    attempt: int
+    found: str
+    """What they have, in words."""
+
+
+class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
+    """The attempt never began: a node has not what it promised. The job is queued again."""
+
+    job: JobId
+    attempt: int
     node: NodeName
     because: str
 
@@ -296,6 +323,18 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     """Of what the job still holds."""
 
 
+class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
+    """A worker of an elastic job has failed, and another takes its place, on what it held."""
+
+    job: JobId
+    attempt: int
+    rank: int
+    by: int
+    """The rank of the new one: none is given twice."""
+    retry: int
+    """The job's how manieth this is, from 1."""
+
+
 class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
     """Running jobs give way for the sake of a queued one."""
 
@@ -416,6 +455,7 @@ EventBody = (
     | CatalogueChanged
     | ReservationMade
     | ReservationEnded
+    | CopyRemoved
     | NodeDrained
     | NodeResumed
     | QuotaApplied
@@ -427,6 +467,8 @@ EventBody = (
     | OthersHeld
     | BindingGivenUp
     | PrologFailed
+    | PrecheckPassed
+    | PrecheckFailed
     | ReplicaStaged
     | ReplicaStarted
     | ReplicaEnded
@@ -434,6 +476,7 @@ EventBody = (
     | WorkersAdded
     | WorkersRecalled
     | WorkersLeft
+    | WorkerReplaced
     | RoomMade
     | JobSuspended
     | JobResumed

@@ -37,6 +37,7 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.CopyRemoved()
             | events.NodeDrained()
             | events.NodeResumed()
             | events.OthersHeld()
@@ -67,6 +68,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.CopyRemoved()
             | events.NodeDrained()
             | events.NodeResumed()
             | events.OthersHeld()
@@ -81,7 +83,16 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobEdited() | events.JobPlaced():
+        case (
+            events.JobSubmitted()
+            | events.JobHeld()
+            | events.JobReleased()
+            | events.JobEdited()
+            | events.JobPlaced()
+            | events.PrecheckPassed()
+            | events.PrecheckFailed()
+            | events.PrologFailed()
+        ):
             return _before_running(body)
         case (
             events.DependencyMet()
@@ -94,8 +105,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
         case events.MemberPlaced() | events.BindingGivenUp():
             return binding_sentence(body)
         case (
-            events.PrologFailed()
-            | events.ReplicaStaged()
+            events.ReplicaStaged()
             | events.ReplicaStarted()
             | events.ReplicaEnded()
             | events.TimeLimitSet()
@@ -104,6 +114,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.WorkersAdded()
             | events.WorkersRecalled()
             | events.WorkersLeft()
+            | events.WorkerReplaced()
         ):
             return _while_running(body, at, zone)
         case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
@@ -131,18 +142,27 @@ def _before_running(body: _BeforeRunning) -> str:
             return "was released"
         case events.JobEdited():
             return f"was edited, and is now {safe(body.spec.name)}"
-        case events.JobPlaced() if body.members:
-            return bound_sentence(body.members) + _attempt(body.attempt)
         case events.JobPlaced():
-            return f"was placed on {_placement(body.placement)}" + _attempt(body.attempt)
+            where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
+            return where + _attempt(body.attempt)
+        case _:
+            return _before_start(body)
+
+
+def _before_start(body: _BeforeStart) -> str:
+    match body:
+        case events.PrecheckPassed():
+            return "its nodes were checked" + (f": {safe(body.found)}" if body.found else "") + _attempt(body.attempt)
+        case events.PrecheckFailed():
+            return f"is queued again: {safe(body.node)} failed its check: {safe(body.because)}" + _attempt(body.attempt)
+        case events.PrologFailed():
+            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case _:
             assert_never(body)
 
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.PrologFailed():
-            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
             return _of_replica(body)
         case events.TimeLimitSet():
@@ -151,7 +171,7 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return _is_asked_to_end(body, at, zone)
         case events.GraceEnded():
             return "had its time to end and is killed"
-        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft():
+        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft() | events.WorkerReplaced():
             return workers_sentence(body, at, zone)
         case _:
             assert_never(body)
@@ -216,10 +236,12 @@ def _command(command: tuple[str, ...]) -> str:
     return safe(" ".join(command))
 
 
-_BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
+_BeforeStart = events.PrecheckPassed | events.PrecheckFailed | events.PrologFailed
+_BeforeRunning = (
+    events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced | _BeforeStart
+)
 _WhileRunning = (
-    events.PrologFailed
-    | events.ReplicaStaged
+    events.ReplicaStaged
     | events.ReplicaStarted
     | events.ReplicaEnded
     | events.TimeLimitSet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from functools import lru_cache
 from itertools import groupby
@@ -12,12 +12,14 @@ from cockpit.model.ids import Millis
 from cockpit.model.reasons import (
     Held,
     NeverFits,
+    NoAlternative,
     NodeShortfall,
     NoEligibleNode,
     NotEnoughFree,
     NotEvaluated,
     Reason,
     Resource,
+    Told,
     WouldDelay,
 )
 from cockpit.present import units
@@ -26,6 +28,7 @@ from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
 from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
+from cockpit.present.told_reasons import told_clauses
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """Every reason's type, as JSON names it."""
@@ -47,19 +50,32 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
 def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """The sentence in its parts: what stands in the way, then what else is to know of it."""
     match reason:
-        case NotEnoughFree():
-            return tuple(_not_enough_free(reason))
         case Held():
-            return (f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}",)
-        case NeverFits():
-            return tuple(_never_fits(reason))
-        case NoEligibleNode():
-            return tuple(_no_eligible_node(reason))
+            since = f" since {clock(reason.since, now, zone)}" if reason.since is not None else ""
+            return (f"held by {safe(reason.by)}{since}",)
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
             return (f"would fit now, but would delay {job_shown(reason.ahead)}, which is to start by {start}",)
+        case NotEnoughFree() | NeverFits() | NoEligibleNode() | NoAlternative():
+            return tuple(_of_room(reason, now, zone))
+        case Told():
+            return told_clauses(reason)
         case _:
             return _NOT_EVALUATED if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
+
+
+def _of_room(
+    reason: NotEnoughFree | NeverFits | NoEligibleNode | NoAlternative, now: Millis, zone: tzinfo | None
+) -> Iterable[str]:
+    match reason:
+        case NotEnoughFree():
+            return _not_enough_free(reason)
+        case NeverFits():
+            return _never_fits(reason)
+        case NoEligibleNode():
+            return _no_eligible_node(reason)
+        case NoAlternative():
+            return _no_alternative(reason, now, zone)
 
 
 def _not_enough_free(reason: NotEnoughFree) -> list[str]:
@@ -106,6 +122,15 @@ def _lack(node: NodeShortfall, reason: NotEnoughFree) -> str:
     if node.resource is reason.resource:
         return f"{bare_amount(node.resource, node.free) if node.free else 'none'} free"
     return f"{amount(node.resource, node.free) if node.free else f'no {RESOURCE_NAMES[node.resource]}'} free"
+
+
+def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> Iterator[str]:
+    """What each wants, then what else is to know of each."""
+    each = [reason_clauses(one, now, zone) for one in reason.specs]
+    yield ", or ".join(dict.fromkeys(first for first, *_ in each))
+    for number, (_, *more) in enumerate(each, 1):
+        if more:
+            yield f"spec {number}: {', '.join(more)}"
 
 
 def _never_fits(reason: NeverFits) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from cockpit.model import events
 
 MOVES_CONTAINERS = (
     events.JobPlaced,
+    events.PrecheckPassed,
     events.ReplicaStaged,
     events.PrologFailed,
     events.JobEnded,
@@ -14,6 +15,7 @@ MOVES_CONTAINERS = (
     events.HoldEnded,
     events.WorkersAdded,
     events.WorkersLeft,
+    events.WorkerReplaced,
 )
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 RECONSIDERED_AFTER = (
@@ -35,6 +37,7 @@ RECONSIDERED_AFTER = (
     events.HoldExtended,
     events.HoldEnded,
     events.PrologFailed,
+    events.PrecheckFailed,
     events.NodesChanged,
     events.NodeDrained,
     events.NodeResumed,

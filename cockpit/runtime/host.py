@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, scripts, service
+from cockpit.engine import decide, prechecks, scripts, service
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import JobId, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
-    from cockpit.model.staging import Progress
+    from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
@@ -91,6 +91,14 @@ class ContainerRuntime(Executor, Protocol):
 
     def staging(self, replica: ReplicaId) -> Progress | None:
         """How far the copies are that are being made for it; None: none are."""
+        ...
+
+    async def copies(self) -> list[StagedCopy]:
+        """What is staged here, and what is being."""
+        ...
+
+    async def remove_copy(self, key: str) -> bool:
+        """False where somebody uses it, or it is being made."""
         ...
 
 
@@ -223,6 +231,16 @@ class Host:
         self._observe(
             lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, hold, used),
             f"end of {replica}",
+        )
+
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        """The executor found nothing wrong with the nodes of the replica's attempt."""
+        self._observe(lambda machine, _: prechecks.passed(machine, replica, found), f"passed precheck of {replica}")
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        """The executor found that one of them lacks what it promised."""
+        self._observe(
+            lambda machine, _: prechecks.failed(machine, replica, node, because), f"failed precheck of {replica}"
         )
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cockpit.model.reasons import LimitReached, NotEnoughFree, Waited
+from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, Waited
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
@@ -71,5 +71,7 @@ def _kind(reason: Reason) -> Hashable:
             return type(reason), reason.holder, reason.limit
         case NotEnoughFree():
             return type(reason), reason.resource
+        case NoAlternative():
+            return tuple(_kind(one) for one in reason.specs)
         case _:
             return type(reason)

@@ -10,25 +10,29 @@ from cockpit.model.reasons import (
     BehindHead,
     Explanation,
     NodesReserved,
-    NotEnoughFree,
     NotEvaluated,
     Reason,
     WouldDelay,
 )
+from cockpit.sched.alternatives import is_of_room
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.plan import Plan
 from cockpit.sched.snapshot import Snapshot
 
 _MOST_AHEAD = 10
-_OF_ROOM = (NotEnoughFree, WouldDelay, NodesReserved, BehindHead)
-"""Reasons that pass when others make room: of several partitions, one where this is all is the one that counts."""
+_OF_OTHERS = (WouldDelay, NodesReserved, BehindHead)
 
 
 def reason_of(plan: Plan, job: Job) -> Reason:
     """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request."""
     told = (plan.refusals.reason(job, partition) for partition in partitions_of(job))
     reasons = [reason for reason in told if reason is not None]
-    return next((each for each in reasons if isinstance(each, _OF_ROOM)), next(iter(reasons), NotEvaluated()))
+    return next((each for each in reasons if _passes(each)), next(iter(reasons), NotEvaluated()))
+
+
+def _passes(reason: Reason) -> bool:
+    """When others make room: of several partitions, one where this is all is the one that counts."""
+    return isinstance(reason, _OF_OTHERS) or is_of_room(reason)
 
 
 def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None:

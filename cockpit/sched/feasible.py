@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.labels import pair_text
 from cockpit.model.node import Node, NodeState
-from cockpit.model.reasons import NeverFits, NodesReserved, NoEligibleNode, Reason, Resource
+from cockpit.model.reasons import NeverFits, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.sched.alternatives import none_of
 from cockpit.sched.eligibility import Place, kept_off, suits
 from cockpit.sched.floor import Floor, admits, serves
 from cockpit.sched.room import Room, room_of, shortfall
@@ -117,19 +118,22 @@ def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool)
 
 
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
-    """None as soon as one alternative can; else why the first cannot, or one that waits for nodes to serve again."""
+    """None as soon as one alternative can; else why none of them can."""
     matching = [group for group in groups if not shape.node_names or group[0].node.name in shape.node_names]
     if shape.helpers:
         return _mixed_verdict(shape, matching, in_service=in_service)
     if not matching:
         return _no_eligible(shape, ())
-    verdicts = [_alternative(shape, spec, matching, in_service) for spec in shape.specs]
-    if None in verdicts:
-        return None
-    return next((each for each in verdicts if isinstance(each, NoEligibleNode)), verdicts[0])
+    verdicts = []
+    for spec in shape.specs:
+        verdict = _alternative(shape, spec, matching, in_service)
+        if verdict is None:
+            return None
+        verdicts.append(verdict)
+    return none_of(verdicts)
 
 
-def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_service: bool) -> Reason | None:
+def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_service: bool) -> OfOne | None:
     lacking = [shortfall(room, spec, exclusive=shape.exclusive) for room, _ in matching]
     big = [nodes for (_, nodes), lack in zip(matching, lacking, strict=True) if lack is None]
     if not big:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
+from cockpit.sched.alternatives import none_of
 from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
 from cockpit.sched.counters import Counters, Tally, counts, of_array, tally
@@ -77,8 +78,13 @@ class Gates:
             return ArrayFull(request.array, request.at_once)
         if not (request.party.running or request.party.budgets):
             return None
-        reasons = [self.exceeded(request, amounts, free) for amounts in self._rules.asked(request.shape)]
-        return None if None in reasons else reasons[0]
+        limits = []
+        for amounts in self._rules.asked(request.shape):
+            limit = self.exceeded(request, amounts, free)
+            if limit is None:
+                return None
+            limits.append(limit)
+        return none_of(limits)
 
     def open_shape(self, request: Request, free: Use = NO_USE) -> Shape:
         """Of a request that passed: its shape, without the alternatives that a limit stops."""

@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from cockpit.model.job import Job
-from cockpit.model.reasons import BehindHead, Limit, NeverFits, NoEligibleNode, NotEnoughFree, Reason, WouldDelay
+from cockpit.model.reasons import BehindHead, Limit, NoAlternative, OfOne, Reason, WouldDelay
+from cockpit.sched.alternatives import none_of, of_room
 from cockpit.sched.clearing import Clearing
 from cockpit.sched.easy import InTheWay
 from cockpit.sched.feasible import infeasible
@@ -92,8 +93,8 @@ class Refusals:
         request = self.gates.request(job, partition)
         told = self.gates.own(job) or self._of(request, job)
         vain = self._vain.get((request.shape, request.claim))
-        if vain is not None and isinstance(told, NotEnoughFree):
-            return replace(told, preemptable=vain)
+        if vain is not None and told is not None:
+            return of_room(told, lambda one: replace(one, preemptable=vain))
         return told
 
     def describe(self) -> None:
@@ -104,17 +105,26 @@ class Refusals:
     def _of(self, request: Request, job: Job) -> Reason | None:
         if request not in self._of_requests:
             self._of_requests[request] = self.gates.shared(request) or self._exceeded.get(request)
+        if (bound := self._of_requests[request]) is not None:
+            return bound
         shape = self._narrowed.get(request, request.shape)
-        told = self._of_requests[request] or self._of_room(shape, job)
-        if shape is not request.shape and isinstance(told, NeverFits | NoEligibleNode):
-            return self._narrowing(request) or told
+        told = self._of_room(shape, job)
+        if shape is not request.shape and isinstance(told, OfOne | NoAlternative):
+            return none_of(self._with_limits(request, shape, told))
         return told
 
-    def _narrowing(self, request: Request) -> Limit | None:
-        """Where a limit leaves only alternatives that have no place at all: that limit, if the others have one."""
-        each = self.gates.alternatives(request)
-        told = (self.gates.exceeded(request, amounts) for one, amounts in each if not infeasible(one, self._floor))
-        return next((limit for limit in told if limit is not None), None)
+    def _with_limits(self, request: Request, shape: Shape, told: OfOne | NoAlternative) -> list[OfOne]:
+        """What stops the alternatives that limits left, and beside them what stops the others."""
+        left = iter(told.specs if isinstance(told, NoAlternative) else [told] * len(shape.specs))
+        each: list[OfOne] = []
+        for one, amounts in self.gates.alternatives(request):
+            if one.specs[0] in shape.specs:
+                each.append(next(left))
+                continue
+            never = infeasible(one, self._floor)
+            other = never if isinstance(never, OfOne) else self.gates.exceeded(request, amounts)
+            each += [other] if other is not None else []
+        return each
 
     def _of_room(self, shape: Shape, job: Job) -> Reason | None:
         """That of the shape, else of one that runs into fewer reservations: what fails there fails here."""

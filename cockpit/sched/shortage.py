@@ -7,8 +7,9 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from cockpit.model.reasons import NodeShortfall, NodesReserved, NotEnoughFree, NotEvaluated, Resource
+from cockpit.model.reasons import NodeShortfall, NotEnoughFree, NotEvaluated, OfOne, Reason, Resource
 from cockpit.model.spec import NodeSpec
+from cockpit.sched.alternatives import none_of
 from cockpit.sched.cards import accepts
 from cockpit.sched.feasible import infeasible, kept_by, wanted
 from cockpit.sched.floor import Kind
@@ -30,21 +31,29 @@ class Shortages:
         self._index = index
         self._of_one: dict[Shape, NotEnoughFree] = {}
 
-    def reason(self, shape: Shape) -> NotEnoughFree | NodesReserved | NotEvaluated:
-        """Of a feasible shape that found no room, for the first alternative that could ever have it. It has some by now
-        where others stood still after it was looked at; the next pass sees that."""
+    def reason(self, shape: Shape) -> Reason:
+        """Of a feasible shape that found no room, what each alternative lacks. There is some by now where others stood
+        still after it was looked at; the next pass sees that."""
         floor = self._index.floor
         if kept := kept_by(shape, floor, lambda freer: find(self._index, freer) is not None):
             return kept
         if shape.helpers:
             lacking = (kind for kind in shape.kinds if find(self._index, kind) is None)
             shape = next(lacking, shape.alike)
-        specs = (spec for spec in shape.specs if infeasible(replace(shape, specs=(spec,)), floor) is None)
-        one = replace(shape, nodes=1, specs=(next(specs),))
+        told = [self._of_alternative(replace(shape, specs=(spec,))) for spec in shape.specs]
+        each = [one for one in told if one is not None]
+        return none_of(each) if len(each) == len(told) else NotEvaluated()
+
+    def _of_alternative(self, shape: Shape) -> OfOne | None:
+        """None: it has room by now."""
+        never = infeasible(shape, self._index.floor)
+        if isinstance(never, OfOne):
+            return never
+        one = replace(shape, nodes=1)
         if one not in self._of_one:
             near = nearest(self._index, one, one.specs[0])
             if not near:
-                return NotEvaluated()
+                return None
             self._of_one[one] = _not_enough(self._index, one, near)
         return replace(self._of_one[one], nodes_wanted=shape.nodes)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from cockpit.backends.base import JobsDelta, ShellSession
+from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
+from cockpit.formats.snapshotfile import Snapshot
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedLimit, WantedPriority
@@ -20,6 +22,7 @@ from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
+from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
     AccountsShown,
     EngineStatus,
@@ -38,6 +41,7 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self.job_rows: list[JobRow] = []
+        self.copies: list[StagedCopy] = []
         self.details: dict[int, JobDetail] = {}
         self.ended_jobs: list[EndedJob] = []
         self.spent = lambda edges: Spending(edges, ((),) * (len(edges) - 1))
@@ -59,7 +63,15 @@ class MemoryBackend:
         self.session: ShellSession | None = None
         self.refusal: Refusal | None = None
         self.asked: list[tuple[object, ...]] = []
+        self.told_commands: list[tuple[str, ...]] = []
         self.closed = False
+
+    async def snapshot(self) -> Snapshot:
+        jobs = {each.job.id: each.job for each in self.details.values()}
+        return Snapshot(cluster=(await self.overview()).cluster, at=Millis(0), state=ClusterState(jobs=jobs))
+
+    async def commands(self, op: str, args: object) -> list[tuple[str, ...]]:
+        return self.told_commands
 
     async def status(self) -> EngineStatus:
         raise NotImplementedError("no face asks the backend: the engine's control knows")
@@ -139,6 +151,12 @@ class MemoryBackend:
 
     async def resume_node(self, name: str) -> None:
         self._act("resume_node", name)
+
+    async def staged(self) -> list[StagedCopy]:
+        return self.copies
+
+    async def unstage(self, key: str) -> None:
+        self._act("unstage", key)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         self.asked.append(("explain", job, task))

@@ -18,6 +18,7 @@ COMMANDS = {
     "predict": ("predict", "-"),
     "trials": ("trials", "4730"),
     "launch": ("launch", "--dry-run", "-"),
+    "staged": ("staged",),
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
     "holds": ("holds",),

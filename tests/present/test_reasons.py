@@ -8,13 +8,16 @@ import pytest
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.reasons import (
     Held,
+    LimitReached,
     NeverFits,
+    NoAlternative,
     NodeShortfall,
     NoEligibleNode,
     NotEnoughFree,
     NotEvaluated,
     Reason,
     Resource,
+    Told,
     WouldDelay,
 )
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
@@ -91,9 +94,42 @@ SENTENCES: list[tuple[Reason, str]] = [
         "asks for node n07; such nodes are set apart for jobs that name pool vision",
     ),
     (
+        NoAlternative(
+            (
+                NotEnoughFree(
+                    Resource.CARDS, 4, ("A100",), 1, 0, (NodeShortfall(N07, Resource.CARDS, 3),), other_models_free=2
+                ),
+                NeverFits(Resource.CARDS, 9, 8, ("H100",)),
+                LimitReached("account nlp", "GrpTRES", "gres/gpu", 8, 6, 4),
+            )
+        ),
+        (
+            "waits for 4 A100 on one node, or asks for 9 H100 on one node, or limit GrpTRES=gres/gpu of account nlp is "
+            "8; spec 1: n07 has 3 free, 2 cards of other models are free; spec 2: the largest has 8; "
+            "spec 3: 6 in use, 4 asked"
+        ),
+    ),
+    (
+        NoAlternative(
+            (
+                NotEnoughFree(Resource.CARDS, 4, ("A100",), 1, 0, (NodeShortfall(N07, Resource.CARDS, 3),)),
+                NeverFits(Resource.CARDS, 9, 8, ("H100",)),
+            )
+        ),
+        (
+            "waits for 4 A100 on one node, or asks for 9 H100 on one node; spec 1: n07 has 3 free; "
+            "spec 2: the largest has 8"
+        ),
+    ),
+    (
+        NoAlternative((NotEnoughFree(Resource.CPUS, 4, (), 1, 0, ()), NoEligibleNode(pool="x"))),
+        "waits for 4 CPUs on one node, or asks for pool x; spec 2: the cluster has no such node",
+    ),
+    (
         WouldDelay(JobId(4711), Millis(NOW + 100 * MINUTE)),
         "would fit now, but would delay 4711, which is to start by 13:40",
     ),
+    (Told("Priority"), "jobs of higher priority come first"),
 ]
 
 
@@ -114,6 +150,8 @@ def test_no_reason_is_forgotten() -> None:
 def test_names_in_reasons_are_harmless(hostile: str) -> None:
     node = NodeName(hostile)
     reasons: list[Reason] = [
+        Told(hostile, hostile),
+        Told(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),
         NotEnoughFree(Resource.CARDS, 1, (hostile,), 1, 0, (NodeShortfall(node, Resource.CARDS, 1),)),
         NeverFits(Resource.CARDS, 1, 0, (hostile,)),

@@ -28,6 +28,7 @@ from cockpit.model.reasons import (
     LimitReached,
     MakingRoom,
     NeverFits,
+    NoAlternative,
     NoAssociation,
     NodesReserved,
     NoEligibleNode,
@@ -399,6 +400,7 @@ CLAIMS: dict[type, Claim] = {
     NoRoomThere: Claim((something_freed,), lambda reason: reason.members),
     MakingRoom: Claim((others_gone,), lambda reason: reason.jobs),
     StandsStill: Claim((cpus_freed,), lambda reason: reason.jobs),
+    NoAlternative: Claim(()),
 }
 
 
@@ -417,24 +419,39 @@ class Untrue(AssertionError):
 
 
 def check(world: World, job_id: JobId, reason: Reason) -> None:
-    """Raises `Untrue` unless each way to take away what the reason names lets the job start or changes its reason."""
+    """Raises `Untrue` unless each way to take away what the reason names lets the job start or changes its reason; of
+    several alternatives, each by itself."""
+    if not isinstance(reason, NoAlternative):
+        _check(world, job_id, world.jobs[job_id], reason)
+        return
+    job = world.jobs[job_id]
+    assert len(reason.specs) == len(job.spec.specs)
+    for number, (spec, one) in enumerate(zip(job.spec.specs, reason.specs, strict=True)):
+        _check(world, job_id, replace(job, spec=replace(job.spec, specs=(spec,))), one, number)
+
+
+def _check(world: World, job_id: JobId, asked: Job, reason: Reason, number: int = 0) -> None:
+    """`asked`: the job as far as the reason is about it."""
     for way in CLAIMS[type(reason)].ways:
         fresh = copied(world)
-        way(fresh, fresh.jobs[job_id], reason)
-        while not _another(fresh, job_id, reason):
+        way(fresh, asked, reason)
+        while not _another(fresh, job_id, reason, number):
             if not (takers := _takers(fresh) - {job_id}):
                 raise Untrue(f"{way.__name__} leaves job {job_id} where it was: {reason}")
             for job in takers:
                 ended(fresh, job) if job in fresh.occupied else fresh.withdraw(job)
 
 
-def _another(world: World, job_id: JobId, reason: Reason) -> bool:
-    """Whether the job goes on, starts, or waits for something else by a new cycle."""
+def _another(world: World, job_id: JobId, reason: Reason, number: int) -> bool:
+    """Whether the job goes on, starts, or waits for something else by a new cycle: by the alternative of this number,
+    where it has several reasons."""
     world.plan = None
     plan = world.cycle()
     if any(each.job == job_id for each in (*plan.starts, *plan.turns)):
         return True
-    return not isinstance(reason, StandsStill) and not still_so(reason, world.reason(job_id))
+    after = world.reason(job_id)
+    after = after.specs[number] if isinstance(after, NoAlternative) else after
+    return not isinstance(reason, StandsStill) and not still_so(reason, after)
 
 
 def _takers(world: World) -> set[JobId]:

@@ -122,6 +122,12 @@ def place(job: JobSpec, nodes: list[Node], occupied: Occupied, avoid: frozenset 
     return None
 
 
+def request(job: JobSpec) -> tuple:
+    """What jobs have in common that fail for one reason."""
+    where = (job.node_names, job.pool, job.driver_version, job.node_selector, job.tolerations)
+    return (job.nodes, job.specs, *where, job.exclusive)
+
+
 class Reference:
     """One cycle over a world. Afterwards: `starts`, `reservation`, and a word for each job that waits."""
 
@@ -136,8 +142,7 @@ class Reference:
         self.somebody_waits = False
         failed: list[tuple] = []
         for job in world.queue:
-            shape = (job.spec.nodes, job.spec.specs, job.spec.node_names, job.spec.pool, job.spec.driver_version,
-                     job.spec.exclusive)  # fmt: skip
+            shape = request(job.spec)
             before = [word for known, word in failed if known == shape]
             late = not backfill or (self.head is not None and self.end(job) > self.head[2])
             if job.held_by:
@@ -147,14 +152,15 @@ class Reference:
             elif word := self.consider(job):
                 self.words[job.id] = word
                 failed.append((shape, word))
-        # a job that would have delayed the head has no room at all any more when others of its shape took it
+        # a job that would have delayed the head has no room at all any more when others took it
         last = dict(failed_in_order(failed))
         for job in world.queue:
             if self.words.get(job.id) == "would delay":
-                shape = (job.spec.nodes, job.spec.specs, job.spec.node_names, job.spec.pool, job.spec.driver_version,
-                         job.spec.exclusive)  # fmt: skip
-                self.words[job.id] = last[repr(shape)]
+                self.words[job.id] = last[repr(request(job.spec))] if self.has_room(job) else "no room"
         self.reservation = self._reservation() if self.head else None
+
+    def has_room(self, job) -> bool:
+        return place(job.spec, self.nodes, self.occupied) is not None
 
     def end(self, job) -> Millis:
         return Millis(self.now + 1000 * job.spec.time_limit_seconds)

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
-from cockpit.model.reasons import Explanation, NotEnoughFree, Reason, StandsStill, WouldDelay
+from cockpit.model.reasons import Explanation, Reason, StandsStill, Told, WouldDelay
+from cockpit.sched.alternatives import of_room
 from cockpit.sched.explain import explain
 from tests.sched.counterfactual import CLAIMS, check, copied
 from tests.sched.every_rule import every_rule_world
@@ -31,7 +32,8 @@ def reasons_of(world: World) -> Iterator[tuple[JobId, Reason]]:
 
 
 def test_every_type_of_reason_says_what_it_claims() -> None:
-    assert set(CLAIMS) == set(get_args(Reason))
+    """Those of other schedulers are told by them."""
+    assert set(CLAIMS) | {Told} == set(get_args(Reason))
 
 
 @pytest.mark.req("SC-13")
@@ -78,4 +80,4 @@ def without_those_behind(world: World, told: Explanation) -> Reason:
 
 def plain(reason: Reason) -> Reason:
     """How many it might preempt is known only if its turn to preempt came."""
-    return replace(reason, preemptable=None) if isinstance(reason, NotEnoughFree) else reason
+    return of_room(reason, lambda one: replace(one, preemptable=None))

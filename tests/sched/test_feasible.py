@@ -4,7 +4,7 @@ import pytest
 
 from cockpit.model.labels import Taint, Toleration
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import NeverFits, NoEligibleNode, Resource
+from cockpit.model.reasons import NeverFits, NoAlternative, NoEligibleNode, Resource
 from cockpit.sched.feasible import never_fits
 from tests.sched.world import World, cards, node, spec_of, wants
 
@@ -104,10 +104,15 @@ def test_a_verdict_does_not_outlive_the_nodes_it_was_found_on() -> None:
 
 
 @pytest.mark.req("SC-13", "SC-04")
-def test_a_job_with_one_possible_alternative_waits_for_that_one() -> None:
+def test_a_job_of_several_specs_says_of_each_what_it_lacks() -> None:
     world = World(node("n1", cards(2, "H100")))
     world.submit(wants(1000))
     world.run()
     job = world.submit(wants(2000, "A100"), wants(2000, "H100"))
     world.run()
-    assert world.reason(job).card_models == ("H100",)
+    never, waits = world.reason(job).specs
+    assert never == NeverFits(Resource.CARDS, 2, 0, ("A100",))
+    assert (waits.card_models, waits.wanted, waits.nearest[0].free) == (("H100",), 2, 1)
+    assert never_fits(spec_of(wants(2000, "A100"), wants(4000, "H100")), world.nodes) == NoAlternative(
+        (NeverFits(Resource.CARDS, 2, 0, ("A100",)), NeverFits(Resource.CARDS, 4, 2, ("H100",)))
+    )

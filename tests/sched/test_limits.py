@@ -5,7 +5,7 @@ import pytest
 from cockpit.model.accounts import Limits, Usage
 from cockpit.model.cluster import Enforce, Partition
 from cockpit.model.ids import Millis
-from cockpit.model.reasons import LimitReached, NoAssociation, NotEnoughFree, QosRefused
+from cockpit.model.reasons import LimitReached, NoAlternative, NoAssociation, NotEnoughFree, QosRefused
 from cockpit.sched.rulebook import Rulebook
 from tests.sched.lab import moved, starts, submit, tree, world
 from tests.sched.world import spec_of, wants
@@ -306,7 +306,8 @@ def test_of_several_alternatives_a_limit_leaves_those_within_it() -> None:
     assert (start.job, start.spec_index) == (job, 1)
     both = here.submit_spec(spec_of(wants(4000), wants(2000)), account="nlp", qos="normal")
     here.cycle()
-    assert here.reason(both) == LimitReached("account nlp", "GrpTRES", "gres/gpu", 2, 2, 4)
+    wants_of_each = [LimitReached("account nlp", "GrpTRES", "gres/gpu", 2, 2, asked) for asked in (4, 2)]
+    assert here.reason(both) == NoAlternative(tuple(wants_of_each))
 
 
 @pytest.mark.req("SC-03")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cockpit.backends.demo.rooms import Rooms
     from cockpit.backends.demo.scripts import Script, Scripts
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import NodeName
     from cockpit.model.node import Node
+    from cockpit.model.staging import StagedCopy
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -68,6 +70,14 @@ class ScriptedExecutor:
     def staging(self, replica: ReplicaId) -> None:
         """So it is never under way."""
 
+    async def copies(self) -> list[StagedCopy]:
+        return []
+
+    async def remove_copy(self, key: str) -> bool:
+        """There is none."""
+        del key
+        return False
+
     async def start(self, effect: StartReplica) -> None:
         if effect.replica not in self._made:
             self._made[effect.replica] = effect
@@ -84,6 +94,10 @@ class ScriptedExecutor:
         elif script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
+
+    async def check(self, effect: CheckNodes) -> None:
+        """Whatever is wrong with a machine, it is not in an invented one."""
+        self._observer.precheck_passed(effect.replica, "")
 
     async def freeze(self, effect: FreezeReplica) -> None:
         """Its script waits where it is."""

@@ -1,0 +1,31 @@
+"""What stops a job that has several node specs: each of them by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from cockpit.model.reasons import NoAlternative, NotEnoughFree, OfOne, Reason
+
+
+def none_of(each: Sequence[OfOne]) -> OfOne | NoAlternative:
+    """What stops all of them, from what stops each; at least one."""
+    return each[0] if all(told == each[0] for told in each) else NoAlternative(tuple(each))
+
+
+def is_of_room(reason: Reason) -> bool:
+    """Whether others could make room for it."""
+    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return any(isinstance(one, NotEnoughFree) for one in told)
+
+
+def of_room(reason: Reason, changed: Callable[[NotEnoughFree], NotEnoughFree]) -> Reason:
+    """The reason with what it says of room changed."""
+    if isinstance(reason, NotEnoughFree):
+        return changed(reason)
+    if not isinstance(reason, NoAlternative):
+        return reason
+    return replace(
+        reason, specs=tuple([changed(one) if isinstance(one, NotEnoughFree) else one for one in reason.specs])
+    )
