@@ -19,6 +19,7 @@ COMMANDS = {
     "launch": ("launch", "--dry-run", "-"),
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
+    "card-models": ("cards", "--models"),
     "holds": ("holds",),
     "queues": ("queues",),
     "quota": ("quota",),

@@ -14,7 +14,6 @@ from textual.widgets import Input, Label
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.present.form_aside import room_lines, run_lines, start_line, text_lines, why_lines
 from cockpit.present.job_form import JobForm, Judged, about, title
-from cockpit.present.node_cells import card_demand
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
@@ -91,7 +90,6 @@ class FormScreen(ModalScreen[None]):
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
-        self._demand: Mapping[str, float] = {}
         self._shows = RUNS
         self._timer: Timer | None = None
 
@@ -152,7 +150,6 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
-            self._demand = card_demand(self.app.job_rows.list.rows())  # once: a hundred thousand jobs are common
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -275,7 +272,7 @@ class FormScreen(ModalScreen[None]):
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
         yield from why_lines(self._outlook, self.app.context(), columns)
-        yield from room_lines(spec, self._there, self._demand, columns)
+        yield from room_lines(spec, self._there, self.app.demand, columns)
         yield line()
         yield line(Span(self._shows, STRONG))
         if self._shows == RUNS:
