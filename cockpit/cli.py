@@ -6,13 +6,14 @@ import atexit
 import gc
 import os
 import sys
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cockpit.late import Late
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cockpit.backends.base import Backend
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
     from cockpit.config.site import Site
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.headless.play_script import Script
+    from cockpit.headless.streams import Streams
+    from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus
     from cockpit.runtime.findings import Finding
@@ -36,7 +40,23 @@ DEMO = "demo"
 """Name of a cluster that is made up anew for each command."""
 
 
-CLUSTERS = {OWN: "your own engine on this machine", SYSTEM: "this machine's engine", DEMO: "made up, to look around"}
+SLURM = "slurm"
+"""Name of the Slurm cluster that this machine's commands speak to."""
+SLURM_CONFS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
+"""Where Slurm's configuration is, as its packages or its own configless mode put it."""
+PING_SECONDS = 2.0
+RECORDED = "recorded:"
+"""Before the version of a recorded Slurm cluster."""
+SNAPSHOT = "snapshot:"
+"""Before the file that a snapshot is in."""
+
+
+CLUSTERS = {
+    OWN: "your own engine on this machine",
+    SYSTEM: "this machine's engine",
+    SLURM: "the Slurm cluster of this login node",
+    DEMO: "made up, to look around",
+}
 
 
 def command() -> NoReturn:
@@ -65,8 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams = Streams.of_process(SystemClock().now)
 
     def connect_any(cluster: str | None) -> Backend:
-        """The demo has a time of its own, in which its moments are told."""
-        if _cluster_name(cluster) != DEMO:
+        """The demo has a time of its own, in which its moments are told, and so has a recording."""
+        name = _cluster_name(cluster)
+        if _needs_a_loop(name):
+            return _on_a_loop(name, streams)
+        if name != DEMO:
             return connect(cluster)
         from cockpit.backends.demo.blocking import BlockingDemo
 
@@ -123,26 +146,75 @@ def _open(name: str, options: Options) -> int:
 
 
 async def _session_on(name: str) -> Session:
-    import pwd
-
     from cockpit.runtime.clock import SystemClock
     from cockpit.tui.opening import Session
 
-    try:
-        user = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        user = str(os.geteuid())
-    backend = live(name)
+    if _needs_a_loop(name):
+        backend, now = await _opened(name)
+    else:
+        backend, now = live(name), SystemClock().now
     return Session(
         backend=backend,
-        now=SystemClock().now,
-        user=user,
+        now=now,
+        user=_user(),
         read_jobs=read_jobs,
         close=backend.close,
         filters=saved_filters(name),
         clusters=CLUSTERS,
         cluster=_settled(name),
     )
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def _needs_a_loop(name: str) -> bool:
+    """It is read in this process."""
+    return name == SLURM or name.startswith((RECORDED, SNAPSHOT))
+
+
+async def _opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
+    """The cluster, and the time that its moments are told in."""
+    from cockpit.runtime.clock import SystemClock
+
+    if name.startswith(SNAPSHOT):
+        from cockpit.backends.snapshot.backend import open_snapshot
+
+        snapshot = await open_snapshot(_snapshot_in(name.removeprefix(SNAPSHOT)))
+        return snapshot, snapshot.now
+    from cockpit.backends.slurm import opening
+
+    if name.startswith(RECORDED):
+        return await opening.open_recorded(name.removeprefix(RECORDED))
+    return await opening.open_here(_user(), _own_places().socket.parent / "slurm"), SystemClock().now
+
+
+def _snapshot_in(file: str) -> Snapshot:
+    from pathlib import Path
+
+    from cockpit.errors import SpecErrors
+    from cockpit.formats.snapshotfile import read_snapshot
+
+    try:
+        return read_snapshot(Path(file).read_text(encoding="utf-8"), file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecErrors([f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+
+
+def _on_a_loop(name: str, streams: Streams) -> Backend:
+    import asyncio
+
+    from cockpit.backends.blocking import Blocking
+
+    runner = asyncio.Runner()
+    backend, streams.now = runner.run(_opened(name))
+    return Blocking(runner, backend)
 
 
 def _open_the_demo(options: Options) -> int:
@@ -309,11 +381,29 @@ def _cluster_name(cluster: str | None) -> str:
     """Empty: whichever there is."""
     from cockpit.errors import CockpitError
 
-    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster()
-    if name not in {OWN, SYSTEM, DEMO, ""}:
-        known = f"{OWN!r}, {SYSTEM!r} and {DEMO!r}"
+    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or _slurm_if_it_answers()
+    if name not in {*CLUSTERS, ""} and not _needs_a_loop(name):
+        known = f"{', '.join(map(repr, CLUSTERS))} '{RECORDED}VERSION' and '{SNAPSHOT}FILE'"
         raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
     return name
+
+
+def _slurm_if_it_answers() -> str:
+    """On a login node its cluster is what one wants to see. Where Slurm has no configuration, nothing is run."""
+    conf = next(filter(os.path.exists, (os.environ.get("SLURM_CONF", ""), *SLURM_CONFS)), "")
+    return SLURM if conf and _slurm_answers(conf) else ""
+
+
+@lru_cache
+def _slurm_answers(_conf: str) -> bool:
+    """Asked once: every command settles its cluster's name several times."""
+    import subprocess
+
+    try:
+        ping = subprocess.run(("scontrol", "ping"), capture_output=True, timeout=PING_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"is UP" in ping.stdout
 
 
 def _settled(name: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
@@ -85,6 +86,14 @@ class Connection(msgspec.Struct, frozen=True):
 
 class Backend(Protocol):
     """One cluster."""
+
+    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+        """The commands that an act would run there, word by word; none where the cluster is cockpit's own."""
+        ...
+
+    async def snapshot(self) -> Snapshot:
+        """Everything that the core needs of the cluster as it is now, without secrets. Administrators only."""
+        ...
 
     async def status(self) -> EngineStatus: ...
 

@@ -12,6 +12,7 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.backends.verbs import Verbs
+from cockpit.formats.snapshotfile import Snapshot, without_secrets
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.protocol import messages
@@ -55,6 +56,11 @@ class InProcessBackend(Verbs):
     async def jobs(self, *, ended: bool = False) -> JobRows:
         pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
         return rows_of_all([page async for page in pages])
+
+    async def snapshot(self) -> Snapshot:
+        """Of everything, whoever asks: an engine in this process is the asker's own."""
+        host = self._engine.host
+        return Snapshot(cluster=self._engine.cluster, at=host.clock.now(), state=without_secrets(host.machine.state))
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model import accounting, asking, cluster, forecast, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
@@ -47,6 +48,18 @@ class Verbs(ABC):
     @abstractmethod
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Changes nothing, and takes as long as it takes."""
+
+    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+        """An engine is told what to do; nobody runs a command."""
+        del op, args
+        return []
+
+    async def snapshot(self) -> Snapshot:
+        from cockpit.errors import RequestRefused
+        from cockpit.model.refusal import Refusal, RefusalKind
+
+        message = "A snapshot can be taken of Slurm clusters and of the demo; of this one not yet."
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message))
 
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)

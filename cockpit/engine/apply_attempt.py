@@ -35,8 +35,8 @@ def all_are_staged(state: JobState, attempt: Attempt) -> bool:
     return state is JobState.STAGING and all(each.staged_at is not None for each in attempt.there)
 
 
-@RULES.of(events.PrologFailed)
-def _(body: events.PrologFailed, state: ClusterState, record: events.EventRecord) -> None:
+@RULES.of(events.PrologFailed, events.PrecheckFailed)
+def _(body: events.PrologFailed | events.PrecheckFailed, state: ClusterState, record: events.EventRecord) -> None:
     """It is not the job's fault: its age goes on counting."""
     job = state.jobs[body.job]
     assert job.attempt is not None
@@ -68,7 +68,8 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
-    after = JobState.STAGING if is_staged(job.spec) and not body.members else first_state(job.spec, earlier)
+    checked = job.spec.resume is not None and not body.members and job.part is None
+    after = JobState.PRECHECKING if checked else _after_checks(job.spec, earlier, fleet=bool(body.members))
     state.jobs[body.job] = replace(
         job,
         version=record.seq,
@@ -82,8 +83,20 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
 
 
+@RULES.of(events.PrecheckPassed)
+def _(body: events.PrecheckPassed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    after = _after_checks(job.spec, job.earlier, fleet=False)
+    change(state, record, body.job, state=after, state_since=since(job, after, record.at))
+
+
+def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> JobState:
+    """Of one whose nodes are in order. On a fleet its members stage."""
+    return JobState.STAGING if is_staged(spec) and not fleet else first_state(spec, earlier)
+
+
 def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
-    """Of one that has been placed, after these attempts."""
+    """Of one that is about to start, after these attempts."""
     goes_on = spec.resume is not None and any(each.ran for each in earlier)
     return JobState.RESUMING if goes_on else JobState.STARTING
 

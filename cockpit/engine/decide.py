@@ -80,7 +80,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return _invalid(f"grace: {error}.")
     if job.ended:
         return _conflict(f"Job {job.id} has already ended ({job.state}).")
-    if job.state is JobState.QUEUED or given_up_at(job) is not None:  # nothing of it has begun
+    if job.state in {JobState.QUEUED, JobState.PRECHECKING} or given_up_at(job) is not None:  # nothing of it has begun
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
     kill_at = Millis(now + grace * 1000)

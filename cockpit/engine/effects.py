@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import Submitter
-from cockpit.model.node import Allocation
+from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import HoldCards, JobSpec
 
 
@@ -19,6 +19,14 @@ class StartReplica(msgspec.Struct, frozen=True):
     spec: JobSpec
     submitter: Submitter
     allocation: Allocation
+
+
+class CheckNodes(msgspec.Struct, frozen=True):
+    """Find out whether the nodes have what an attempt was promised, before anything of it is started."""
+
+    replica: ReplicaId
+    """Its first."""
+    placement: Placement
 
 
 class StageReplica(msgspec.Struct, frozen=True):
@@ -80,6 +88,7 @@ class RecordEnded(msgspec.Struct, frozen=True):
 
 Effect = (
     StartReplica
+    | CheckNodes
     | StageReplica
     | SignalReplica
     | FreezeReplica

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -109,6 +110,11 @@ class Observer(Protocol):
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
         """`used`: what was measured of it."""
 
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        """`found`: what its attempt's nodes have, in words."""
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None: ...
+
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         """Its command has not run, and will not in this attempt."""
 
@@ -121,6 +127,8 @@ class Executor(Protocol):
     async def stage(self, effect: StageReplica) -> None: ...
 
     async def start(self, effect: StartReplica) -> None: ...
+
+    async def check(self, effect: CheckNodes) -> None: ...
 
     async def signal(self, effect: SignalReplica) -> None: ...
 

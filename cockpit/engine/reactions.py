@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine.effects import (
+    CheckNodes,
     Effect,
     Force,
     FreezeReplica,
@@ -50,7 +51,16 @@ def stages_of(job: Job) -> list[StageReplica]:
     return [StageReplica(each) for each in starts_of(job)]
 
 
+def checks_of(job: Job) -> list[CheckNodes]:
+    """One look at all nodes of the current attempt."""
+    assert job.attempt is not None
+    placement = job.attempt.placement
+    return [CheckNodes(ReplicaId(job.id, job.attempt.number, placement[0].rank), placement)]
+
+
 def _begins(job: Job) -> Sequence[Effect]:
+    if job.state is JobState.PRECHECKING:
+        return checks_of(job)
     return stages_of(job) if job.state is JobState.STAGING else starts_of(job)
 
 
@@ -146,6 +156,8 @@ def _thaws(job: Job) -> Iterator[ThawReplica]:
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.JobPlaced: _begins,
+    events.PrecheckPassed: _begins,
+    events.PrecheckFailed: containers_after_end,
     events.ReplicaStaged: _staged,
     events.MemberPlaced: starts_of,
     events.BindingGivenUp: containers_after_end,

@@ -64,7 +64,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         project=job.project,
         pool=job.spec.pool or "",
         output=job.spec.output,
-        algorithm=job.spec.algorithm.name or job.spec.algorithm.path if job.spec.algorithm is not None else "",
+        algorithm=job.spec.algorithm.called if job.spec.algorithm is not None else "",
         oom=job.exit is not None and job.exit.oom,
         lost=job.exit.lost if job.exit is not None else "",
         partitions=(attempt.partition,) if attempt is not None and attempt.partition else job.partitions,
@@ -80,6 +80,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         hook=job.exit.hook if job.exit is not None else "",
         retries=(job.retries, job.spec.most_retries) if job.retries else None,
         kind=job.kind,
+        spec_name=spec.name,
     )
 
 

@@ -5,7 +5,7 @@ Source of the names and of their short forms: sacctmgr(1). Its case does not mat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cockpit.errors import SpecErrors
@@ -89,6 +89,25 @@ def qos_words(qos: Qos) -> tuple[str, ...]:
         if getattr(qos, attribute) != getattr(usual, attribute)
     )
     return (*own, *limit_words(qos.limits))
+
+
+def change_words(change: AssociationChange | QosChange) -> tuple[str, ...]:
+    """What a change says, as sacctmgr's own settings; a default account is named by another command."""
+    table = _OF_ASSOCIATION if isinstance(change, AssociationChange) else _OF_QOS
+    given = [(name, getattr(change, attribute)) for name, (attribute, *_) in table.items() if name != "Default"]
+    given += [(name, getattr(change.limits, attribute)) for name, (attribute, *_) in _LIMITS.items()]
+    return tuple(word for name, value in given if value not in (None, {}) for word in _settings(name, value))
+
+
+def _settings(name: str, value: object) -> Iterator[str]:
+    """One word, or for lists one for what is added and one for what is taken away."""
+    if not isinstance(value, tuple):
+        yield f"{name}={_text(name, value)}"
+        return
+    for sign in ("+", "-", ""):
+        names = [each.removeprefix(sign) for each in value if (each[:1] if each[:1] in {"+", "-"} else "") == sign]
+        if names or (sign == "" and not value):
+            yield f"{name}{sign}={','.join(names)}"
 
 
 def shares_text(association: Association) -> str:

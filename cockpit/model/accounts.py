@@ -166,10 +166,13 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(found)
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one association or QOS has used, decayed to the moment of the last pass."""
 
     raw: float = 0.0
     """Billing-seconds times usage factor: sshare's RawUsage."""
     wall_seconds: float = 0.0
     tres_seconds: Tres = {}
+    fair_share: float | None = None
+    """The factor that another scheduler, whose cluster this is, made of usage that is told rounded and of another
+    moment. None: it is counted from `raw`."""

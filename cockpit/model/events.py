@@ -157,6 +157,24 @@ class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
     because: str
 
 
+class PrecheckPassed(msgspec.Struct, frozen=True, tag="precheck_passed"):
+    """Nothing is wrong with the nodes of a job that is about to go on from its checkpoints: it starts."""
+
+    job: JobId
+    attempt: int
+    found: str
+    """What they have, in words."""
+
+
+class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
+    """The attempt never began: a node has not what it promised. The job is queued again."""
+
+    job: JobId
+    attempt: int
+    node: NodeName
+    because: str
+
+
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
     """The tree of quotas, also in place of an earlier one."""
 
@@ -427,6 +445,8 @@ EventBody = (
     | OthersHeld
     | BindingGivenUp
     | PrologFailed
+    | PrecheckPassed
+    | PrecheckFailed
     | ReplicaStaged
     | ReplicaStarted
     | ReplicaEnded

@@ -88,6 +88,10 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """Those by which it starts sooner, the soonest first."""
     named: tuple[Holding, ...] = ()
     """The jobs ahead and the ends awaited, those that the asker may see."""
+    told_at: Millis | None = None
+    """When the cluster's own scheduler, if it is not this one, expects the start."""
+    told_by: str = ""
+    """Whose that scheduler is: `Slurm`; empty: cockpit's own, and the forecast is all there is."""
 
     def holding(self, job: JobId) -> Holding | None:
         """What a named job holds; None where the asker may not see it."""

@@ -14,6 +14,33 @@ Millis = NewType("Millis", int)
 """A moment: milliseconds since 1970-01-01 UTC. Fields of this type are named `*_at` or `*_until`."""
 
 
+_FOREIGN = 1 << 52
+_NUMBER_BITS = 26
+_NUMBER = (1 << _NUMBER_BITS) - 1
+
+
+def task_id(number: int, index: int) -> JobId:
+    """The id of one task of an array on a cluster that names tasks by two numbers, of which those that wait have no
+    other. No other id is as large, and none of them is too large for JSON's numbers.
+
+    Slurm's own numbers have 26 bits (`MAX_JOB_ID` is 0x03ffffff).
+    """
+    return JobId(_FOREIGN | index << _NUMBER_BITS | number)
+
+
+def task_of(job: int) -> tuple[int, int | None]:
+    """The number of the job or array, and the task's index; the inverse of `task_id`."""
+    if not job & _FOREIGN:
+        return job, None
+    return job & _NUMBER, (job ^ _FOREIGN) >> _NUMBER_BITS
+
+
+def job_words(job: int) -> str:
+    """`123`, or `123_4` for a task."""
+    number, index = task_of(job)
+    return str(number) if index is None else f"{number}_{index}"
+
+
 class ReplicaId(msgspec.Struct, frozen=True, order=True):
     """One replica of one attempt of a job: what a container, its folder and its lock belong to."""
 

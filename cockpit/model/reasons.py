@@ -36,7 +36,8 @@ class Held(msgspec.Struct, frozen=True, cache_hash=True, tag="held"):
     """A person holds the job back."""
 
     by: str
-    since: Millis
+    since: Millis | None
+    """None: nobody knows; another scheduler does not tell."""
 
 
 class NotEvaluated(msgspec.Struct, frozen=True, cache_hash=True, tag="not_evaluated"):
@@ -280,6 +281,15 @@ class NoQueue(msgspec.Struct, frozen=True, cache_hash=True, tag="no_queue"):
     project: str
 
 
+class Told(msgspec.Struct, frozen=True, cache_hash=True, tag="told"):
+    """The cluster is another scheduler's, and this is why it says that the job waits: its own word, as Slurm's reason
+    codes. Words that nobody knows stay as they are."""
+
+    code: str
+    about: str = ""
+    """What it is about, where more is known: a QOS, an account, a licence, nodes."""
+
+
 Limit = LimitReached | QuotaFull | QuotaMaxJobs
 """What a bound on what runs says."""
 
@@ -320,6 +330,7 @@ Reason = (
     | NoRoomThere
     | MakingRoom
     | StandsStill
+    | Told
 )
 
 

@@ -100,6 +100,9 @@ class PriorityRow(msgspec.Struct, frozen=True):
     total_before: int | None = None
     """None on a cluster without priorities too."""
     task: ArrayTask | None = None
+    told: Breakdown | None = None
+    """What the cluster's own scheduler prints, where `breakdown` is cockpit's count of the same job. Its figures are
+    rounded."""
 
 
 class Priorities(msgspec.Struct, frozen=True):
@@ -189,6 +192,9 @@ class JobDetail(msgspec.Struct, frozen=True):
     """Of a batch's task: all tasks of the batch that are known, itself among them, in order of their indices."""
     batch: JobSpec | None = None
     """Of a batch's task: what would ask for all of these again."""
+
+    address: str = ""
+    """Of a session whose command has printed where it can be reached: that, as it was printed."""
 
     def named_by(self, ref: JobRef) -> JobSpec:
         """The spec that is meant by what this was asked for with: the id of a batch means all its tasks."""

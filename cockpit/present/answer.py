@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from cockpit.model.forecast import Outlook
-from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName, job_words
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
-from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason
+from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, Told
 from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -21,7 +21,7 @@ from cockpit.present.columns import Context
 from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
-from cockpit.present.outlook import after_lines, until, what_if
+from cockpit.present.outlook import after_lines, told_lines, until, what_if
 from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
@@ -95,7 +95,8 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) ->
 
 def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     context, explanation = around.context, detail.explanation if detail is not None else None
-    first, *more = reason_clauses(row.reason, context.now, context.zone) if row.reason is not None else ("is queued",)
+    reason = _best_reason(row, around)
+    first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
     starts = _starts(row, explanation, around)
     head = _head(row, first, STRONG, starts, around)
     yield head
@@ -108,9 +109,18 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if detail is not None and explanation is not None:
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
+        yield from told_lines(outlook, context)
         yield from after_lines(outlook, context)
         if outlook.what_ifs and not narrow:
             yield _fitting([Span(INDENT)], _what_ifs(row, around), around)
+
+
+def _best_reason(row: JobRow, around: Around) -> Reason | None:
+    """Of another scheduler's job the row has its word; once it is foretold, the figures behind it are known too."""
+    outlook = _foretold(row, around)
+    if isinstance(row.reason, Told) and outlook is not None and outlook.explanation is not None:
+        return outlook.explanation.reason
+    return row.reason
 
 
 def _foretold(row: JobRow, around: Around) -> Outlook | None:
@@ -198,11 +208,11 @@ def _other(job: JobId, around: Around) -> str:
     """`4722 (carol, 32 cards)`; what the asker may not see is `-`."""
     row = around.others(job)
     if row is None:
-        return f"{job} (-)"
+        return f"{job_words(job)} (-)"
     held = units.counted(row.cpus, "CPU")
     if row.card_milli:
         held = f"{units.cards(row.card_milli)} {'card' if row.card_milli <= 1000 else 'cards'}"
-    return f"{job} ({safe(row.user)}, {held})"
+    return f"{job_words(job)} ({safe(row.user)}, {held})"
 
 
 def _asks(row: JobRow) -> Line:
@@ -218,6 +228,7 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterato
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
     words = {
+        JobState.PRECHECKING: f"has its nodes checked{where}",
         JobState.STARTING: f"is being started{where}",
         JobState.RESUMING: f"is started again{where}, to go on from its checkpoint",
         JobState.RUNNING: f"runs{where}",

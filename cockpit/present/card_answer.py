@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import WHOLE_CARD
@@ -91,9 +92,11 @@ def _since(job: JobRow | None, context: Context) -> str:
 def _job(job: JobRow, context: Context) -> Line:
     state = Span(f"{GLYPHS[job.state]} {job.state}", str(job.state))
     if job.started_at is None:
-        return line(f"{job.id} {safe(job.name)}  ", state)
+        return line(f"{job_words(job.id)} {safe(job.name)}  ", state)
     ran = units.duration(((job.ended_at or context.now) - job.started_at) // 1000)
-    return line(f"{job.id} {safe(job.name)}  ", state, f"  {ran} of {units.duration(job.time_limit_seconds)}")
+    return line(
+        f"{job_words(job.id)} {safe(job.name)}  ", state, f"  {ran} of {units.duration(job.time_limit_seconds)}"
+    )
 
 
 def _beside(row: NodeRow) -> str:

@@ -81,7 +81,16 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.JobSubmitted() | events.JobHeld() | events.JobReleased() | events.JobEdited() | events.JobPlaced():
+        case (
+            events.JobSubmitted()
+            | events.JobHeld()
+            | events.JobReleased()
+            | events.JobEdited()
+            | events.JobPlaced()
+            | events.PrecheckPassed()
+            | events.PrecheckFailed()
+            | events.PrologFailed()
+        ):
             return _before_running(body)
         case (
             events.DependencyMet()
@@ -94,8 +103,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
         case events.MemberPlaced() | events.BindingGivenUp():
             return binding_sentence(body)
         case (
-            events.PrologFailed()
-            | events.ReplicaStaged()
+            events.ReplicaStaged()
             | events.ReplicaStarted()
             | events.ReplicaEnded()
             | events.TimeLimitSet()
@@ -131,18 +139,27 @@ def _before_running(body: _BeforeRunning) -> str:
             return "was released"
         case events.JobEdited():
             return f"was edited, and is now {safe(body.spec.name)}"
-        case events.JobPlaced() if body.members:
-            return bound_sentence(body.members) + _attempt(body.attempt)
         case events.JobPlaced():
-            return f"was placed on {_placement(body.placement)}" + _attempt(body.attempt)
+            where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
+            return where + _attempt(body.attempt)
+        case _:
+            return _before_start(body)
+
+
+def _before_start(body: _BeforeStart) -> str:
+    match body:
+        case events.PrecheckPassed():
+            return "its nodes were checked" + (f": {safe(body.found)}" if body.found else "") + _attempt(body.attempt)
+        case events.PrecheckFailed():
+            return f"is queued again: {safe(body.node)} failed its check: {safe(body.because)}" + _attempt(body.attempt)
+        case events.PrologFailed():
+            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case _:
             assert_never(body)
 
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
-        case events.PrologFailed():
-            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
             return _of_replica(body)
         case events.TimeLimitSet():
@@ -216,10 +233,12 @@ def _command(command: tuple[str, ...]) -> str:
     return safe(" ".join(command))
 
 
-_BeforeRunning = events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced
+_BeforeStart = events.PrecheckPassed | events.PrecheckFailed | events.PrologFailed
+_BeforeRunning = (
+    events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced | _BeforeStart
+)
 _WhileRunning = (
-    events.PrologFailed
-    | events.ReplicaStaged
+    events.ReplicaStaged
     | events.ReplicaStarted
     | events.ReplicaEnded
     | events.TimeLimitSet

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from cockpit.model.ids import job_words
 from cockpit.model.image import HOST
 from cockpit.model.job import Job, Replica
 from cockpit.model.mounts import Model, Reference
@@ -94,6 +95,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact("kind", KINDS[detail.job.kind])
     for label, text in attempt_facts(detail, context):
         yield _fact(label, text)
+    if detail.address:
+        yield _fact("address", safe(detail.address))
     yield _fact("output", safe(spec.output))
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
@@ -130,9 +133,9 @@ def kept(detail: JobDetail, context: Context) -> Iterator[str]:
         return
     left = units.countdown(seconds_left(row.held_until, context.now))
     yield f"Kept until {clock(row.held_until, context.now, context.zone)}, {left} left"
-    yield f"  look inside   cockpit shell {row.id}"
-    yield f"  keep longer   cockpit holds extend {row.id} --by 2h"
-    yield f"  remove now    cockpit holds end {row.id}"
+    yield f"  look inside   cockpit shell {job_words(row.id)}"
+    yield f"  keep longer   cockpit holds extend {job_words(row.id)} --by 2h"
+    yield f"  remove now    cockpit holds end {job_words(row.id)}"
 
 
 def last_lines(detail: JobDetail) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model import events
+from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.present.entering import container_words
 from cockpit.present.moments import clock
@@ -54,7 +55,7 @@ def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Lin
         left = countdown(seconds_left(row.held_until, around.context.now))
         yield from _kept(detail, left, around)
     yield line()
-    yield line(Span(f"{INDENT}from a shell   ", MUTED), f"cockpit shell {row.id}")
+    yield line(Span(f"{INDENT}from a shell   ", MUTED), f"cockpit shell {job_words(row.id)}")
 
 
 def _kept(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:

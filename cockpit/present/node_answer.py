@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, job_words
 from cockpit.model.jobrow import JobRow
 from cockpit.model.labels import pair_text
 from cockpit.model.node import NodeState
@@ -70,4 +70,4 @@ def _sentence(row: NodeRow) -> str:
 
 def _job(job: JobId, others: Callable[[JobId], JobRow | None]) -> str:
     row = others(job)
-    return f"{job} {safe(row.name)} ({safe(row.user)})" if row is not None else f"{job}"
+    return f"{job_words(job)} {safe(row.name)} ({safe(row.user)})" if row is not None else job_words(job)

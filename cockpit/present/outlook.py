@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
@@ -51,14 +51,24 @@ def until(forecast: Forecast, context: Context) -> str:
 
 def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """The whole answer: the rule, the start, whose ends make room, who is ahead, and the what-ifs."""
-    head = f"{outlook.job} " if outlook.job else ""
+    head = f"{job_words(outlook.job)} " if outlook.job else ""
     yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+    yield from told_lines(outlook, context)
     yield from after_lines(outlook, context)
     yield from _ahead(outlook)
     yield from what_if_lines(outlook, context)
+
+
+def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
+    """`Slurm expects 14:20; the rest is cockpit's own reckoning`; nothing where cockpit is the scheduler."""
+    if not outlook.told_by:
+        return
+    at = outlook.told_at
+    start = f"expects it to start at {clock(at, context.now, context.zone)}" if at is not None else "names no start yet"
+    yield line(f"{INDENT}{safe(outlook.told_by)} {start}", Span("; the other times are cockpit's own reckoning", MUTED))
 
 
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
@@ -95,11 +105,11 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
 def holding(job: JobId, known: Holding | None) -> str:
     """`4722 (carol, 32 cards)`; of a job that the asker may not see that it is one."""
     if known is None:
-        return f"{job} (-)" if job else HIDDEN
+        return f"{job_words(job)} (-)" if job else HIDDEN
     amount = units.counted(known.cpus, "CPU")
     if known.card_milli:
         amount = f"{units.cards(known.card_milli)} {'card' if known.card_milli <= 1000 else 'cards'}"
-    return f"{job} ({safe(known.user)}, {amount})"
+    return f"{job_words(job)} ({safe(known.user)}, {amount})"
 
 
 def listed_words(words: list[str]) -> str:

@@ -55,10 +55,13 @@ def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield line()
 
 
+_WAITS_AGAIN: Final = events.JobRequeued | events.PrologFailed | events.PrecheckFailed
+
+
 def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
     """Of its last wait: from when it was queued until it was placed, or ended without that, or now."""
     job, attempt = detail.job, detail.job.attempt
-    again = (each.at for each in detail.events if isinstance(each.body, events.JobRequeued | events.PrologFailed))
+    again = (each.at for each in detail.events if isinstance(each.body, _WAITS_AGAIN))
     queued = [job.submitted_at, *again]
     if job.state is JobState.QUEUED:
         return queued[-1], now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from functools import lru_cache
 from itertools import groupby
@@ -19,6 +19,7 @@ from cockpit.model.reasons import (
     NotEvaluated,
     Reason,
     Resource,
+    Told,
     WouldDelay,
 )
 from cockpit.present import units
@@ -27,6 +28,7 @@ from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
 from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
+from cockpit.present.told_reasons import told_clauses
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """Every reason's type, as JSON names it."""
@@ -48,19 +50,32 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
 def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """The sentence in its parts: what stands in the way, then what else is to know of it."""
     match reason:
-        case NotEnoughFree():
-            return tuple(_not_enough_free(reason))
         case Held():
-            return (f"held by {safe(reason.by)} since {clock(reason.since, now, zone)}",)
-        case NeverFits() | NoEligibleNode():
-            return _never_fits(reason) if isinstance(reason, NeverFits) else _no_eligible_node(reason)
-        case NoAlternative():
-            return tuple(_no_alternative(reason, now, zone))
+            since = f" since {clock(reason.since, now, zone)}" if reason.since is not None else ""
+            return (f"held by {safe(reason.by)}{since}",)
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
             return (f"would fit now, but would delay {job_shown(reason.ahead)}, which is to start by {start}",)
+        case NotEnoughFree() | NeverFits() | NoEligibleNode() | NoAlternative():
+            return tuple(_of_room(reason, now, zone))
+        case Told():
+            return told_clauses(reason)
         case _:
             return _NOT_EVALUATED if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
+
+
+def _of_room(
+    reason: NotEnoughFree | NeverFits | NoEligibleNode | NoAlternative, now: Millis, zone: tzinfo | None
+) -> Iterable[str]:
+    match reason:
+        case NotEnoughFree():
+            return _not_enough_free(reason)
+        case NeverFits():
+            return _never_fits(reason)
+        case NoEligibleNode():
+            return _no_eligible_node(reason)
+        case NoAlternative():
+            return _no_alternative(reason, now, zone)
 
 
 def _not_enough_free(reason: NotEnoughFree) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.model.ids import JobId, JobRef
+from cockpit.model.ids import JobId, JobRef, job_words
 
 REFERENCE = re.compile(
     r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:/(?P<rank>\d{1,9}))?(?:#(?P<attempt>\d{1,9}))?",
@@ -28,4 +28,4 @@ def parse_reference(text: str) -> JobRef | None:
 
 def job_shown(job: int) -> str:
     """A job that a sentence names: its id, or `-` for one that the asker may not see."""
-    return str(job or "-")
+    return job_words(job) if job else "-"

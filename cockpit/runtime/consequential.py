@@ -6,6 +6,7 @@ from cockpit.model import events
 
 MOVES_CONTAINERS = (
     events.JobPlaced,
+    events.PrecheckPassed,
     events.ReplicaStaged,
     events.PrologFailed,
     events.JobEnded,
@@ -35,6 +36,7 @@ RECONSIDERED_AFTER = (
     events.HoldExtended,
     events.HoldEnded,
     events.PrologFailed,
+    events.PrecheckFailed,
     events.NodesChanged,
     events.NodeDrained,
     events.NodeResumed,

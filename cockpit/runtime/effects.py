@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from cockpit.engine.effects import (
+    CheckNodes,
     FreezeReplica,
     KeepContainer,
     RemoveContainer,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 ReplicaEffect = (
     StageReplica
     | StartReplica
+    | CheckNodes
     | SignalReplica
     | FreezeReplica
     | ThawReplica
@@ -69,6 +71,8 @@ class EffectRunner:
                 await self._executor.stage(effect)
             case StartReplica():
                 await self._executor.start(effect)
+            case CheckNodes():
+                await self._executor.check(effect)
             case SignalReplica():
                 await self._executor.signal(effect)
             case FreezeReplica():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, scripts, service
+from cockpit.engine import decide, prechecks, scripts, service
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
@@ -223,6 +223,16 @@ class Host:
         self._observe(
             lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, hold, used),
             f"end of {replica}",
+        )
+
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        """The executor found nothing wrong with the nodes of the replica's attempt."""
+        self._observe(lambda machine, _: prechecks.passed(machine, replica, found), f"passed precheck of {replica}")
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        """The executor found that one of them lacks what it promised."""
+        self._observe(
+            lambda machine, _: prechecks.failed(machine, replica, node, because), f"failed precheck of {replica}"
         )
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:

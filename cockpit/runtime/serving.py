@@ -71,6 +71,9 @@ def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequenc
     ]
 
 
+_BEFORE_ITS_START = {JobState.PRECHECKING, JobState.STAGING}
+
+
 def _told_again(job: Job) -> Iterator[Effect]:
     """What those may not have heard that run."""
     yield from reactions.told_of_workers(job)
@@ -86,21 +89,28 @@ async def recover(host: Host) -> None:
     expected: list[StartReplica] = []
     kept: list[KeepContainer] = []
     for job in jobs:
-        if job.state in OCCUPYING and job.state is not JobState.STAGING and job.attempt is not None:
+        if job.state in OCCUPYING and job.state not in _BEFORE_ITS_START and job.attempt is not None:
             live = {each.rank for each in job.attempt.replicas if each.ended_at is None}
             expected += [start for start in reactions.starts_of(job) if start.replica.rank in live]
         elif job.kept:
             kept += [each for each in reactions.containers_after_end(job) if isinstance(each, KeepContainer)]
     await host.executor.adopt(expected, kept)
     for job in jobs:
-        if job.state is JobState.STAGING:
-            live_ones = set(reactions.live_replicas(job))
-            host.run_effects([each for each in reactions.stages_of(job) if each.replica in live_ones])
-        if job.suspension is not None:
-            host.run_effects(tuple(map(FreezeReplica, reactions.live_replicas(job))))
-        elif job.attempt is not None and job.attempt.resumed_at is not None and job.state in OCCUPYING:
-            host.run_effects(tuple(map(ThawReplica, reactions.live_replicas(job))))
-        if job.state in OCCUPYING:
-            host.run_effects(tuple(_told_again(job)))
-        if job.ended:
-            host.run_effects((RecordEnded(job.id),))
+        host.run_effects(tuple(_repeated(job)))
+
+
+def _repeated(job: Job) -> Iterator[Effect]:
+    """What an engine that was killed may have left undone."""
+    if job.state is JobState.PRECHECKING:
+        yield from reactions.checks_of(job)
+    if job.state is JobState.STAGING:
+        live = set(reactions.live_replicas(job))
+        yield from (each for each in reactions.stages_of(job) if each.replica in live)
+    if job.suspension is not None:
+        yield from map(FreezeReplica, reactions.live_replicas(job))
+    elif job.attempt is not None and job.attempt.resumed_at is not None and job.state in OCCUPYING:
+        yield from map(ThawReplica, reactions.live_replicas(job))
+    if job.state in OCCUPYING:
+        yield from _told_again(job)
+    if job.ended:
+        yield RecordEnded(job.id)

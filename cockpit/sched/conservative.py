@@ -23,7 +23,7 @@ from cockpit.sched.decisions import Reserved
 from cockpit.sched.delayed import first_delayed
 from cockpit.sched.easy import InTheWay
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Fit, Found, allocated, eligible, find, find_among, has_room
+from cockpit.sched.placement import Fit, Found, eligible, find, find_among, has_room
 from cockpit.sched.reservation import is_certain
 from cockpit.sched.room import Room
 from cockpit.sched.shape import Shape, alternative
@@ -199,6 +199,8 @@ class Conservative:
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
+        if (order := self._only_place(index, shape)) is not None:
+            return self._hole_there(index, order, shape, span, after)
         best: tuple[Millis, int, list[int]] | None = None
         for number, spec in enumerate(shape.specs):
             hole = self._opening(index, shape, spec, span, stay, after)
@@ -210,10 +212,26 @@ class Conservative:
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
-        if len(orders) == 1 and not shape.specs[number].card_milli:  # nothing to choose
-            return moment, Found(number, allocated(shape, shape.specs[number], [index.rooms[orders[0]]]))
         rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
         return moment, find_among(rooms, shape, number, self._fit)
+
+    def _only_place(self, index: Index, shape: Shape) -> int | None:
+        """The node, where there is but one that may hold the shape, which asks for CPUs and memory alone."""
+        floor = index.floor
+        kind = floor.plain_kind(shape) if not floor.reservations else None
+        return floor.members[kind][0] if kind is not None and len(floor.members[kind]) == 1 else None
+
+    def _hole_there(
+        self, index: Index, order: int, shape: Shape, span: int, after: Millis
+    ) -> tuple[Millis, Found] | None:
+        (spec,) = shape.specs
+        moment = self._course(index, order).earliest(spec, span, exclusive=False, after=after)
+        if moment is None:
+            return None
+        self._not_before[shape] = (span, moment)
+        if moment > self._horizon:
+            return None
+        return moment, Found(0, (Allocation(0, index.floor.nodes[order].name, spec.cpus, spec.memory_mib),))
 
     def _opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
@@ -223,11 +241,6 @@ class Conservative:
         waiting = []
         later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
         places = eligible(index, later, spec)
-        if len(places) == 1 and not index.floor.reservations:  # nothing to choose between
-            (order,) = places
-            course = self._course(index, order)
-            moment = course.earliest(spec, span, exclusive=shape.exclusive, after=after) if shape.nodes == 1 else None
-            return None if moment is None else (moment, [order])
         for order in sorted(places):
             windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.floor.reservations:

@@ -40,7 +40,11 @@ class Measure:
 
 
 def shares_of(scale: Scale, usage: Mapping[AssocKey, Usage]) -> Shares:
-    """By Fair Tree, unless the cluster asks for the classic formula."""
+    """As the cluster's own scheduler says, where it is another; else by Fair Tree, unless the cluster asks for the
+    classic formula."""
+    told = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
+    if told:
+        return told
     if not scale.has(PriorityFlag.NO_FAIR_TREE):
         return fair_tree(scale.tree, usage)
     return classic_share(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
+from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
-from cockpit.model.spec import Access
+from cockpit.model.spec import Access, JobKind
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
@@ -103,11 +104,15 @@ def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situatio
 
 
 def _only_looking(row: JobRow) -> str:
-    return f"Job {row.id} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
+    return f"Job {job_words(row.id)} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
 
 
 def _stands(row: JobRow) -> str:
-    return f"Job {row.id} is {row.state}" if row.ended_at is None else f"Job {row.id} has ended ({row.state})"
+    return (
+        f"Job {job_words(row.id)} is {row.state}"
+        if row.ended_at is None
+        else f"Job {job_words(row.id)} has ended ({row.state})"
+    )
 
 
 needs_queued = _each(lambda row: row.state is JobState.QUEUED, "this is for queued jobs")
@@ -123,6 +128,14 @@ needs_container = _each(
     lambda row: row.held_until is not None or row.state is JobState.RUNNING,
     "only what runs or is kept can be entered",
 )
+
+
+def needs_session(situation: Situation) -> str:
+    """Anything else has no terminal that one could be at."""
+    others = [row for row in situation.chosen if row.kind is not JobKind.INTERACTIVE]
+    if others:
+        return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
+    return needs_container(situation)
 
 
 def needs_array(situation: Situation) -> str:
@@ -176,10 +189,6 @@ def needs_trial(situation: Situation) -> str:
 
 def needs_filter(situation: Situation) -> str:
     return "" if situation.filter else "Nothing is filtered; / filters while you type."
-
-
-def no_terminal_to_attach(_: Situation) -> str:
-    return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
 
 
 def only_in_demo(situation: Situation) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
     from cockpit.present.job_cells import Laid
+    from cockpit.runtime.tensorboard import Board
     from cockpit.tui.account_rows import AccountRows, QosRows
     from cockpit.tui.card_rows import CardRows
     from cockpit.tui.job_rows import JobRows
@@ -113,6 +114,8 @@ class Face(KeysInTurn):
     """What can be opened, by name, with a word about each."""
     cluster: str
     """Which of them this is."""
+    boards: list[Board]
+    """TensorBoards that this cockpit has started, which end with it."""
     job_rows: JobRows
     node_rows: NodeRows
     account_rows: AccountRows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.model.ids import task_of
 from cockpit.present.folded_list import OPTIONAL, FoldedList
 from cockpit.present.job_cells import ARRAY_COLUMNS, LEAST_ID_COLUMNS, Laid, laid_out
 from cockpit.present.job_list import JobList
@@ -41,7 +42,7 @@ class JobRows:
 
     def laid(self, width: int) -> Sequence[Laid]:
         """What fits of what some job has; the column of ids is as wide as the largest, and wider for arrays."""
-        number = len(str(self.list.largest_id))
+        number = len(str(task_of(self.list.largest_id)[0]))
         arrays = ARRAY_COLUMNS if "array" in self.folds.used else 0
         return laid_out(width, max(LEAST_ID_COLUMNS, number + arrays), OPTIONAL - self.folds.used)
 

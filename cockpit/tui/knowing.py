@@ -60,6 +60,7 @@ class Knowing(Face):
         self.backend = backend
         self.outside = outside
         self.filters, self.clusters, self.cluster = outside.filters, outside.clusters, outside.cluster
+        self.boards = []
         self.next_cluster = ""
         """What is to be opened when this cockpit has closed."""
         self.actions = with_keys(outside.keys)

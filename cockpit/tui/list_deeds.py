@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.model.ids import job_words
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import PRIORITY
@@ -103,6 +104,6 @@ def sort_reverse(app: Face) -> None:
 
 def copy(app: Face) -> None:
     """The ids of the chosen jobs, through the terminal (OSC 52)."""
-    ids = " ".join(str(row.id) for row in app.chosen_rows())
+    ids = " ".join(job_words(row.id) for row in app.chosen_rows())
     app.copy_to_clipboard(ids)
     app.notify(f"copied {ids}")

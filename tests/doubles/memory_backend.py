@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from cockpit.backends.base import JobsDelta, ShellSession
+from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
+from cockpit.formats.snapshotfile import Snapshot
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedLimit, WantedPriority
@@ -59,7 +61,15 @@ class MemoryBackend:
         self.session: ShellSession | None = None
         self.refusal: Refusal | None = None
         self.asked: list[tuple[object, ...]] = []
+        self.told_commands: list[tuple[str, ...]] = []
         self.closed = False
+
+    async def snapshot(self) -> Snapshot:
+        jobs = {each.job.id: each.job for each in self.details.values()}
+        return Snapshot(cluster=(await self.overview()).cluster, at=Millis(0), state=ClusterState(jobs=jobs))
+
+    async def commands(self, op: str, args: object) -> list[tuple[str, ...]]:
+        return self.told_commands
 
     async def status(self) -> EngineStatus:
         raise NotImplementedError("no face asks the backend: the engine's control knows")

@@ -37,14 +37,14 @@ class SlurmDaemons:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._database_port, self._dbd_port, self._port = _free_ports(3)
+        self._database_port, self._dbd_port, self._port = free_ports(3)
         for name in ("state", "mysql"):
             (folder / name).mkdir()
         folder.chmod(0o755)
 
-    def serve(self, conf: str, *, qos: Sequence[str] = ()) -> None:
+    def serve(self, conf: str, *, qos: Sequence[str] = (), accounts: str = "") -> None:
         """Start slurmctld with this slurm.conf; only what is a site's own is filled in: folders, ports, addresses.
-        `qos`: those that slurmdbd has."""
+        `qos`: those that slurmdbd has; `accounts`: lines for sacctmgr."""
         self._start_munge()
         self._start_database()
         self._write_confs(conf)
@@ -52,7 +52,15 @@ class SlurmDaemons:
         assert self.ask("sacctmgr", "-i", "-Q", "add", "cluster", "cockpit") is not None
         for name in qos:
             assert self.ask("sacctmgr", "-i", "-Q", "add", "qos", name) is not None
+        if accounts:
+            self.keep_accounts(accounts)
         self._start("slurmctld", "-D", "-i", until=lambda: "UP" in (self.ask("scontrol", "ping") or ""))
+
+    def keep_accounts(self, lines: str) -> None:
+        """Have sacctmgr do all of this at once."""
+        words = ("sacctmgr", "-i", "-Q")
+        done = subprocess.run(words, input=lines.encode(), env=self._env, capture_output=True, timeout=100, check=False)
+        assert b"error" not in done.stderr.lower(), done.stderr
 
     def ask(self, *words: str) -> str | None:
         """What the program prints; None where it fails."""
@@ -84,13 +92,14 @@ class SlurmDaemons:
     def _env(self) -> dict[str, str]:
         return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C"}
 
-    def _start(self, *words: str, until: Callable[[], object]) -> None:
-        log = (self.folder / f"{words[0]}.log").open("wb")
+    def _start(self, *words: str, until: Callable[[], object], name: str = "") -> None:
+        said_in = self.folder / f"{name or words[0]}.log"
+        log = said_in.open("wb")
         process = subprocess.Popen(words, env=self._env, cwd=self.folder, stdout=log, stderr=log)
         self._processes.append(process)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not until():
-            said = (self.folder / f"{words[0]}.log").read_text(errors="replace")[-2000:]
+            said = said_in.read_text(errors="replace")[-2000:]
             assert process.poll() is None, f"{words[0]} ended: {said}"
             assert time.monotonic() < deadline, f"{words[0]} did not come up: {said}"
             time.sleep(0.1)
@@ -149,7 +158,8 @@ def _filled_in(line: str) -> str:
     return line.replace(" CPUs=", " NodeAddr=127.0.0.1 CPUs=", 1) if line.startswith("NodeName=") else line
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody listens at just now."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine import decide
+from cockpit.engine import decide, prechecks
 from cockpit.engine.access import Actor
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import Effect
@@ -15,7 +15,7 @@ from cockpit.engine.submit import submit
 from cockpit.model import events
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import JobId, Millis, ReplicaId
-from cockpit.model.job import ExitStatus, Job
+from cockpit.model.job import ExitStatus, Job, JobState
 from cockpit.model.refusal import Refusal
 from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy
@@ -75,6 +75,9 @@ class EngineDriver:
         return jobs
 
     def started(self, job: JobId) -> None:
+        """Also where its nodes have to be found in order before that."""
+        if self.job(job).state is JobState.PRECHECKING:
+            self.act(prechecks.passed(self.machine, self.replicas(job)[0], "n1 has its 4 CPUs and its memory"))
         for replica in self.replicas(job):
             self.act(decide.replica_started(self.machine, replica, "cgroup v1"))
 

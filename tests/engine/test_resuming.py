@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine import decide
+from cockpit.engine import decide, evictions, prechecks
 from cockpit.engine.access import Actor
-from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.effects import CheckNodes, Force, SignalReplica, StartReplica
+from cockpit.engine.machine import Machine
+from cockpit.engine.state import ClusterState
 from cockpit.engine.submit import submit
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, Qos
@@ -39,11 +41,13 @@ def resuming(most: int = 2, grace: int = 60, **fields) -> JobSpec:
     return a_spec(**{"cpus": 4, "pool": "a", "qos": "low", "resume": resume, "elastic": resume.sizes(nodes), **fields})
 
 
+def begins_again(driver: EngineDriver, job: JobId) -> None:
+    driver.schedule()
+    driver.started(job)
+
+
 def states(driver: EngineDriver, job: JobId) -> list[JobState]:
     """Every state that the job has been in since it was submitted."""
-    from cockpit.engine.machine import Machine
-    from cockpit.engine.state import ClusterState
-
     machine, seen = Machine(ClusterState()), [JobState.QUEUED]
     for record in driver.journal:
         machine.handle(record)
@@ -57,12 +61,11 @@ def test_after_a_failure_it_waits_and_is_resuming_until_it_runs() -> None:
     driver = engine()
     (job,) = driver.run(resuming(most=1))
     driver.ended(job, lost="the machine was restarted while it ran")
-    driver.schedule()
-    assert driver.job(job).state is JobState.RESUMING
-    driver.started(job)
+    begins_again(driver, job)
     driver.ended(job, code=1)
-    queued, starting, running = JobState.QUEUED, JobState.STARTING, JobState.RUNNING
-    assert states(driver, job) == [queued, starting, running, queued, JobState.RESUMING, running, JobState.ERROR]
+    queued, checked, starting, running = JobState.QUEUED, JobState.PRECHECKING, JobState.STARTING, JobState.RUNNING
+    once, again = [queued, checked, starting, running], [queued, checked, JobState.RESUMING, running]
+    assert states(driver, job) == [*once, *again, JobState.ERROR]
 
 
 @pytest.mark.req("JT-17")
@@ -70,8 +73,10 @@ def test_what_never_ran_has_nothing_to_go_on_from() -> None:
     driver = engine()
     (job,) = driver.submit(resuming())
     driver.schedule()
+    driver.act(prechecks.passed(driver.machine, driver.replicas(job)[0], ""))
     driver.ended(job, lost="the container could not be made: no such folder")
     driver.schedule()
+    driver.act(prechecks.passed(driver.machine, driver.replicas(job)[0], ""))
     assert driver.job(job).state is JobState.STARTING
 
 
@@ -149,3 +154,68 @@ def test_it_goes_on_with_fewer_nodes_and_takes_more_when_they_come_free() -> Non
     driver.ended(other, code=0)
     driver.schedule()
     assert len(driver.job(job).attempt.placement) == 2
+
+
+@pytest.mark.req("EL-10", "JT-31")
+def test_nothing_is_started_before_its_nodes_are_found_in_order() -> None:
+    driver = engine()
+    (job,) = driver.submit(resuming(nodes=2))
+    driver.effects.clear()
+    driver.schedule()
+    (check,) = driver.effects
+    assert isinstance(check, CheckNodes)
+    assert [part.node for part in check.placement] == ["n1", "n2"]
+    assert driver.job(job).state is JobState.PRECHECKING
+    driver.effects.clear()
+    driver.act(prechecks.passed(driver.machine, check.replica, "n1 has its 4 CPUs"))
+    assert driver.journal[-1].body == events.PrecheckPassed(job, 1, "n1 has its 4 CPUs")
+    assert [type(each) for each in driver.effects] == [StartReplica, StartReplica]
+    assert prechecks.passed(driver.machine, check.replica, "and again") == []
+
+
+@pytest.mark.req("EL-10")
+def test_a_node_that_fails_its_check_is_drained_and_the_job_waits_in_its_place() -> None:
+    driver = engine()
+    (job,) = driver.submit(resuming())
+    began = driver.job(job).accrues_from
+    driver.schedule()
+    driver.pass_time(SECOND)
+    (replica,) = driver.replicas(job)
+    node = driver.job(job).attempt.placement[0].node
+    driver.act(prechecks.failed(driver.machine, replica, node, "card 1 (A100) does not answer any more"))
+    waiting = driver.job(job)
+    assert (waiting.state, waiting.retries, waiting.accrues_from) == (JobState.QUEUED, 0, began)
+    assert driver.machine.state.nodes[node].state_reason == "card 1 (A100) does not answer any more"
+    begins_again(driver, job)
+    assert driver.job(job).attempt.placement[0].node != node
+    assert driver.job(job).state is JobState.RUNNING
+
+
+@pytest.mark.req("EL-10", "JT-36")
+def test_it_is_stopped_at_once_while_its_nodes_are_checked() -> None:
+    driver = engine()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    driver.act(decide.cancel(driver.job(job), driver.now, None))
+    assert driver.job(job).state is JobState.STOPPED
+    assert prechecks.passed(driver.machine, driver.replicas(job)[0], "") == []
+
+
+@pytest.mark.req("EL-10", "JT-31")
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_to_end_meanwhile_does_so_once_they_are_checked(fails: bool) -> None:
+    driver = engine()
+    again, late = driver.submit(resuming(name="again"), resuming(name="late", time_limit_seconds=60))
+    driver.schedule()
+    driver.act(evictions.requeue(driver.machine, driver.job(again), driver.now))
+    driver.pass_time(MINUTE)
+    for job in (again, late):
+        (replica,) = driver.replicas(job)
+        node = driver.job(job).attempt.placement[0].node
+        driver.act(
+            prechecks.failed(driver.machine, replica, node, "no room")
+            if fails
+            else prechecks.passed(driver.machine, replica, "")
+        )
+    assert driver.job(again).state is JobState.QUEUED
+    assert (driver.job(late).state, driver.job(late).end_cause) == (JobState.ERROR, EndCause.TIME_LIMIT)

@@ -67,7 +67,11 @@ WORDS: dict[str, tuple[str, ...]] = {
     "cluster init": (),
     "cluster use": ("\x1b[31m",),
     "engine stop": ("--yes",),
+    "snapshot": ("-",),
     "shell": (JOB, "--", "true"),
+    "session": ("--from", JOB, "--detach"),
+    "train": (JOB, "--", "\x1b[31m"),
+    "tensorboard": (JOB,),
 }
 """Of every verb: what makes it show, or be refused, as much as it can."""
 ELSEWHERE = {"demo", "play", "replay", "wait"}

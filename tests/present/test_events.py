@@ -32,6 +32,23 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobDeleted(JOB), "was taken off the lists"),
     (events.JobPlaced(JOB, 1, 0, PLACE), "was placed on n01 and n02 with 2 cards"),
     (events.JobPlaced(JOB, 2, 0, PLACE[:1]), "was placed on n01 (attempt 2)"),
+    (events.PrecheckPassed(JOB, 1, ""), "its nodes were checked"),
+    (
+        events.PrecheckPassed(JOB, 2, "n1 has its 8 CPUs, its memory and 1 card that answers"),
+        "its nodes were checked: n1 has its 8 CPUs, its memory and 1 card that answers (attempt 2)",
+    ),
+    (
+        events.PrecheckFailed(JOB, 1, NodeName("n1"), "card 1 (A100) does not answer any more"),
+        "is queued again: n1 failed its check: card 1 (A100) does not answer any more",
+    ),
+    (
+        events.ReplicaEnded(JOB, 1, 0, ExitStatus(code=7, hook="before_start")),
+        "replica 0 ended: before_start failed: exit 7",
+    ),
+    (
+        events.JobRequeued(JOB, EndCause.EXIT, ExitStatus(code=3), 1),
+        "failed (exit 3) and begins again, retry 1",
+    ),
     (events.ReplicaStaged(JOB, 1, 0), "replica 0 has its copies"),
     (events.ReplicaStarted(JOB, 1, 0, "cgroup v1"), "replica 0 started (limits: cgroup v1)"),
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(code=3)), "replica 1 ended: exit 3"),

@@ -67,6 +67,10 @@ class ScriptedExecutor:
     async def signal(self, effect: SignalReplica) -> None:
         self.did.append(effect)
 
+    async def check(self, effect: Any) -> None:
+        self.did.append(effect)
+        self.observer.precheck_passed(effect.replica, "")
+
     async def freeze(self, effect: Any) -> None:
         self.did.append(effect)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cockpit.backends.demo.rooms import Rooms
     from cockpit.backends.demo.scripts import Script, Scripts
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -84,6 +85,10 @@ class ScriptedExecutor:
         elif script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
+
+    async def check(self, effect: CheckNodes) -> None:
+        """Whatever is wrong with a machine, it is not in an invented one."""
+        self._observer.precheck_passed(effect.replica, "")
 
     async def freeze(self, effect: FreezeReplica) -> None:
         """Its script waits where it is."""

@@ -27,6 +27,7 @@ from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
+from cockpit.runtime.containers.prechecking import Prechecks
 from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.containers.staging.depot import Depot
 from cockpit.runtime.containers.staging.fetching import Fetcher
@@ -125,8 +126,15 @@ def _engine(
     def executor_for(observer: Observer) -> ContainerExecutor:
         scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
         fetcher = Fetcher(rootless=os.geteuid() != 0)
-        depot = Depot(folder, lambda: machine.state.cluster.staging, clock, fetcher)
-        executor = ContainerExecutor(folder, plan_for, observer, workers_of=workers_of, depot=depot, scripts=scripts)
+        executor = ContainerExecutor(
+            folder,
+            plan_for,
+            observer,
+            workers_of=workers_of,
+            depot=Depot(folder, lambda: machine.state.cluster.staging, clock, fetcher),
+            scripts=scripts,
+        )
+        executor.prechecks = Prechecks(lambda name: machine.state.nodes[name], folder)
         executor.open()
         return executor
 

@@ -10,12 +10,12 @@ import msgspec
 
 from cockpit.backends.base import Connection, Phase
 from cockpit.backends.local.channel import Channel
-from cockpit.backends.local.latest import Latest
 from cockpit.backends.local.threads import beside
 from cockpit.backends.local.wire import Wire
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.view import Overview
 from cockpit.protocol.messages import NoArgs
+from cockpit.runtime.latest import Latest
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:

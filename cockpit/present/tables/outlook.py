@@ -134,6 +134,23 @@ _COLUMNS: Final = (
         wide=True,
     ),
     Column(
+        "told_at",
+        "TOLD",
+        Kind.MOMENT,
+        "When the cluster's own scheduler expects its start, where that is another than cockpit's",
+        field="told_at",
+        nullable=True,
+        wide=True,
+    ),
+    Column(
+        "told_by",
+        "BY",
+        Kind.TEXT,
+        "Whose scheduler that is; empty: cockpit's, and all times are its own",
+        field="told_by",
+        wide=True,
+    ),
+    Column(
         "reserved_at",
         "RESERVED",
         Kind.MOMENT,

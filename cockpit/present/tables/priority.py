@@ -11,6 +11,7 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
 HELD, DIRECT, KEPT = "held", "set", "kept"
@@ -25,7 +26,7 @@ def id_text(row: PriorityRow, _: Context) -> str:
     """`4711`, `4700_3` for a task of an array, `-` where the asker may not see it."""
     if row.task is not None:
         return f"{row.task.array}_{row.task.index}"
-    return str(row.job or "-")
+    return job_shown(row.job)
 
 
 def priority(row: PriorityRow, _: Context) -> int | None:
@@ -58,8 +59,19 @@ def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
 
 
 def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
-    """Of a job that the asker may not see: none."""
-    return factors(row.breakdown) if row.breakdown is not None else {}
+    """Of a job that the asker may not see: none. Where another scheduler told its figures, what the factor adds by
+    them (`cluster`) and by cockpit's own count (`core`)."""
+    own = factors(row.breakdown) if row.breakdown is not None else {}
+    if row.told is None:
+        return own
+    told = {weight_name(part): part.contribution for part in row.told.parts}
+    return {
+        name: factor | {"cluster": told.get(name, 0.0), "core": factor["contribution"]} for name, factor in own.items()
+    }
+
+
+def told_total(row: PriorityRow, _: Context) -> int | None:
+    return row.told.total if row.told is not None else None
 
 
 def weight_name(part: Part) -> str:
@@ -172,10 +184,20 @@ PRIORITY: Final = Table(
         Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
         Column("qos", "QOSNAME", Kind.TEXT, "Its QOS", field="qos", wide=True),
         Column(
+            "told_total",
+            "TOLD",
+            Kind.INTEGER,
+            "The priority that the cluster's own scheduler prints, in a snapshot of another's cluster; else null",
+            derive=told_total,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
             "factors",
             "FACTORS",
             Kind.RECORD,
-            "Of each factor raw value, weight and what they multiply to",
+            "Of each factor raw value, weight and what they multiply to; in a snapshot of a Slurm cluster also what it "
+            "adds by sprio (cluster) and by cockpit's count (core)",
             derive=factors_of,
             words=lambda row, context: ", ".join(factors_of(row, context)) or NOTHING,
             schema={"type": "object", "additionalProperties": _FACTOR_SCHEMA},

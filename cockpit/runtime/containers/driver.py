@@ -20,6 +20,7 @@ from cockpit.runtime.containers import entering, freezing, networks, removal, sp
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
+from cockpit.runtime.containers.prechecking import NOWHERE
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
+    from cockpit.runtime.containers.prechecking import Prechecks
     from cockpit.runtime.containers.staging.depot import Depot
 
 _LEAVE_SECONDS = 5
@@ -83,6 +86,8 @@ class ContainerExecutor:
         self._plan_for, self._workers_of = plan_for, workers_of
         self._observer = observer
         self._scripts = scripts
+        self.prechecks: Prechecks | None = None
+        """Set once, where nodes are looked at before certain jobs; None: nothing is ever wrong with one."""
         self._depot = depot
         self._copies = Copies(depot, observer.staging_moved) if depot is not None else None
         self._copying: dict[ReplicaId, asyncio.Task[None]] = {}
@@ -129,6 +134,15 @@ class ContainerExecutor:
         async with self._lock(effect.replica):
             if effect.replica not in self._watched:
                 await self._start(effect)
+
+    async def check(self, effect: CheckNodes) -> None:
+        node, said = NOWHERE, ""
+        if self.prechecks is not None:
+            node, said = await asyncio.to_thread(self.prechecks.look, effect.placement)
+        if node:
+            self._observer.precheck_failed(effect.replica, node, said)
+        else:
+            self._observer.precheck_passed(effect.replica, said)
 
     async def _staged(self, start: StartReplica) -> None:
         self._observer.replica_staged(start.replica)

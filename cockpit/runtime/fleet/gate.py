@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -64,6 +65,9 @@ class Gate:
             self._reports.replica_ended(effect.replica, NEVER_BEGAN)
         else:
             await self._inner.signal(effect)
+
+    async def check(self, effect: CheckNodes) -> None:
+        await self._inner.check(effect)
 
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._inner.freeze(effect)

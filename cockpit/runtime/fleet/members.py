@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.engine.effects import (
+        CheckNodes,
         FreezeReplica,
         KeepContainer,
         RemoveContainer,
@@ -102,6 +103,9 @@ class Members:
 
     async def signal(self, effect: SignalReplica) -> None:
         await self._order(effect)
+
+    async def check(self, effect: CheckNodes) -> None:
+        """Of a fleet's jobs no nodes are checked."""
 
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._order(effect)

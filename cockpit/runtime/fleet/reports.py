@@ -59,6 +59,12 @@ class MemberReports:
         if part is not None:
             self._tell(lambda fleet, _: reports.started(fleet, part, replica.rank, limits))
 
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        self._observer.precheck_passed(replica, found)
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        self._observer.precheck_failed(replica, node, because)
+
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         self._observer.prolog_failed(replica, because)
 

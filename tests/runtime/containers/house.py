@@ -49,6 +49,7 @@ class Seen:
         self.started: list[tuple[ReplicaId, str]] = []
         self.ended: list[tuple[ReplicaId, ExitStatus]] = []
         self.failed: list[str] = []
+        self.checked: list[str] = []
         self.staged: list[ReplicaId] = []
         self.moved: list[ReplicaId] = []
         self.full: list[str] = []
@@ -62,6 +63,14 @@ class Seen:
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
         self.ended.append((replica, exit_status))
         self.used[replica] = used
+        self._news.set()
+
+    def precheck_passed(self, replica: ReplicaId, found: str) -> None:
+        self.checked.append(found)
+        self._news.set()
+
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        self.failed.append(f"{node}: {because}")
         self._news.set()
 
     def replica_staged(self, replica: ReplicaId) -> None:

@@ -1,0 +1,1 @@
+"""Slurm clusters: `wire` runs its commands, `mapping` reads what they print, `backend` puts both together."""

@@ -1,0 +1,319 @@
+"""A Slurm cluster as a backend: what is shown is Slurm's own, what is foretold is the embedded core's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit import __version__
+from cockpit.backends.base import Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.slurm import entering, logs
+from cockpit.backends.slurm.acting import Acts
+from cockpit.backends.slurm.mapping import rules
+from cockpit.backends.slurm.mapping.holding import holds
+from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.reasons import with_figures
+from cockpit.backends.slurm.mirror import Mirror, with_ended
+from cockpit.backends.slurm.ranking import printed_of, shares_shown
+from cockpit.backends.slurm.ranking import priorities as in_order
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.rows import Rows, explanation, overview_of
+from cockpit.backends.slurm.snapshot import snapshot as taken
+from cockpit.backends.verbs import Verbs
+from cockpit.engine.spending import ended_job
+from cockpit.engine.views import job_row
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.model import asking, forecast, view
+from cockpit.model.accounting import EndedJob, Spending
+from cockpit.model.events import EventRecord
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import ENDED, Job
+from cockpit.model.jobrow import JobRow
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import JobSpec
+from cockpit.runtime.frozen import refuse
+from cockpit.runtime.latest import Latest
+
+if TYPE_CHECKING:
+    from cockpit.backends.inprocess import InProcessBackend
+    from cockpit.backends.slurm.wire.calls import Commands
+    from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.model.priority import WeightChanges
+    from cockpit.model.usage import Used
+    from cockpit.runtime.clock import Timekeeper
+
+T = TypeVar("T")
+
+LOOK_SECONDS = 1.0
+"""How often a watcher looks whether it is time to ask again."""
+HISTORY = "now-1days"
+"""So far back the list goes that shows ended jobs too."""
+_MIRRORED = frozenset({"rules", "nodes", "queues", "reservations"})
+
+
+class SlurmBackend(Verbs):
+    """Implements `LiveBackend`. Nothing is asked before the first question."""
+
+    def __init__(self, name: str, commands: Commands, reading: Reading, clock: Timekeeper, asker: str) -> None:
+        self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
+        self._asker = asker
+        self._rows = Rows(asker)
+        self._mirror = Mirror(clock, name)
+        self._acts = Acts(commands, reading, asker)
+        self._connection = Latest(Connection(Phase.CONNECTING))
+        self._overview: Latest[view.Overview | None] = Latest(None)
+        self._changed = asyncio.Event()
+
+    async def status(self) -> view.EngineStatus:
+        config = await self._reading.config()
+        return view.EngineStatus(
+            running=True,
+            pid=None,
+            socket=self._commands.name,
+            state_folder="",
+            version=f"Slurm {rules.version(config)}, cockpit {__version__}",
+            protocol="",
+            system=True,
+            started_at=None,
+            jobs=len(await self._reading.jobs()),
+            containers="",
+            trouble=tuple(self._reading.trouble.values()),
+            asker=self._asker,
+        )
+
+    async def overview(self) -> view.Overview:
+        rows = await self._all_rows()
+        nodes = [each.node for each in await self._reading.nodes()]
+        shown = overview_of(self._name, rows.values(), nodes)
+        return replace(shown, trouble=tuple(self._reading.trouble.values()), admin=self._rows.admin)
+
+    async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
+        rows = await self._all_rows()
+        if not ended:
+            return [row for row in rows.values() if row.ended_at is None]
+        past = [job_row(job, None) for job, _ in await self._reading.ended(HISTORY) if job.id not in rows]
+        return [*past, *rows.values()]
+
+    async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
+        found = await self._find(job, task)
+        rows = await self._all_rows()
+        row = rows.get(found.id) or job_row(found, None)
+        told = explanation(row, rows)
+        ranked = await self._reading.priorities() if told is not None else {}
+        return view.JobDetail(
+            row=row,
+            job=found,
+            explanation=told,
+            events=(),
+            log_tail=await logs.tail(self._commands, self._reading, found) if found.state in ENDED else "",
+            priority=printed_of(found.id, ranked),
+        )
+
+    async def holds(self) -> list[view.HoldRow]:
+        return list(holds(each.job for each in await self._reading.jobs()))
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
+        found = await self._find(job, task)
+        rows = await self._all_rows()
+        row = rows.get(found.id)
+        told = explanation(row, rows) if row is not None else None
+        if row is None or told is None:
+            raise RequestRefused(
+                Refusal(
+                    RefusalKind.CONFLICT,
+                    f"Job {slurm_id(job, task)} is {found.state}; only a queued job waits for something.",
+                )
+            )
+        core = await (await self._judged()).explain(found.id)
+        known = core.explanation.reason if core.explanation is not None else None
+        return replace(
+            core,
+            position=told.position,
+            explanation=replace(told, reason=with_figures(told.reason, known)),
+            told_at=row.starts_by,
+            told_by="Slurm",
+        )
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
+        return await (await self._judged()).predict(specs)
+
+    async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
+        rows = await self._all_rows()
+        if weights is not None:
+            return await (await self._looked()).priorities(weights)
+        priority = (await self._reading.rules()).priority
+        return in_order(rows.values(), await self._reading.priorities(), priority)
+
+    async def accounts(self) -> view.AccountsShown:
+        shown = await (await self._looked()).accounts()
+        return replace(shares_shown(shown, await self._reading.shares()), admin=self._rows.admin)
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        found = await self._reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user or "")
+        done = [ended_job(_with_use(job, used)) for job, used in found]
+        wanted = (each for each in done if _within(each.row, since, until))
+        return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
+
+    async def spending(self, edges: Sequence[Millis]) -> Spending:
+        past = await self._reading.ended(_slurm_time(min(edges)), _slurm_time(max(edges)))
+        everything = await self._reading.everything(closely=True)
+        remembering = await with_ended(everything, [job for job, _ in past], self._clock, self._name)
+        return await remembering.spending(edges)
+
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        """A Slurm cluster tells no history: what is known of a job is in its record."""
+        del after, limit
+        if job is not None:
+            await self._find(job)
+        return []
+
+    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while (found := await self._find(job)).state not in ENDED:  # noqa: ASYNC110 - Slurm tells nobody by itself
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            return None
+        return found
+
+    async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
+        while True:
+            found = await self._find(JobId(request.job))
+            chunk = await logs.read(self._commands, self._reading, found, request)
+            if chunk.data or chunk.ended or not request.wait:
+                return chunk
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
+        found = await self._find(JobId(request.job))
+        return await self._commands.open_shell(entering.command(found, request), request)
+
+    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+        """What this act would run, word by word."""
+        return [each.argv for each in await self._acts.commands(op, args)]
+
+    async def snapshot(self) -> Snapshot:
+        return await taken(self._reading, self._name)
+
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        known: dict[JobId, JobRow] = {}
+        version = 0
+        while True:
+            rows = await self._rows_or_trouble()
+            if rows is not None:
+                live = {job: row for job, row in rows.items() if row.ended_at is None or job in known}
+                changed = tuple(row for job, row in live.items() if known.get(job) is not row)
+                removed = tuple(known.keys() - live.keys())
+                version += 1
+                if changed or removed or anything or version == 1:
+                    known = live
+                    yield JobsDelta(changed, removed, version)
+            await self._until_time_has_passed()
+
+    @property
+    def connection(self) -> Connection:
+        return self._connection.value
+
+    async def connections(self) -> AsyncIterator[Connection]:
+        async for each in self._connection.follow():
+            yield each
+
+    async def overviews(self) -> AsyncIterator[view.Overview]:
+        while True:
+            if await self._rows_or_trouble() is not None:
+                self._overview.put(await self.overview())
+            if (now := self._overview.value) is not None:
+                yield now
+            await self._until_time_has_passed()
+
+    async def close(self) -> None:
+        await self._commands.close()
+
+    async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        if op not in _MIRRORED:
+            refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
+        return await (await self._looked(closely=op == "nodes")).read(op, args, answer)
+
+    async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        return await self.read(op, args, answer)
+
+    async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """Everything that was known is of before, then."""
+        done = await self._acts.act(op, args)
+        self._changed.set()
+        self._changed = asyncio.Event()
+        return msgspec.convert(done, answer, from_attributes=True)
+
+    async def _all_rows(self) -> dict[JobId, JobRow]:
+        self._rows.admin = await self._acts.is_admin()
+        reservations = {each.name: each for each in await self._reading.reservations()}
+        return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
+
+    async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
+        """None while the cluster does not answer; the connection says why."""
+        try:
+            rows = await self._all_rows()
+        except CockpitError as error:
+            good_at = self._reading.listed_at
+            phase = Phase.STALE if good_at is not None else Phase.CONNECTING
+            self._connection.put(Connection(phase, str(error), good_at))
+            return None
+        self._connection.put(Connection(Phase.CONNECTED, good_at=self._reading.listed_at))
+        return rows
+
+    async def _until_time_has_passed(self) -> None:
+        """Or something was done from here."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _find(self, job: JobId, task: int | None = None) -> Job:
+        """Live, or out of accounting. An array's own id stands for its first task."""
+        wanted = job if task is None else job_id(job, task)
+        listed = await self._reading.jobs()
+        exact = next((each for each in listed if each.job.id == wanted), None)
+        found = exact or (None if task is not None else _first_task(listed, job))
+        if found is not None:
+            return found.job
+        past = await self._reading.ended(HISTORY, job=slurm_id(wanted))
+        if not past:
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
+        return _with_use(*past[0])
+
+    async def _looked(self, *, closely: bool = False) -> InProcessBackend:
+        return await self._mirror.look_at(await self._reading.everything(closely=closely))
+
+    async def _judged(self) -> InProcessBackend:
+        return await self._mirror.judge(await self._reading.everything(closely=True))
+
+
+def _first_task(listed: Sequence[Listed], array: JobId) -> Listed | None:
+    return next((each for each in listed if each.job.array is not None and each.job.array.array == array), None)
+
+
+def _with_use(job: Job, used: Used) -> Job:
+    """What accounting knows of the job as a whole stands with its first replica."""
+    if job.attempt is None or not job.attempt.replicas:
+        return job
+    first, *others = job.attempt.replicas
+    return replace(job, attempt=replace(job.attempt, replicas=(replace(first, used=used), *others)))
+
+
+def _within(row: JobRow, since: Millis | None, until: Millis | None) -> bool:
+    at = row.ended_at or 0
+    return (since is None or at >= since) and (until is None or at < until)
+
+
+def _slurm_time(at: Millis | None, otherwise: str = HISTORY) -> str:
+    """As sacct reads it; commands that read are run in UTC."""
+    return otherwise if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,33 @@
+"""Into a running job: a shell, or one command, beside what it runs."""
+
+from __future__ import annotations
+
+from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.errors import RequestRefused
+from cockpit.model.asking import ShellRequest
+from cockpit.model.job import Job, JobState
+from cockpit.model.refusal import Refusal, RefusalKind
+
+SHELL = ("/bin/bash", "-l")
+
+
+def command(job: Job, request: ShellRequest) -> tuple[str, ...]:
+    """srun on the node of that rank, within the job's allocation but beside its steps. Refused where none runs."""
+    attempt = job.attempt
+    if job.state is not JobState.RUNNING or attempt is None:
+        raise RequestRefused(
+            Refusal(
+                RefusalKind.CONFLICT,
+                f"Job {slurm_id(job.id)} is {job.state}: only a running job can be entered. One that is submitted with "
+                "`terminal` keeps its allocation for a while when it fails.",
+            )
+        )
+    if not 0 <= request.rank < len(attempt.placement):
+        last = len(attempt.placement) - 1
+        raise RequestRefused(
+            Refusal(RefusalKind.NOT_FOUND, f"Job {slurm_id(job.id)} has nodes 0 to {last}, in the order of its list.")
+        )
+    node = attempt.placement[request.rank].node
+    where = ("srun", "--overlap", f"--jobid={slurm_id(job.id)}", "--nodes=1", "--ntasks=1", f"--nodelist={node}")
+    pty = ("--pty",) if request.terminal else ()
+    return (*where, *pty, *(request.command or SHELL))

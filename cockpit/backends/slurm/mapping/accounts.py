@@ -1,0 +1,146 @@
+"""`sacctmgr -P list qos`, `list assoc` and `sshare -a -l -P` as accounts, limits, shares and usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.records import with_header
+from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Qos, Usage, assoc_key
+
+QOS = ("sacctmgr", "-P", "--readonly", "list", "qos")
+ASSOCIATIONS = ("sacctmgr", "-P", "--readonly", "list", "assoc")
+SHARES = ("sshare", "-a", "-l", "-P")
+
+Row = dict[str, str]
+
+
+class Shared(NamedTuple):
+    """A line of sshare: what the cluster itself says of an association, and does not want recomputed."""
+
+    key: AssocKey
+    depth: int
+    parent: str
+    raw_usage: float
+    norm_shares: float
+    norm_usage: float
+    effective_usage: float
+    fair_share: float | None
+    level_fs: float | None
+    shares: int | None
+
+
+def accounts(associations: str, qos: str, shares: str, cluster: str) -> Accounts:
+    """The tree. Parents come from sshare, which alone prints them by its indents."""
+    parents = {row.key: row.parent for row in shared(shares)}
+    rows = [row for row in with_header(associations) if row.get("Cluster", cluster) == cluster]
+    found = {each.key: each for each in (_association(row, parents) for row in rows)}
+    return Accounts(associations=found, qos={each.name: each for each in map(_qos, with_header(qos))})
+
+
+def of_shares(printed: str) -> Accounts:
+    """What sshare alone says, where there is no sacctmgr to ask."""
+    found = (
+        Association(
+            account=row.key.split("/")[0],
+            user=_user(row.key),
+            parent="" if _user(row.key) else row.parent,
+            shares=row.shares,
+        )
+        for row in shared(printed)
+    )
+    return Accounts(associations={each.key: each for each in found})
+
+
+def _user(key: AssocKey) -> str:
+    return key.split("/")[1]
+
+
+def usage(rows: Iterable[Shared]) -> dict[AssocKey, Usage]:
+    return {row.key: Usage(row.raw_usage, fair_share=row.fair_share) for row in rows}
+
+
+def shared(printed: str) -> Iterator[Shared]:
+    """In the order of the tree, parents before what is below them."""
+    above: list[str] = []
+    for row in with_header(printed):
+        name = row["Account"].strip()
+        depth = len(row["Account"]) - len(row["Account"].lstrip())
+        user = row.get("User", "")
+        if not user:
+            above[depth:] = [name]
+        yield Shared(
+            key=assoc_key(name, user, values.text(row.get("Partition", ""))),
+            depth=depth,
+            parent=above[depth - 1] if 0 < depth <= len(above) else "",
+            raw_usage=values.decimal(row.get("RawUsage", "")) or 0.0,
+            norm_shares=values.decimal(row.get("NormShares", "")) or 0.0,
+            norm_usage=values.decimal(row.get("NormUsage", "")) or 0.0,
+            effective_usage=values.decimal(row.get("EffectvUsage", "")) or 0.0,
+            fair_share=values.decimal(row.get("FairShare", "")),
+            level_fs=values.decimal(row.get("LevelFS", "")),
+            shares=_shares(row.get("RawShares", "")),
+        )
+
+
+def _shares(printed: str) -> int | None:
+    return None if printed == "parent" else (values.number(printed) if printed else 1)
+
+
+def _association(row: Row, parents: dict[AssocKey, str]) -> Association:
+    account, user, partition = row["Account"], row.get("User", ""), row.get("Partition", "")
+    priority = values.number(row.get("Priority", ""))
+    return Association(
+        account=account,
+        user=user,
+        partition=partition,
+        parent="" if user else parents.get(assoc_key(account), "" if account == "root" else "root"),
+        shares=_shares(row.get("Share", "")),
+        priority=priority,
+        limits=_limits(row),
+        qos=tuple(each.lstrip("+-") for each in values.names(row.get("QOS", ""))),
+        default_qos=row.get("Def QOS", ""),
+    )
+
+
+def _limits(row: Row) -> Limits:
+    def count(*names: str) -> int | None:
+        return next((values.number(row[name]) for name in names if row.get(name)), None)
+
+    return Limits(
+        max_wall_seconds=values.seconds(row.get("MaxWall", "")),
+        max_tres_per_job=values.tres(row.get("MaxTRES", "")),
+        max_tres_per_node=values.tres(row.get("MaxTRESPerNode", "")),
+        min_tres_per_job=values.tres(row.get("MinTRES", "")),
+        max_jobs=count("MaxJobsPU", "MaxJobs"),
+        max_submit=count("MaxSubmitPU", "MaxSubmit"),
+        grp_jobs=count("GrpJobs"),
+        grp_submit=count("GrpSubmit"),
+        grp_tres=values.tres(row.get("GrpTRES", "")),
+        grp_wall_seconds=values.seconds(row.get("GrpWall", "")),
+        grp_tres_minutes=values.tres(row.get("GrpTRESMins", "")),
+    )
+
+
+def _qos(row: Row) -> Qos:
+    mode = row.get("PreemptMode", "")
+    return Qos(
+        name=row["Name"],
+        priority=values.number(row.get("Priority", "")) or 0,
+        limits=_limits(row),
+        max_tres_per_user=values.tres(row.get("MaxTRESPU", "")),
+        max_tres_per_account=values.tres(row.get("MaxTRESPA", "")),
+        max_jobs_per_account=values.number(row.get("MaxJobsPA", "")),
+        max_submit_per_account=values.number(row.get("MaxSubmitPA", "")),
+        usage_factor=_or(values.decimal(row.get("UsageFactor", "")), 1.0),
+        preempt=values.names(row.get("Preempt", "")),
+        preempt_mode="" if mode == "cluster" else mode,
+        grace_seconds=values.seconds(row.get("GraceTime", "")) or 0,
+        exempt_seconds=values.seconds(row.get("PreemptExemptTime", "")),
+        flags=values.names(row.get("Flags", "")),
+    )
+
+
+def _or(found: float | None, otherwise: float) -> float:
+    return otherwise if found is None else found

@@ -1,0 +1,153 @@
+"""Every act as the command that does it. Words of a person stand in one argument each and are no option of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.script import (
+    asked_seconds,
+    dependency_text,
+    gres,
+    moment_text,
+    qos,
+    refusals,
+    submission,
+)
+from cockpit.formats.slurmfields import slurm_time
+from cockpit.model.asking import SiteFactor, WantedLimit
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import JobId
+from cockpit.model.job import Job
+from cockpit.model.spec import JobSpec, PriorityWord
+from cockpit.protocol import messages
+
+
+class Command(NamedTuple):
+    """One program, and what it reads."""
+
+    argv: tuple[str, ...]
+    stdin: str = ""
+
+
+class CannotBe(Exception):
+    """Slurm has no such act, or will say no; the text says why and what to do instead."""
+
+
+def of_job(op: str, args: messages.JobArgs) -> Command:
+    """`hold`, `release`, `suspend`, `resume`, `requeue`: scontrol's words for them."""
+    return Command(("scontrol", op, slurm_id(args.job, args.task)))
+
+
+def cancel(args: messages.CancelArgs) -> Command:
+    """Asked to end and killed KillWait later; `grace_seconds` 0 kills at once. Other times are the cluster's to set."""
+    job = slurm_id(args.job, args.task)
+    if args.grace_seconds is None:
+        return Command(("scancel", job))
+    if args.grace_seconds == 0:
+        return Command(("scancel", "--full", "--signal=KILL", job))
+    raise CannotBe("Slurm kills after its own KillWait, which is the cluster's: cancel without --grace, or --now.")
+
+
+def end_hold(job: int) -> Command:
+    """The wrapper lets go, and the job ends with the exit code of its command."""
+    return Command(("scancel", "--batch", "--signal=USR1", slurm_id(job)))
+
+
+def submit(spec: JobSpec) -> Command:
+    """Raises `CannotBe` with one line for each field that Slurm has no word for."""
+    wrong = list(refusals(spec))
+    if wrong:
+        raise CannotBe("\n".join(wrong))
+    return Command(*submission(spec))
+
+
+def set_priority(args: messages.SetPriorityArgs) -> Command:
+    if isinstance(args.priority, SiteFactor):
+        return _update(args.job, args.task, f"SiteFactor={args.priority.factor}")
+    if isinstance(args.priority, PriorityWord):
+        return _update(args.job, args.task, f"QOS={args.priority}")
+    return _update(args.job, args.task, f"Priority={args.priority}")
+
+
+def set_time_limit(job: JobId, task: int | None, limit: WantedLimit) -> Command:
+    """Slurm counts whole minutes: what is left over counts as one more."""
+    if limit.beside:
+        minutes = -(-abs(limit.seconds) // 60)
+        return _update(job, task, f"TimeLimit={'-' if limit.seconds < 0 else '+'}{minutes}")
+    return _update(job, task, f"TimeLimit={slurm_time(limit.seconds)}")
+
+
+def edit(job: Job, spec: JobSpec) -> Command:
+    """Everything that differs, in one update. Raises `CannotBe` for what Slurm changes in no waiting job."""
+    changes = list(_changes(job.spec, spec))
+    fixed = [name for name in ("command", "output", "env", "algorithm", "array") if _differs(job.spec, spec, name)]
+    if fixed:
+        raise CannotBe(
+            f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."
+        )
+    if not changes:
+        raise CannotBe("Nothing of it would be other than it is.")
+    return _update(job.id, None, *changes)
+
+
+def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
+    """A job that Slurm lists says less of itself than a job file does: what it does not say does not differ."""
+    was, now = getattr(before, name), getattr(after, name)
+    return bool(was or name in {"command", "array"}) and was != now and name != "output"
+
+
+def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
+    was, now = before.specs[0], after.specs[0]
+    words = (
+        ("JobName", before.name, after.name),
+        ("Partition", ",".join(before.partitions), ",".join(after.partitions)),
+        ("Account", before.account or "", after.account or ""),
+        ("QOS", qos(before), qos(after)),
+        ("NumNodes", str(before.nodes), str(after.nodes)),
+        ("NumCPUs", str(was.cpus * before.nodes), str(now.cpus * after.nodes)),
+        ("MinMemoryNode", str(was.memory_mib), str(now.memory_mib)),
+        ("TresPerNode", _cards(before), _cards(after)),
+        ("TimeLimit", slurm_time(before.time_limit_seconds), slurm_time(asked_seconds(after))),
+        ("Dependency", dependency_text(before.dependencies), dependency_text(after.dependencies)),
+        ("ReservationName", before.reservation, after.reservation),
+        ("ReqNodeList", ",".join(before.node_names), ",".join(after.node_names)),
+        ("Nice", str(before.nice), str(after.nice)),
+        ("StartTime", moment_text(before.begin_at), moment_text(after.begin_at) or "now"),
+    )
+    for name, old, new in words:
+        if old != new and not (name == "StartTime" and before.begin_at == after.begin_at):
+            yield f"{name}={new}"
+
+
+def _cards(spec: JobSpec) -> str:
+    each = spec.specs[0]
+    return f"gres/{gres(each)}" if each.card_milli else ""
+
+
+def drain_node(args: messages.DrainArgs) -> Command:
+    return Command(("scontrol", "update", f"NodeName={args.name}", "State=DRAIN", f"Reason={args.reason}"))
+
+
+def resume_node(args: messages.NameArgs) -> Command:
+    return Command(("scontrol", "update", f"NodeName={args.name}", "State=RESUME"))
+
+
+def make_reservation(wanted: Reservation) -> Command:
+    """A maintenance is root's; Slurm will have somebody named."""
+    who = [f"Users={','.join(wanted.users)}"] if wanted.users else []
+    who += [f"Accounts={','.join(wanted.accounts)}"] if wanted.accounts else []
+    flags = ["Flags=MAINT,IGNORE_JOBS"] if wanted.maintenance else []
+    times = (f"StartTime={moment_text(wanted.start_at)}", f"EndTime={moment_text(wanted.end_at)}")
+    nodes = f"Nodes={','.join(wanted.nodes)}"
+    own = (f"ReservationName={wanted.name}", *times, nodes, *(who or ["Users=root"]), *flags)
+    return Command(("scontrol", "create", "reservation", *own))
+
+
+def end_reservation(args: messages.NameArgs) -> Command:
+    return Command(("scontrol", "delete", f"ReservationName={args.name}"))
+
+
+def _update(job: int, task: int | None, *changes: str) -> Command:
+    return Command(("scontrol", "update", f"JobId={slurm_id(job, task)}", *changes))

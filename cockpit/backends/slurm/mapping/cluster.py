@@ -1,0 +1,73 @@
+"""Everything that was read of a cluster, put together as the state that the embedded core works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping.accounts import Shared, usage
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.nodes import Seen
+from cockpit.backends.slurm.mapping.placements import placed
+from cockpit.engine.state import ClusterState
+from cockpit.model.accounts import Accounts, assoc_key
+from cockpit.model.cluster import Cluster, Reservation
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Job, JobState
+from cockpit.model.node import Allocation
+
+NEVER = "a dependency that never comes true"
+"""Whose job never starts is held back by it: to the core it is as if it were not there."""
+NO_DETAILS: Mapping[JobId, Mapping[NodeName, Allocation]] = {}
+
+
+class Everything(NamedTuple):
+    """What was read, each part as old as the manners allow."""
+
+    at: Millis
+    rules: Cluster
+    nodes: tuple[Seen, ...]
+    jobs: tuple[Listed, ...]
+    accounts: Accounts = Accounts()
+    shares: tuple[Shared, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    details: Mapping[JobId, Mapping[NodeName, Allocation]] = NO_DETAILS
+    counted_at: Millis | None = None
+    """When the cluster last counted ages and usage; None: just now."""
+
+
+def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
+    """`as_ranked`: waiting jobs keep the priorities that the cluster gave them, instead of being counted anew."""
+    nodes = {each.node.name: each.node for each in everything.nodes}
+    jobs = placed((each.job for each in everything.jobs), nodes, everything.details)
+    ranks = {each.job.id: each.priority for each in everything.jobs} if as_ranked else {}
+    counted_at = everything.counted_at or everything.at
+    return ClusterState(
+        seq=1,
+        at=everything.at,
+        last_job_id=max((each.job.id for each in everything.jobs), default=0),
+        nodes=nodes,
+        jobs=dict(sorted((job.id, _ranked(job, ranks)) for job in jobs)),
+        cluster=everything.rules,
+        accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
+        reservations={each.name: each for each in everything.reservations},
+        usage=usage(everything.shares),
+        usage_at=counted_at,
+        usage_reset_at=counted_at,
+    )
+
+
+def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
+    if job.never is not None:
+        return replace(job, never=None, waits_for=(), held_by=NEVER)
+    rank = ranks.get(job.id)
+    if job.state is not JobState.QUEUED or job.held_by or not rank:
+        return job
+    return replace(job, direct_priority=rank)
+
+
+def shards_per_card(nodes: Iterable[Seen]) -> int:
+    """The most of any node; 0: nothing is cut."""
+    return max((each.shards_per_card for each in nodes), default=0)

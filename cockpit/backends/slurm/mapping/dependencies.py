@@ -1,0 +1,42 @@
+"""`afterok:47(unfulfilled),afterany:5_*(failed)?singleton` as conditions."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cockpit.model.ids import JobId
+from cockpit.model.spec import Dependency, DependencyKind
+
+_TARGET = re.compile(r"(\d+)(?:_(\d+|\*))?(?:\+\d+)?(?:\((\w+)\))?")
+_KINDS = {
+    "after": DependencyKind.AFTER_ANY,
+    "afterburstbuffer": DependencyKind.AFTER_ANY,
+    **{str(kind): kind for kind in DependencyKind},
+}
+
+
+class Conditions(NamedTuple):
+    """What a job waits for."""
+
+    open: tuple[Dependency, ...] = ()
+    """Not come true yet."""
+    failed: tuple[Dependency, ...] = ()
+    """They never will."""
+
+
+def conditions(printed: str) -> Conditions:
+    """Those that squeue still lists; it leaves out what has come true."""
+    waiting: list[Dependency] = []
+    failed: list[Dependency] = []
+    for part in re.split(r"[,?](?=[a-z])", printed):
+        word, _, targets = part.partition(":")
+        kind = _KINDS.get(re.sub(r"\(.*", "", word))
+        if kind is None:
+            continue
+        if kind is DependencyKind.SINGLETON:
+            waiting.append(Dependency(kind))
+        for found in _TARGET.finditer(targets):
+            task = int(found[2]) if found[2] and found[2] != "*" else None
+            (failed if found[3] == "failed" else waiting).append(Dependency(kind, JobId(int(found[1])), task))
+    return Conditions(tuple(waiting), tuple(failed))

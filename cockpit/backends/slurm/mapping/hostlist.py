@@ -1,0 +1,70 @@
+"""Slurm's lists of hosts and of numbers: `n[1-3,07],login`, `0,2-5`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from cockpit.model.ids import NodeName
+
+MOST = 1 << 16
+"""As many names as Slurm itself makes of one list."""
+_PIECE = re.compile(r"([^,\[]*(?:\[[^\]]*\][^,\[]*)*)(?:,|$)")
+_RANGE = re.compile(r"\[([^\]]*)\]")
+
+
+@lru_cache(maxsize=4096)
+def hosts(value: str) -> tuple[NodeName, ...]:
+    """Every name, in order; at most `MOST`."""
+    found: list[NodeName] = []
+    for piece in filter(None, _PIECE.findall(value)):
+        for name in _expanded(piece):
+            if len(found) == MOST:
+                return tuple(found)
+            found.append(NodeName(name))
+    return tuple(found)
+
+
+def _expanded(piece: str) -> Iterator[str]:
+    found = _RANGE.search(piece)
+    if found is None:
+        yield piece
+        return
+    for each in _padded(found[1]):
+        for rest in _expanded(piece[found.end() :]):
+            yield piece[: found.start()] + each + rest
+
+
+def _padded(ranges: str) -> Iterator[str]:
+    for part in ranges.split(","):
+        low, dash, high = part.partition("-")
+        if not dash or not (low.isdigit() and high.isdigit()):
+            yield part
+            continue
+        for each in range(int(low), min(int(high), int(low) + MOST) + 1):
+            yield str(each).zfill(len(low))
+
+
+def numbers(value: str) -> tuple[int, ...]:
+    """`0-3,8`, and steps as in `0-8:4`; at most `MOST`."""
+    found: list[int] = []
+    for part in value.split(","):
+        span, _, step = part.partition(":")
+        low, dash, high = span.partition("-")
+        if low.isdigit() and (not dash or high.isdigit()):
+            last = min(int(high or low), int(low) + MOST)
+            found += range(int(low), last + 1, int(step) if step.isdigit() and int(step) else 1)
+    return tuple(found[:MOST])
+
+
+def shortened(indices: tuple[int, ...]) -> str:
+    """`0-3,8`: the inverse of `numbers`."""
+    parts: list[str] = []
+    start = last = None
+    for each in (*indices, None):
+        if start is not None and last is not None and each != last + 1:
+            parts.append(str(start) if start == last else f"{start}-{last}")
+            start = None
+        start, last = (each if start is None else start), each
+    return ",".join(parts)

@@ -1,0 +1,80 @@
+"""What `squeue` is asked for every job, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cockpit.backends.slurm.mapping.records import separated
+
+SEPARATOR = "{separator}"
+"""Stands in a command for a word that nobody who names a job can know; `wire` puts it in."""
+
+FIELDS = (
+    "JobID",
+    "ArrayJobID",
+    "ArrayTaskID",
+    "HetJobID",
+    "HetJobOffset",
+    "Partition",
+    "Name",
+    "UserName",
+    "UserID",
+    "GroupID",
+    "Account",
+    "QOS",
+    "State",
+    "Reason",
+    "PriorityLong",
+    "TimeLimit",
+    "TimeUsed",
+    "NumCPUs",
+    "NumNodes",
+    "tres-alloc",
+    "StartTime",
+    "EndTime",
+    "SubmitTime",
+    "EligibleTime",
+    "AccrueTime",
+    "NodeList",
+    "SchedNodes",
+    "Nice",
+    "Dependency",
+    "Reservation",
+    "Feature",
+    "ReqNodes",
+    "OverSubscribe",
+    "exit_code",
+    "RestartCnt",
+    "WorkDir",
+    "Command",
+    "STDOUT",
+    "Comment",
+)
+"""By the names that 20.11 and later take for -O. A version that lacks one is asked without it."""
+
+
+def command(fields: Sequence[str] = FIELDS, states: str = "all") -> tuple[str, ...]:
+    """Every job of the cluster, pending array tasks folded as Slurm keeps them; nothing cut to a width."""
+    wanted = ",".join(f"{name}:{SEPARATOR}" for name in fields)
+    return ("squeue", "--all", "--noheader", f"--states={states}", f"--Format={wanted}")
+
+
+OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
+
+
+def output_command(job: str) -> tuple[str, ...]:
+    """Where one job's output goes."""
+    wanted = ",".join(f"{name}:{SEPARATOR}" for name in OUTPUT_FIELDS)
+    return ("squeue", "--all", "--noheader", "--states=all", f"--jobs={job}", f"--Format={wanted}")
+
+
+def unknown_field(complaint: str) -> str | None:
+    """The field that this version of squeue does not know, out of what it says on stderr."""
+    _, found, rest = complaint.partition("Invalid job format specification: ")
+    return rest.split()[0] if found and rest.split() else None
+
+
+def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[dict[str, str]]:
+    """One record a job, by field."""
+    for record in separated(printed, separator, len(fields)):
+        yield dict(zip(fields, record, strict=True))

@@ -1,0 +1,130 @@
+"""Which CPUs, memory and cards of which node a running job has: exactly, where `scontrol -d show job` was asked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
+from cockpit.backends.slurm.mapping.ids import job_id
+from cockpit.backends.slurm.mapping.records import blocks
+from cockpit.backends.slurm.mapping.values import memory_mib, number
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.node import Allocation, CardSlice, Node, Placement
+from cockpit.model.spec import WHOLE_CARD
+
+_LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
+_GRES = re.compile(r"(gpu|shard)(?::([^:(]+))?:(\d+)\(([^)]*)\)")
+_HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
+DETAIL = ("scontrol", "-d", "show", "job")
+
+
+def details(printed: str, shards_per_card: int = 0) -> dict[JobId, dict[NodeName, Allocation]]:
+    """By job and node, of what `scontrol -d show job` prints; ranks are not told there."""
+    found: dict[JobId, dict[NodeName, Allocation]] = {}
+    for block in blocks(printed, "JobId"):
+        head = _HEAD.match(block)
+        if head is None:
+            continue
+        job = job_id(int(head[2] or head[1]), int(head[3]) if head[3] else None)
+        parts = {part.node: part for each in _LINE.finditer(block) for part in _parts(each, shards_per_card)}
+        if parts:
+            found.setdefault(job, parts)
+    return found
+
+
+def _parts(line: re.Match[str], shards: int) -> Iterator[Allocation]:
+    cpus, slices = len(numbers(line[2])), tuple(_slices(line[4], shards))
+    for node in hosts(line[1]):
+        yield Allocation(0, node, cpus, memory_mib(line[3]) or 0, slices)
+
+
+def _slices(gres: str, shards: int) -> Iterator[CardSlice]:
+    """`gpu:a100:2(IDX:0,3)`, `shard:4(4/8,0/8)`: how many of each card's shards."""
+    for kind, _, _, where in _GRES.findall(gres):
+        if kind == "gpu":
+            yield from (CardSlice(card, None) for card in numbers(where.removeprefix("IDX:")))
+        else:
+            for card, part in enumerate(where.split(",")):
+                used, _, all_of_it = part.partition("/")
+                whole = number(all_of_it) or shards
+                if number(used) and whole:
+                    yield CardSlice(card, 0, WHOLE_CARD * (number(used) or 0) // whole)
+
+
+def placed(
+    jobs: Iterable[Job],
+    nodes: Mapping[NodeName, Node],
+    known: Mapping[JobId, Mapping[NodeName, Allocation]],
+) -> Iterator[Job]:
+    """The same jobs, those that occupy something with their cards. Where nobody told which, the first free ones of the
+    right model: as many as they have, on the nodes that they are on."""
+    jobs = list(jobs)
+    taken: dict[tuple[NodeName, int], int] = {}
+    for job in jobs:
+        for part in known.get(job.id, {}).values() if job.state in OCCUPYING else ():
+            _take(taken, part)
+    slots: Counter[tuple[NodeName, int]] = Counter()
+    for job in jobs:
+        yield _numbered(_placed(job, nodes, known.get(job.id), taken), slots) if job.state in OCCUPYING else job
+
+
+def _numbered(job: Job, slots: Counter[tuple[NodeName, int]]) -> Job:
+    """Shares of one card by different jobs, told apart."""
+    if job.attempt is None or not job.spec.specs[0].shares_a_card:
+        return job
+    parts = []
+    for part in job.attempt.placement:
+        slices = tuple(replace(each, slot=slots[part.node, each.card]) for each in part.slices)
+        slots.update((part.node, each.card) for each in slices)
+        parts.append(replace(part, slices=slices))
+    return replace(job, attempt=replace(job.attempt, placement=tuple(parts)))
+
+
+def _take(taken: dict[tuple[NodeName, int], int], part: Allocation) -> None:
+    for each in part.slices:
+        taken[part.node, each.card] = taken.get((part.node, each.card), 0) + each.milli
+
+
+def _placed(
+    job: Job,
+    nodes: Mapping[NodeName, Node],
+    known: Mapping[NodeName, Allocation] | None,
+    taken: dict[tuple[NodeName, int], int],
+) -> Job:
+    attempt = job.attempt
+    if attempt is None:
+        return replace(job, state=JobState.QUEUED)
+    parts = []
+    for part in attempt.placement:
+        told = known.get(part.node) if known is not None else None
+        if told is None:
+            told = replace(part, slices=tuple(_guessed(job, part, nodes.get(part.node), taken)))
+            _take(taken, told)
+        parts.append(replace(told, rank=part.rank))
+    return replace(job, attempt=replace(attempt, placement=_within(tuple(parts), nodes)))
+
+
+def _within(placement: Placement, nodes: Mapping[NodeName, Node]) -> Placement:
+    """Only nodes that are known: others cannot be shown."""
+    return tuple(part for part in placement if part.node in nodes)
+
+
+def _guessed(
+    job: Job, part: Allocation, node: Node | None, taken: dict[tuple[NodeName, int], int]
+) -> Iterator[CardSlice]:
+    wanted = job.spec.specs[0]
+    left = wanted.card_milli
+    cards = node.cards if node is not None else ()
+    for card in cards:
+        if wanted.card_models and card.model not in wanted.card_models:
+            continue
+        free = WHOLE_CARD - taken.get((part.node, card.index), 0)
+        milli = min(left, WHOLE_CARD)
+        if left > 0 and free >= milli:
+            left -= milli
+            yield CardSlice(card.index, None if milli == WHOLE_CARD else 0, milli)

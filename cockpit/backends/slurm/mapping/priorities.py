@@ -1,0 +1,63 @@
+"""What sprio prints, factor by factor: the weighted figures as it rounds them, the total as it truncates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.model.cluster import Weights
+from cockpit.model.ids import JobId
+from cockpit.model.priority import Breakdown, FactorName, Part
+
+COMMAND = ("sprio", "-h", "-o", "%i|%r|%u|%Y|%A|%B|%F|%J|%P|%Q|%S|%T|%N")
+
+_NAMES = (
+    FactorName.AGE,
+    FactorName.ASSOC,
+    FactorName.FAIRSHARE,
+    FactorName.JOB_SIZE,
+    FactorName.PARTITION,
+    FactorName.QOS,
+)
+
+
+def breakdowns(printed: str, weights: Weights) -> Iterator[Breakdown]:
+    """One for each pending job and partition. Jobs that wait for something else than their turn are not among them.
+    An array's tasks stand in one line, under the array's id."""
+    of = {
+        FactorName.AGE: weights.age,
+        FactorName.ASSOC: weights.assoc,
+        FactorName.FAIRSHARE: weights.fairshare,
+        FactorName.JOB_SIZE: weights.job_size,
+        FactorName.PARTITION: weights.partition,
+        FactorName.QOS: weights.qos,
+    }
+    for line in printed.splitlines():
+        fields = [each.strip() for each in line.split("|")]
+        if len(fields) == 13 and fields[0][:1].isdigit():
+            yield _breakdown(fields, of, weights)
+
+
+def _breakdown(fields: list[str], of: dict[FactorName, int], weights: Weights) -> Breakdown:
+    job, partition, _, total, *columns, site, tres, nice = fields
+    parts = [Part(FactorName.SITE, _figure(site), 1.0, _figure(site))] if _figure(site) else []
+    parts += [_part(name, of[name], _figure(column)) for name, column in zip(_NAMES, columns, strict=True)]
+    parts += [
+        _part(FactorName.TRES, weights.tres.get(name, 0.0), amount, name) for name, amount in values.tres(tres).items()
+    ]
+    return Breakdown(
+        job=JobId(values.number(job) or 0),
+        partition=partition,
+        total=int(_figure(total)),
+        parts=tuple(each for each in parts if each.weight or each.contribution),
+        nice=int(_figure(nice)),
+    )
+
+
+def _part(name: FactorName, weight: float, contribution: float, tres: str = "") -> Part:
+    """sprio prints what a factor counts; the factor itself follows from the weight."""
+    return Part(name, contribution / weight if weight else 0.0, weight, contribution, tres)
+
+
+def _figure(printed: str) -> float:
+    return values.decimal(printed) or 0.0

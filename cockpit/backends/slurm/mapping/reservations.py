@@ -1,0 +1,30 @@
+"""`scontrol show reservation` as reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.hostlist import hosts
+from cockpit.backends.slurm.mapping.records import blocks, words
+from cockpit.model.cluster import Reservation
+
+COMMAND = ("scontrol", "show", "reservation")
+
+
+def reservations(printed: str, zone: tzinfo | None) -> Iterator[Reservation]:
+    """Those of whole nodes. Nothing where the cluster has none: then it prints a sentence."""
+    for block in blocks(printed, "ReservationName"):
+        record = words(block)
+        start, end = (values.moment(record.get(name, ""), zone) for name in ("StartTime", "EndTime"))
+        if start is not None and end is not None:
+            yield Reservation(
+                name=record["ReservationName"],
+                nodes=hosts(values.text(record.get("Nodes", ""))),
+                start_at=start,
+                end_at=end,
+                users=values.names(record.get("Users", "")),
+                accounts=values.names(record.get("Accounts", "")),
+                maintenance="MAINT" in record.get("Flags", "").split(","),
+            )

@@ -1,0 +1,149 @@
+"""`scontrol show config` and `show partition` as the cluster's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.hostlist import hosts
+from cockpit.backends.slurm.mapping.records import settings, words
+from cockpit.formats.trestext import Meaning, parse_tres
+from cockpit.model.cluster import (
+    Backfill,
+    BackfillKind,
+    Cluster,
+    Enforce,
+    Partition,
+    PartitionState,
+    Preemption,
+    Priority,
+    PriorityFlag,
+    PriorityKind,
+    Tres,
+    UsageReset,
+    Weights,
+)
+
+CONFIG = ("scontrol", "show", "config")
+PARTITIONS = ("scontrol", "-o", "show", "partition")
+MINUTE, DAY = 60, 86_400
+
+
+def cluster(config: str, partitions: str) -> Cluster:
+    """What decides over starts. What the embedded core has no rule for is left out."""
+    found = settings(config)
+    return Cluster(
+        partitions=tuple(read_partitions(partitions)),
+        enforce=tuple(_members(Enforce, found.get("AccountingStorageEnforce", ""))),
+        priority=_priority(found),
+        backfill=_backfill(found),
+        preemption=_preemption(found),
+        mutable=False,
+    )
+
+
+def cluster_name(config: str) -> str:
+    return settings(config).get("ClusterName", "slurm")
+
+
+def version(config: str) -> str:
+    """`22.05.8`; empty where it does not say."""
+    return settings(config).get("SLURM_VERSION", "")
+
+
+def _priority(found: dict[str, str]) -> Priority:
+    kind = PriorityKind.MULTIFACTOR if "multifactor" in found.get("PriorityType", "") else PriorityKind.BASIC
+    return Priority(
+        kind=kind,
+        weights=_weights(found),
+        flags=tuple(_members(PriorityFlag, found.get("PriorityFlags", ""))),
+        favor_small=values.truth(found.get("PriorityFavorSmall", "")),
+        max_age_seconds=values.seconds(found.get("PriorityMaxAge", "")) or 7 * DAY,
+        calc_period_seconds=values.seconds(found.get("PriorityCalcPeriod", "")) or 5 * MINUTE,
+        decay_half_life_seconds=values.seconds(found.get("PriorityDecayHalfLife", "")) or 0,
+        usage_reset=next(iter(_members(UsageReset, found.get("PriorityUsageResetPeriod", ""))), UsageReset.NONE),
+        dampening_factor=values.number(found.get("FairShareDampeningFactor", "")) or 1,
+    )
+
+
+def _weights(found: dict[str, str]) -> Weights:
+    def weight(name: str) -> int:
+        return values.number(found.get(f"PriorityWeight{name}", "")) or 0
+
+    return Weights(
+        age=weight("Age"),
+        assoc=weight("Assoc"),
+        fairshare=weight("FairShare"),
+        job_size=weight("JobSize"),
+        partition=weight("Partition"),
+        qos=weight("QOS"),
+        tres=prices(found.get("PriorityWeightTRES", ""), Meaning.WEIGHT),
+    )
+
+
+def prices(text: str, meaning: Meaning) -> Tres:
+    """`CPU=1.0,Mem=0.25G,GRES/gpu=10`; nothing where it cannot be read."""
+    found = parse_tres(values.text(text), meaning)
+    return found if not isinstance(found, str) else {}
+
+
+def _backfill(found: dict[str, str]) -> Backfill:
+    """Slurm keeps room for each of the jobs that it looks at: conservative, but only so deep and so far ahead."""
+    if "backfill" not in found.get("SchedulerType", "backfill"):
+        return Backfill(kind=BackfillKind.OFF)
+    said = dict(each.partition("=")[::2] for each in found.get("SchedulerParameters", "").split(","))
+    return Backfill(
+        kind=BackfillKind.CONSERVATIVE,
+        window_seconds=MINUTE * (values.number(said.get("bf_window", "")) or 1440),
+        resolution_seconds=values.number(said.get("bf_resolution", "")) or 60,
+        depth=values.number(said.get("bf_max_job_test", "")) or 500,
+    )
+
+
+def _preemption(found: dict[str, str]) -> Preemption:
+    return Preemption(
+        kind=found.get("PreemptType", "preempt/none"),
+        mode=values.names(found.get("PreemptMode", "")) or ("OFF",),
+        exempt_seconds=values.seconds(found.get("PreemptExemptTime", "")) or 0,
+        slice_seconds=values.seconds(found.get("SchedulerTimeSlice", "")) or 30,
+    )
+
+
+def read_partitions(printed: str) -> Iterator[Partition]:
+    """One a line."""
+    for line in printed.splitlines():
+        record = words(line)
+        if values.text(record.get("PartitionName", "")):
+            yield _partition(record)
+
+
+def _partition(record: dict[str, str]) -> Partition:
+    def said(name: str) -> str:
+        return record.get(name, "")
+
+    return Partition(
+        name=record["PartitionName"],
+        nodes=hosts(values.text(said("Nodes"))),
+        default=values.truth(said("Default")),
+        state=next(iter(_members(PartitionState, said("State").lower())), PartitionState.UP),
+        max_time_seconds=values.seconds(said("MaxTime")),
+        default_time_seconds=values.seconds(said("DefaultTime")),
+        min_nodes=values.number(said("MinNodes")) or 0,
+        max_nodes=values.number(said("MaxNodes")),
+        allow_accounts=values.names(said("AllowAccounts")),
+        deny_accounts=values.names(said("DenyAccounts")),
+        allow_qos=values.names(said("AllowQos")),
+        deny_qos=values.names(said("DenyQos")),
+        qos=values.text(said("QoS")),
+        priority_job_factor=values.number(said("PriorityJobFactor")) or 0,
+        priority_tier=values.number(said("PriorityTier")) or 0,
+        preempt_mode=values.text(said("PreemptMode")),
+        grace_seconds=values.number(said("GraceTime")) or 0,
+        billing_weights=prices(said("TRESBillingWeights"), Meaning.PRICE),
+    )
+
+
+def _members(kind: type, printed: str) -> Iterable:  # type: ignore[type-arg] # of that kind
+    """Those words of the list that the kind has; Slurm does not mind the case."""
+    known = {str(each).lower(): each for each in kind}  # type: ignore[attr-defined] # an enum
+    return [known[word] for word in (each.strip().lower() for each in printed.split(",")) if word in known]

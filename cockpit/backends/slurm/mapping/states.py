@@ -1,0 +1,90 @@
+"""Slurm's states of jobs as the model's, and how a job ended."""
+
+from __future__ import annotations
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.model.job import EndCause, ExitStatus, JobState
+
+_STATES = {
+    "PENDING": JobState.QUEUED,
+    "REQUEUED": JobState.QUEUED,
+    "REQUEUE_HOLD": JobState.QUEUED,
+    "REQUEUE_FED": JobState.QUEUED,
+    "SPECIAL_EXIT": JobState.QUEUED,
+    "RESV_DEL_HOLD": JobState.QUEUED,
+    "CONFIGURING": JobState.STARTING,
+    "STAGE_OUT": JobState.RUNNING,
+    "RUNNING": JobState.RUNNING,
+    "COMPLETING": JobState.RUNNING,
+    "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "SUSPENDED": JobState.SUSPENDED,
+    "STOPPED": JobState.SUSPENDED,
+    "COMPLETED": JobState.SUCCEEDED,
+    "CANCELLED": JobState.STOPPED,
+    "REVOKED": JobState.STOPPED,
+    "PREEMPTED": JobState.STOPPED,
+    "TIMEOUT": JobState.EXPIRED,
+    "DEADLINE": JobState.EXPIRED,
+    "FAILED": JobState.ERROR,
+    "OUT_OF_MEMORY": JobState.ERROR,
+    "NODE_FAIL": JobState.ERROR,
+    "BOOT_FAIL": JobState.ERROR,
+    "LAUNCH_FAILED": JobState.ERROR,
+    "RECONFIG_FAIL": JobState.ERROR,
+}
+
+_CAUSES = {
+    "COMPLETED": EndCause.EXIT,
+    "FAILED": EndCause.EXIT,
+    "OUT_OF_MEMORY": EndCause.EXIT,
+    "CANCELLED": EndCause.STOP,
+    "REVOKED": EndCause.STOP,
+    "PREEMPTED": EndCause.PREEMPTED,
+    "TIMEOUT": EndCause.TIME_LIMIT,
+    "DEADLINE": EndCause.DEADLINE,
+    "NODE_FAIL": EndCause.LOST,
+    "BOOT_FAIL": EndCause.START_FAILED,
+    "LAUNCH_FAILED": EndCause.START_FAILED,
+    "RECONFIG_FAIL": EndCause.START_FAILED,
+}
+
+_LOST = {
+    "NODE_FAIL": "a node of it failed",
+    "BOOT_FAIL": "its nodes did not boot",
+    "LAUNCH_FAILED": "it could not be launched",
+    "RECONFIG_FAIL": "its nodes could not be set up",
+}
+
+
+def word(printed: str) -> str:
+    """`CANCELLED by 20001`, `COMPLETED*`, `RUNNING+…`: the state itself."""
+    return printed.split(" ", maxsplit=1)[0].split("+", maxsplit=1)[0].strip("*~#!%$@^-").upper()
+
+
+def known(state: str) -> bool:
+    return state in _STATES
+
+
+def job_state(state: str, *, placed: bool) -> JobState:
+    """Of a word that nobody knows: running where it has nodes, else waiting; the reason says the word."""
+    return _STATES.get(state, JobState.RUNNING if placed else JobState.QUEUED)
+
+
+def end_cause(state: str) -> EndCause | None:
+    """None while it has not ended."""
+    return _CAUSES.get(state)
+
+
+def exit_of(state: str, printed: str) -> ExitStatus:
+    """`printed`: `code:signal`, or the wait status that squeue's -O gives."""
+    if state in _LOST:
+        return ExitStatus(lost=_LOST[state])
+    found = values.exit_status(printed) if ":" in printed else _of_wait_status(values.number(printed) or 0)
+    if state == "OUT_OF_MEMORY":
+        return ExitStatus(code=found.code, signal=found.signal, oom=True)
+    return found
+
+
+def _of_wait_status(status: int) -> ExitStatus:
+    return ExitStatus(signal=status & 0x7F) if status & 0x7F else ExitStatus(code=status >> 8 & 0xFF)

@@ -1,0 +1,50 @@
+"""The cluster as the embedded core sees it: what `explain`, `predict` and what is only looked at are answered from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cockpit.backends.inprocess import InProcessBackend
+from cockpit.backends.slurm.mapping.cluster import Everything, state
+from cockpit.model.job import Job
+from cockpit.runtime.frozen import frozen_engine, look, onlooker
+
+if TYPE_CHECKING:
+    from cockpit.runtime.clock import Timekeeper
+    from cockpit.runtime.engine import Engine
+
+
+class Mirror:
+    """Built anew where something was read anew."""
+
+    def __init__(self, clock: Timekeeper, name: str) -> None:
+        self._clock, self.name = clock, name
+        self._of: tuple[object, ...] = ()
+        self._engine: Engine | None = None
+        self._looked = False
+
+    async def look_at(self, everything: Everything) -> InProcessBackend:
+        """The cluster's nodes, rules, accounts and jobs, unjudged."""
+        return InProcessBackend(await self._fresh(everything), onlooker("cockpit"))
+
+    async def judge(self, everything: Everything) -> InProcessBackend:
+        """The same once the core has planned the queue, in the order of the cluster's own priorities."""
+        engine = await self._fresh(everything)
+        if not self._looked:
+            await look(engine)
+            self._looked = True
+        return InProcessBackend(engine, onlooker("cockpit"))
+
+    async def _fresh(self, everything: Everything) -> Engine:
+        made_of = everything[1:]
+        if self._engine is None or any(one is not other for one, other in zip(made_of, self._of, strict=True)):
+            self._engine = await frozen_engine(state(everything, as_ranked=True), (), self._clock, self.name)
+            self._of, self._looked = made_of, False
+        return self._engine
+
+
+async def with_ended(everything: Everything, ended: Sequence[Job], clock: Timekeeper, name: str) -> InProcessBackend:
+    """A cluster that also remembers these."""
+    engine = await frozen_engine(state(everything, as_ranked=True), ended, clock, name)
+    return InProcessBackend(engine, onlooker("cockpit"))

@@ -1,0 +1,70 @@
+"""Opens a Slurm cluster by the way in that its name says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.mapping import rules
+from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.local import LocalCommands
+from cockpit.backends.slurm.wire.recorded import RecordedCommands
+from cockpit.backends.slurm.wire.shelf import FolderShelf, folder_for
+from cockpit.errors import CockpitError
+from cockpit.runtime.clock import SystemClock, VirtualClock
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.wire.calls import Commands
+    from cockpit.model.ids import Millis
+    from cockpit.runtime.clock import Timekeeper
+
+RECORDED = "recorded:"
+
+
+async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis]]:
+    """The recording of a cluster, and its time, which stands still."""
+    commands = RecordedCommands(version)
+    clock = VirtualClock(commands.recorded_at)
+    reading = Reading(Answers(commands, clock.now, _chance()), clock.now)
+    name = f"{rules.cluster_name(await reading.config())} · {version} recorded"
+    return SlurmBackend(name, commands, reading, clock, ""), clock.now
+
+
+async def open_here(user: str, shelf: Path, manners: Manners | None = None) -> SlurmBackend:
+    """The cluster that this machine's commands speak to; `shelf`: this user's own folder for answers."""
+    commands = LocalCommands(os.environ)
+    return await opened(commands, SystemClock(), user, shelf, f"here {os.environ.get('SLURM_CONF', '')}", manners)
+
+
+async def opened(
+    commands: Commands, clock: Timekeeper, user: str, shelf: Path, whose: str, manners: Manners | None = None
+) -> SlurmBackend:
+    """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
+    the same: it is asked again when something is wanted of it."""
+    answers = Answers(commands, clock.now, _chance())
+    reading = Reading(answers, clock.now, manners)
+    name, private = await _introduced(reading, commands.name)
+    folder = folder_for(whose, shelf, private=private)
+    answers.shelf = FolderShelf(folder, clock.now) if folder is not None else None
+    return SlurmBackend(name, commands, reading, clock, user)
+
+
+async def _introduced(reading: Reading, otherwise: str) -> tuple[str, bool]:
+    """The cluster's name, and whether it hides users' jobs from each other."""
+
+    try:
+        config = await reading.config()
+    except CockpitError:
+        return otherwise, True
+    hidden = settings(config).get("PrivateData", "none")
+    return rules.cluster_name(config), hidden not in {"none", ""}
+
+
+def _chance() -> Random:
+    return Random()  # noqa: S311 - spreads retries over time

@@ -1,0 +1,80 @@
+"""The queue and the accounts in the cluster's own figures: sprio's and sshare's, never recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping.accounts import Shared
+from cockpit.model.cluster import Priority
+from cockpit.model.ids import task_of
+from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.model.priority import Breakdown
+from cockpit.model.reasons import Held
+from cockpit.model.view import AccountsShown, Priorities, PriorityRow
+
+Printed = Mapping[int, tuple[Breakdown, ...]]
+"""What sprio prints, by Slurm's id of the job or array."""
+
+
+def priorities(rows: Iterable[JobRow], printed: Printed, priority: Priority) -> Priorities:
+    """Every waiting job in each of its partitions, in the order of the cluster's own priorities, held ones last. One
+    that sprio leaves out has its total alone: the reason says why."""
+    waiting = [row for row in rows if row.state is JobState.QUEUED]
+    entries = [(row, each) for row in waiting for each in _of(row, printed)]
+    entries.sort(key=lambda entry: (isinstance(entry[0].reason, Held), -entry[1].total, entry[0].submitted_at))
+    places: dict[int, int] = {}
+    for row, _ in entries:
+        if not isinstance(row.reason, Held):
+            places.setdefault(row.id, len(places) + 1)
+    shown = (_row(row, each, places.get(row.id)) for row, each in entries)
+    return Priorities(priority.kind, priority.weights, tuple(shown))
+
+
+def printed_of(job: int, printed: Printed) -> tuple[Breakdown, ...]:
+    """Of a job, or of the array that the task belongs to."""
+    return printed.get(job) or printed.get(task_of(job)[0], ())
+
+
+def _of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
+    found = printed_of(row.id, printed)
+    if found and not isinstance(row.reason, Held):
+        return [replace(each, job=row.id, direct=not each.parts) for each in found]
+    partitions = row.partitions or ("",)
+    return [Breakdown(row.id, partition, row.priority or 0, (), direct=bool(row.priority)) for partition in partitions]
+
+
+def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow:
+    return PriorityRow(
+        job=row.id,
+        name=row.name,
+        user=row.user,
+        account=row.account,
+        qos=row.qos,
+        partition=breakdown.partition,
+        position=position,
+        breakdown=breakdown,
+        task=row.array,
+    )
+
+
+def shares_shown(shown: AccountsShown, shares: Iterable[Shared]) -> AccountsShown:
+    """With what sshare prints in the place of what the core makes of the same usage."""
+    by_key = {each.key: each for each in shares}
+    rows = tuple(
+        row
+        if (found := by_key.get(row.association.key)) is None
+        else replace(
+            row,
+            used=found.raw_usage,
+            norm_shares=found.norm_shares,
+            norm_usage=found.norm_usage,
+            effective_usage=found.effective_usage,
+            level_fs=found.level_fs,
+            fair_share=found.fair_share,
+        )
+        for row in shown.rows
+    )
+    return replace(shown, rows=rows)

@@ -1,0 +1,199 @@
+"""Reads a cluster through its commands, each as often as the manners allow, and knows what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC
+from typing import Any, NamedTuple, TypeVar
+
+from cockpit.backends.slurm.mapping import (
+    accounting,
+    accounts,
+    listing,
+    nodes,
+    placements,
+    priorities,
+    reservations,
+    rules,
+)
+from cockpit.backends.slurm.mapping.cluster import NO_DETAILS, Everything, shards_per_card
+from cockpit.backends.slurm.mapping.jobs import Fields, Listed, listed
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.calls import Failed, Printed
+from cockpit.errors import CockpitError
+from cockpit.model.accounts import Accounts
+from cockpit.model.cluster import Cluster, Reservation
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Job
+from cockpit.model.node import Allocation
+from cockpit.model.priority import Breakdown
+from cockpit.model.usage import Used
+
+T = TypeVar("T")
+
+
+class Manners(NamedTuple):
+    """How old an answer may be before it is asked for again, in seconds; and how long one is waited for."""
+
+    jobs: float = 10.0
+    nodes: float = 20.0
+    details: float = 30.0
+    priorities: float = 20.0
+    shares: float = 60.0
+    reservations: float = 60.0
+    accounting: float = 60.0
+    settings: float = 300.0
+    patience: float = 30.0
+    """For one call. sacctmgr without its database would go on for minutes."""
+
+
+class Reading:
+    """What is known of one cluster. Every method raises `Unreachable` where nobody answers."""
+
+    def __init__(self, answers: Answers, now: Callable[[], Millis], manners: Manners | None = None) -> None:
+        self._answers, self._now = answers, now
+        self.manners = manners or Manners()
+        self._fields: tuple[str, ...] = listing.FIELDS
+        self._made: dict[str, tuple[object, Any]] = {}
+        self._records: dict[str, tuple[Fields, int, tuple[Listed, ...]]] = {}
+        self.trouble: dict[str, str] = {}
+        """What could not be read though the cluster answers, by what it is: a sentence each."""
+
+    async def config(self) -> str:
+        return (await self._answers.ask(rules.CONFIG, self.manners.settings)).stdout
+
+    async def rules(self) -> Cluster:
+        config = await self._answers.ask(rules.CONFIG, self.manners.settings)
+        partitions = await self._answers.ask(rules.PARTITIONS, self.manners.settings / 5)
+        return self._once("rules", (config, partitions), lambda: rules.cluster(config.stdout, partitions.stdout))
+
+    async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.Seen, ...]:
+        printed = await self._answers.ask(nodes.COMMAND, fresh_seconds or self.manners.nodes)
+        return self._once("nodes", printed, lambda: tuple(nodes.seen(printed.stdout)))
+
+    async def jobs(self) -> tuple[Listed, ...]:
+        """All that squeue knows; those of which nothing has changed are the same objects as before."""
+        shards = shards_per_card(await self.nodes(self.manners.settings))
+        printed = await self._list()
+        return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
+
+    @property
+    def listed_at(self) -> Millis | None:
+        """When jobs were last listed."""
+        return self._answers.given_at(listing.command(self._fields))
+
+    async def details(self) -> Mapping[JobId, Mapping[NodeName, Allocation]]:
+        shards = shards_per_card(await self.nodes(self.manners.settings))
+        printed = await self._answers.ask(placements.DETAIL, self.manners.details)
+        return self._once("details", printed, lambda: placements.details(printed.stdout, shards))
+
+    async def reservations(self) -> tuple[Reservation, ...]:
+        printed = await self._answers.ask(reservations.COMMAND, self.manners.reservations)
+        return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
+
+    async def shares(self) -> tuple[accounts.Shared, ...]:
+        printed = await self._optional("sshare", accounts.SHARES, self.manners.shares)
+        return self._once("shares", printed, lambda: tuple(accounts.shared(printed.stdout)))
+
+    async def accounts(self) -> Accounts:
+        shares = await self._optional("sshare", accounts.SHARES, self.manners.shares)
+        qos = await self._optional("sacctmgr", accounts.QOS, self.manners.settings)
+        assoc = await self._optional("sacctmgr", accounts.ASSOCIATIONS, self.manners.settings)
+        name = rules.cluster_name(await self.config())
+
+        def made() -> Accounts:
+            if not assoc.stdout:
+                return accounts.of_shares(shares.stdout)
+            return accounts.accounts(assoc.stdout, qos.stdout, shares.stdout, name)
+
+        return self._once("accounts", (shares, qos, assoc), made)
+
+    async def priorities(self) -> Mapping[int, tuple[Breakdown, ...]]:
+        """What sprio prints, by Slurm's own id of the job or array, the best first."""
+        weights = (await self.rules()).priority.weights
+        printed = await self._optional("sprio", priorities.COMMAND, self.manners.priorities)
+
+        def made() -> dict[int, tuple[Breakdown, ...]]:
+            found: dict[int, tuple[Breakdown, ...]] = {}
+            for each in priorities.breakdowns(printed.stdout, weights):
+                found[each.job] = tuple(sorted((*found.get(each.job, ()), each), key=lambda one: -one.total))
+            return found
+
+        return self._once("priorities", (printed, weights), made)
+
+    async def ended(self, since: str, until: str = "now", *, user: str = "", job: str = "") -> list[tuple[Job, Used]]:
+        """Out of accounting, in its order."""
+        argv = accounting.command(since, until, user=user, job=job)
+        printed = await self._optional("sacct", argv, self.manners.accounting)
+        return list(accounting.ended(printed.stdout, printed.separator, UTC))
+
+    async def admin_level(self, user: str) -> str:
+        """`None`, `Operator` or `Administrator`; empty where nobody can say."""
+        argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
+        return (await self._optional("sacctmgr", argv, self.manners.settings)).stdout.strip()
+
+    def forget(self) -> None:
+        """Something was done: what was read is of before."""
+        self._answers.forget()
+
+    async def output_files(self, job: str) -> dict[str, str]:
+        """Where the job of Slurm's id writes: by stream, and its `folder`. Empty where Slurm has forgotten it."""
+        try:
+            printed = await self._answers.ask(listing.output_command(job), self.manners.details)
+        except Failed:
+            return {}
+        record = next(listing.read(printed.stdout, printed.separator, listing.OUTPUT_FIELDS), None)
+        if record is None:
+            return {}
+        return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
+
+    async def everything(self, *, closely: bool) -> Everything:
+        """All that the embedded core needs; `closely`: also which cards of which node each job has."""
+        return Everything(
+            at=self._now(),
+            rules=await self.rules(),
+            nodes=await self.nodes(),
+            jobs=await self.jobs(),
+            accounts=await self.accounts(),
+            shares=await self.shares(),
+            reservations=await self.reservations(),
+            details=await self.details() if closely else NO_DETAILS,
+        )
+
+    async def _list(self) -> Printed:
+        """Without the fields that this version of squeue does not know."""
+        while True:
+            try:
+                return await self._answers.ask(listing.command(self._fields), self.manners.jobs)
+            except Failed as failed:
+                unknown = listing.unknown_field(failed.printed.stderr)
+                if unknown is None or unknown not in self._fields:
+                    raise
+                self._fields = tuple(name for name in self._fields if name != unknown)
+
+    def _listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
+        known, self._records = self._records, {}
+        for fields in listing.read(printed.stdout, printed.separator, self._fields):
+            before = known.get(fields["JobID"])
+            if before is None or before[0] != fields or before[1] != shards:
+                before = fields, shards, tuple(listed(fields, UTC, shards))
+            self._records[fields["JobID"]] = before
+            yield from before[2]
+
+    async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+        """Nothing where the cluster does without it, or its database is away: everything else goes on."""
+        try:
+            printed = await self._answers.ask(argv, fresh_seconds, seconds=self.manners.patience / 3)
+        except CockpitError as error:
+            self.trouble[what] = f"{what} tells nothing just now: {error}"
+            return Printed("", "", 1)
+        self.trouble.pop(what, None)
+        return printed
+
+    def _once(self, what: str, of: object, make: Callable[[], T]) -> T:
+        """Made anew only where what it is made of is another."""
+        known = self._made.get(what)
+        if known is None or known[0] != of:
+            known = self._made[what] = (of, make())
+        made: T = known[1]
+        return made

@@ -1,0 +1,61 @@
+"""A Slurm cluster as a snapshot: what the core needs, and beside it what Slurm itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping.cluster import state
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.reasons import reason
+from cockpit.backends.slurm.ranking import printed_of
+from cockpit.formats.snapshotfile import Snapshot, Told
+from cockpit.model.cluster import Priority, Reservation
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import JobState
+from cockpit.model.priority import Breakdown, FactorName
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.ranking import Printed
+    from cockpit.backends.slurm.reading import Reading
+
+
+async def snapshot(reading: Reading, cluster: str) -> Snapshot:
+    """Read now, as far as the manners ask for it."""
+    everything = await reading.everything(closely=True)
+    printed = await reading.priorities()
+    told = dict(_told(everything.jobs, printed, {each.name: each for each in everything.reservations}))
+    counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
+    whole = state(everything._replace(counted_at=counted), as_ranked=False)
+    return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=told, state=whole)
+
+
+def _told(
+    jobs: Iterable[Listed], printed: Printed, reservations: Mapping[str, Reservation]
+) -> Iterable[tuple[JobId, Told]]:
+    for each in jobs:
+        if each.job.state is JobState.QUEUED:
+            own = tuple(replace(one, job=each.job.id) for one in printed_of(each.job.id, printed))
+            yield each.job.id, Told(reason=reason(each, reservations), starts_at=each.starts_at, priorities=own)
+
+
+def counted_at(jobs: Iterable[Listed], printed: Printed, priority: Priority, now: Millis) -> Millis | None:
+    """The moment that Slurm last counted ages to, as near as the ages that it prints tell; None: they tell nothing.
+
+    An age is printed rounded; what all of them leave possible is a span, of which this is the middle.
+    """
+    earliest, latest = now - 2000 * priority.calc_period_seconds, int(now)
+    weight, whole = priority.weights.age, 1000 * priority.max_age_seconds
+    for each in jobs:
+        age = _age(printed_of(each.job.id, printed))
+        if age is None or each.job.accrues_from is None or not 0 <= age < weight:
+            continue
+        earliest = max(earliest, int(each.job.accrues_from + (age - 0.5) / weight * whole)) if age else earliest
+        latest = min(latest, int(each.job.accrues_from + (age + 0.5) / weight * whole))
+    return Millis((earliest + latest) // 2) if earliest <= latest else None
+
+
+def _age(found: Iterable[Breakdown]) -> float | None:
+    return next((part.contribution for each in found for part in each.parts if part.name is FactorName.AGE), None)

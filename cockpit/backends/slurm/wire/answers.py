@@ -1,0 +1,114 @@
+"""Manners: the same question is asked once for as long as its answer is fresh, whoever asks; a slow cluster is asked
+more seldom; a passing fault is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import NamedTuple, Protocol
+
+from cockpit.backends.slurm.mapping.listing import SEPARATOR
+from cockpit.backends.slurm.wire.calls import PASSING, Commands, Printed, checked
+from cockpit.errors import CockpitError
+from cockpit.model.ids import Millis
+
+PATIENCE_SECONDS = 30.0
+SLOW_FACTOR = 20
+"""An answer that took a second is good for 20."""
+TRIES = 3
+PAUSE_SECONDS = 0.5
+FAILED_MS = 3_000
+
+Fetch = Callable[[], Awaitable[Printed]]
+
+
+class Shelf(Protocol):
+    """Where answers lie for other cockpits of this machine."""
+
+    async def get(self, question: str, fresh_ms: int, fetch: Fetch) -> tuple[Printed, Millis]:
+        """An answer no older than that, and when it was given: someone else's, or one that is fetched now."""
+        ...
+
+
+class Answer(NamedTuple):
+    """What was printed, and how old it may be called."""
+
+    printed: Printed
+    given_at: Millis
+    took_ms: int
+
+
+class Answers:
+    """Everything that is read of a cluster goes through here."""
+
+    def __init__(
+        self, commands: Commands, now: Callable[[], Millis], random: Random, shelf: Shelf | None = None
+    ) -> None:
+        self._commands, self._now, self._random = commands, now, random
+        self.shelf = shelf
+        self._known: dict[tuple[str, ...], Answer] = {}
+        self._failed: dict[tuple[str, ...], tuple[CockpitError, float]] = {}
+        """What went wrong, and until when it is not tried again."""
+        self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
+        self.calls = 0
+        """Commands that were really run."""
+
+    def forget(self) -> None:
+        """Something was done: what is known is of before."""
+        self._known.clear()
+        self._failed.clear()
+
+    async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:
+        """An answer no older than that, or older where the cluster is slow. Raises `Unreachable`, `Failed`."""
+        question = tuple(argv)
+        async with self._asking.setdefault(question, asyncio.Lock()):
+            known = self._known.get(question)
+            if known is not None and self._now() - known.given_at < self._good_for(known, fresh_seconds):
+                return known.printed
+            if question in self._failed and self._now() < self._failed[question][1]:
+                raise self._failed[question][0]
+            known = self._known[question] = await self._tried(question, fresh_seconds, seconds or PATIENCE_SECONDS)
+            return known.printed
+
+    def given_at(self, argv: Sequence[str]) -> Millis | None:
+        """When the last answer to this was given."""
+        known = self._known.get(tuple(argv))
+        return known.given_at if known is not None else None
+
+    async def _tried(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
+        """What failed is not tried again for a while either: who has no database would ask for it without end."""
+        began = self._now()
+        try:
+            answer = await self._fresh(question, fresh_seconds, seconds)
+        except CockpitError as error:
+            pause = max(FAILED_MS, SLOW_FACTOR * (self._now() - began)) * self._random.uniform(0.5, 1.0)
+            self._failed[question] = error, self._now() + pause
+            raise
+        self._failed.pop(question, None)
+        return answer
+
+    def _good_for(self, known: Answer, fresh_seconds: float) -> int:
+        return max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
+
+    async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
+        began = self._now()
+        if self.shelf is None:
+            return Answer(await self._run(question, seconds), began, self._now() - began)
+        printed, given_at = await self.shelf.get(
+            "\0".join(question), int(1000 * fresh_seconds), lambda: self._run(question, seconds)
+        )
+        return Answer(printed, given_at, max(0, self._now() - began))
+
+    async def _run(self, question: tuple[str, ...], seconds: float) -> Printed:
+        separator = f"~{os.urandom(6).hex()}~"
+        argv = [word.replace(SEPARATOR, separator) for word in question]
+        for attempt in range(1, TRIES + 1):
+            self.calls += 1
+            printed = await self._commands.run(argv, seconds=seconds)
+            if PASSING not in printed.stderr or attempt == TRIES:
+                return checked(printed._replace(separator=separator), argv)
+            await asyncio.sleep(PAUSE_SECONDS * attempt)
+        raise AssertionError("the last try returns")

@@ -1,0 +1,76 @@
+"""What is asked of a way in: run this argument vector, within this time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from cockpit.backends.base import ShellSession
+from cockpit.errors import CockpitError, Unreachable
+from cockpit.model.asking import ShellRequest
+
+MOST_BYTES = 512 << 20
+"""A program that prints more than any cluster could is not listened to."""
+STALLED = (
+    "Zero Bytes were transmitted",
+    "Unable to contact slurm controller",
+    "Unable to contact slurmdbd",
+    "Connection refused",
+    "Socket timed out",
+    "Connection timed out",
+    "Connection reset by peer",
+)
+"""What commands say on stderr when nobody answered them."""
+PASSING = STALLED[0]
+"""Said while the controller reads its configuration anew: the next moment it answers."""
+
+
+class Printed(NamedTuple):
+    """What a program left."""
+
+    stdout: str
+    stderr: str
+    code: int
+    separator: str = ""
+    """What stood for the separator of its fields."""
+
+
+class Failed(CockpitError):
+    """A command said no; its text is what it said."""
+
+    def __init__(self, printed: Printed, argv: Sequence[str]) -> None:
+        self.printed, self.argv = printed, tuple(argv)
+        super().__init__(complaint(printed) or f"{argv[0]} ended with {printed.code} and said nothing.")
+
+
+class Commands(Protocol):
+    """A way to Slurm's commands."""
+
+    name: str
+    """What a person calls this way: `this machine`, `ann@login`."""
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        """Whatever the exit code. `reading`: its times are to be in UTC. Raises `Unreachable` where the program cannot
+        be run, prints without end or takes longer than `seconds`; then it is ended."""
+        ...
+
+    async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
+        """The program with a terminal of its own, or with pipes."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def complaint(printed: Printed) -> str:
+    """The last lines of what it said on stderr, without the program's own name before each."""
+    lines = [each.strip() for each in printed.stderr.splitlines() if each.strip()]
+    return " ".join(each.partition("error: ")[2] or each for each in lines[-3:])
+
+
+def checked(printed: Printed, argv: Sequence[str]) -> Printed:
+    """Raises `Unreachable` where nobody answered the command, `Failed` where it was refused."""
+    if printed.code == 0:
+        return printed
+    if any(words in printed.stderr for words in STALLED):
+        raise Unreachable(f"{argv[0]}: {complaint(printed)}")
+    raise Failed(printed, argv)

@@ -1,0 +1,90 @@
+"""Slurm's commands on this machine, found on PATH."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from cockpit.backends.base import ShellSession
+from cockpit.backends.slurm.wire.calls import MOST_BYTES, Printed
+from cockpit.errors import Unreachable
+from cockpit.model.asking import ShellRequest
+
+_STEERING = ("SQUEUE_", "SINFO_", "SACCT_", "SPRIO_", "SSHARE_", "SLURM_TIME_FORMAT", "SLURM_JSON", "SLURM_CLUSTERS")
+"""Variables that would have the commands say something else than they are asked for."""
+PIECE = 1 << 16
+
+
+class LocalCommands:
+    """Implements `wire.calls.Commands`."""
+
+    name = "this machine"
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = {name: value for name, value in env.items() if not name.startswith(_STEERING)}
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        process = await self._start(argv, {**self._env, "TZ": "UTC"} if reading else self._env)
+        try:
+            async with asyncio.timeout(seconds):
+                return await _talk(process, stdin, argv[0])
+        except TimeoutError:
+            raise Unreachable(f"{argv[0]} has not answered within {seconds:g} s.") from None
+        finally:
+            await _end(process)
+
+    async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
+        from cockpit.backends.slurm.wire.terminal import at_terminal
+
+        return at_terminal(argv, self._env, request)
+
+    async def close(self) -> None:
+        """Nothing stays open between two commands."""
+
+    async def _start(self, argv: Sequence[str], env: Mapping[str, str]) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        try:
+            return await asyncio.create_subprocess_exec(
+                *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True
+            )
+        except OSError as error:
+            raise Unreachable(f"{argv[0]} cannot be run on this machine: {error.strerror or error}.") from None
+
+
+async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str) -> Printed:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    out, err, _ = await asyncio.gather(
+        _all_of(process.stdout, program), _all_of(process.stderr, program), _feed(process, stdin)
+    )
+    code = await process.wait()
+    return Printed(out.decode(errors="replace"), err.decode(errors="replace"), code)
+
+
+async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
+    assert process.stdin is not None
+    with suppress(ConnectionError):
+        process.stdin.write(stdin)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _all_of(stream: asyncio.StreamReader, program: str) -> bytes:
+    pieces, size = [], 0
+    while piece := await stream.read(PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise Unreachable(f"{program} prints without end; it was ended after {MOST_BYTES >> 20} MiB.")
+    return b"".join(pieces)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """With all that it started: a wrapper's child would go on asking the controller."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

@@ -1,0 +1,140 @@
+"""Recorded output of a real cluster in the place of its commands: `cockpit -c recorded:22.05`.
+
+squeue and sacct print what they are asked for, so their answers are put together out of what they printed in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources.abc import Traversable
+
+from cockpit.backends.base import ShellSession
+from cockpit.backends.slurm.mapping.records import blocks, with_header, words
+from cockpit.backends.slurm.wire.calls import Printed
+from cockpit.errors import SpecErrors, Unreachable
+from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import Millis
+from cockpit.resources import fixture
+
+FOLDER = "clusters/slurm"
+
+_FILES = {
+    ("scontrol", "show", "config"): "scontrol-config.txt",
+    ("scontrol", "show", "partition"): "scontrol-part-o.txt",
+    ("scontrol", "show", "node"): "scontrol-node-o.txt",
+    ("scontrol", "show", "job"): "scontrol-job-d.txt",
+    ("scontrol", "show", "reservation"): "scontrol-res.txt",
+    ("scontrol", "ping"): "scontrol-ping.txt",
+    ("sprio",): "sprio-pipe.txt",
+    ("sshare",): "sshare.txt",
+    ("sacctmgr", "list", "qos"): "sacctmgr-qos.txt",
+    ("sacctmgr", "list", "assoc"): "sacctmgr-assoc.txt",
+}
+"""By the words of the command, without its options."""
+
+_KEYS = {
+    "JobID": "JobId",
+    "ArrayJobID": "ArrayJobId",
+    "ArrayTaskID": "ArrayTaskId",
+    "HetJobID": "HetJobId",
+    "HetJobOffset": "HetJobOffset",
+    "Name": "JobName",
+    "State": "JobState",
+    "PriorityLong": "Priority",
+    "TimeUsed": "RunTime",
+    "NumCPUs": "NumCPUs",
+    "SchedNodes": "SchedNodeList",
+    "Feature": "Features",
+    "ReqNodes": "ReqNodeList",
+    "exit_code": "ExitCode",
+    "RestartCnt": "Restarts",
+    "STDOUT": "StdOut",
+    "STDERR": "StdErr",
+}
+"""squeue's fields by scontrol's words; the others are called the same."""
+
+
+class RecordedCommands:
+    """Implements `wire.calls.Commands`. Nothing of it acts."""
+
+    def __init__(self, version: str) -> None:
+        self.name = f"recorded {version}"
+        if version not in (known := sorted(recordings())):
+            raise SpecErrors([f"recorded: there is no recording of {version}; there are {', '.join(known)}."])
+        self._folder = fixture(f"{FOLDER}/{version}")
+
+    @property
+    def recorded_at(self) -> Millis:
+        return Millis(1000 * int(self._text("capture-epoch").split()[0]))
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        del seconds, stdin
+        if not reading:
+            raise Unreachable("This is the recording of a cluster: nothing can be done there.")
+        return Printed(self._printed(argv), "", 0)
+
+    async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
+        del argv, request
+        raise Unreachable("This is the recording of a cluster: there is nothing to enter.")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _printed(self, argv: Sequence[str]) -> str:
+        plain = tuple(word for word in argv if not word.startswith("-"))
+        if argv[0] == "squeue":
+            return "".join(self._jobs(argv))
+        if argv[0] == "sacct":
+            return "".join(self._ended(argv))
+        if plain[:3] == ("sacctmgr", "list", "user"):
+            return ""
+        found = next((name for lead, name in _FILES.items() if plain[: len(lead)] == lead), None)
+        if found is None:
+            raise Unreachable(f"The recording has no {' '.join(argv[:2])}.")
+        return self._text(found)
+
+    def _jobs(self, argv: Sequence[str]) -> Iterator[str]:
+        fields = [each.partition(":")[::2] for each in _option(argv, "--Format").split(",")]
+        wanted = _option(argv, "--jobs")
+        for block in blocks(self._text("scontrol-job-d.txt"), "JobId"):
+            record = words(block)
+            if not wanted or wanted in {record["JobId"], _of_array(record)}:
+                yield "".join(f"{_value(record, name)}{separator}" for name, separator in fields) + "\n"
+
+    def _ended(self, argv: Sequence[str]) -> Iterator[str]:
+        fields, separator = _option(argv, "--format").split(","), _option(argv, "--delimiter")
+        wanted = _option(argv, "--jobs")
+        for record in with_header(self._text("sacct.txt")):
+            if not wanted or record["JobID"].split(".")[0] == wanted:
+                yield "".join(f"{record.get(name, '')}{separator}" for name in fields) + "\n"
+
+    def _text(self, name: str) -> str:
+        return (self._folder / name).read_text(encoding="utf-8")
+
+
+def recordings() -> Iterator[str]:
+    """The versions that there are recordings of."""
+    folder: Traversable = fixture(FOLDER)
+    return (each.name for each in folder.iterdir() if each.is_dir())
+
+
+def _option(argv: Sequence[str], name: str) -> str:
+    return next((word.partition("=")[2] for word in argv if word.startswith(f"{name}=")), "")
+
+
+def _of_array(record: Mapping[str, str]) -> str:
+    return f"{record.get('ArrayJobId')}_{record.get('ArrayTaskId')}"
+
+
+def _value(record: Mapping[str, str], name: str) -> str:
+    if name in {"UserName", "UserID", "GroupID"}:
+        person, _, number = record["GroupId" if name == "GroupID" else "UserId"].rstrip(")").partition("(")
+        return person if name == "UserName" else number
+    if name == "tres-alloc":
+        said = (record.get(key, "(null)") for key in ("TRES", "AllocTRES", "ReqTRES"))
+        return next((each for each in said if each != "(null)"), "")
+    if name == "Reason":
+        return (
+            record.get("Reason", "").replace("_", " ") if "_" in record.get("Reason", "") else record.get("Reason", "")
+        )
+    return record.get(_KEYS.get(name, name), "N/A")

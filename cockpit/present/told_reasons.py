@@ -1,0 +1,147 @@
+"""Slurm's reason codes as sentences. There are more than two hundred, most of them limits named by one pattern; what no
+row knows is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cockpit.model.reasons import Told
+from cockpit.present.safe import safe
+
+_LIMIT: Final = re.compile(
+    r"(?P<whose>Assoc|QOS|)(?P<scope>Grp|Max|Min)(?P<what>Submit ?Jobs?|Jobs?|WallDuration|Wall|Cpu|CPU|Memory|Mem|"
+    r"Node|GRES|Energy|License|BB|Billing|Unknown)(?P<time>RunMinutes|RunMins|Minutes)?"
+    r"(?:Per(?P<per>Job|User|Node|Account))?(?:Limit|NotSatisfied)?"
+)
+_WHAT: Final = {
+    "cpu": "CPUs",
+    "mem": "memory",
+    "memory": "memory",
+    "node": "nodes",
+    "gres": "cards (GRES)",
+    "energy": "energy",
+    "license": "licences",
+    "bb": "burst buffer",
+    "billing": "billing",
+    "unknown": "a resource",
+}
+_COUNTED: Final = frozenset({"CPUs", "nodes", "cards (GRES)", "licences"})
+_WHOSE: Final = {"Assoc": "its account's or user's association", "QOS": "its QOS", "": "its QOS"}
+
+SENTENCES: Final[tuple[tuple[str, str], ...]] = (
+    ("Priority", "jobs of higher priority come first"),
+    ("Resources", "waits for free nodes, CPUs, memory or cards"),
+    ("None", "has not been looked at yet"),
+    ("Prolog", "its nodes are being prepared"),
+    ("DependencyNeverSatisfied", "a job that it depends on ended otherwise: it never starts"),
+    ("Dependency", "waits for another job"),
+    ("PartitionNodeLimit", "asks for more or fewer nodes than its partition gives"),
+    ("PartitionTimeLimit", "asks for a longer time than its partition gives"),
+    ("PartitionDown", "its partition is down"),
+    ("PartitionInactive", "its partition is inactive"),
+    ("PartitionConfig", "its partition does not let it run"),
+    ("JobHeldAdmin", "held by an administrator"),
+    ("JobHeldUser", "held by its owner"),
+    ("JobHoldMaxRequeue", "began anew as often as is allowed, and is held"),
+    ("JobArrayTaskLimit", "as many tasks of its array run as may at once"),
+    ("BeginTime", "is to begin later"),
+    ("Licenses", "waits for licences"),
+    ("AssociationJobLimit", "as many jobs of its account or user run as may at once"),
+    ("AssociationResourceLimit", "its account or user holds as much as it may"),
+    ("AssociationTimeLimit", "its account or user has used up its time"),
+    ("AccountingPolicy", "a limit of its account, user or QOS stops it"),
+    ("ReservationDeleted", "its reservation is gone"),
+    ("ReservationInvalid", "its reservation is no good to it"),
+    ("Reservation", "waits for its reservation"),
+    ("ReqNodeNotAvail", "nodes that it needs are not available"),
+    ("Nodes required for job are DOWN", "nodes that it needs are down, drained or kept for partitions that go first"),
+    ("NodeDown", "a node of it is down"),
+    ("FrontEndDown", "the front end nodes are down"),
+    ("SchedDefer", "the scheduler looks at new jobs later"),
+    ("BadConstraints", "no nodes can ever give it what it asks for"),
+    ("Constraints", "no nodes just now have the features that it asks for"),
+    ("SystemFailure", "Slurm itself failed"),
+    ("JobLaunchFailure", "could not be launched"),
+    ("NonZeroExitCode", "its command failed"),
+    ("RaisedSignal", "its command was ended by a signal"),
+    ("TimeLimit", "reached its time limit"),
+    ("InactiveLimit", "was inactive for too long"),
+    ("InvalidAccount", "its account is not valid"),
+    ("InvalidQOS", "its QOS is not valid"),
+    ("QOSUsageThreshold", "its QOS takes no more jobs from accounts that used so much"),
+    ("QOSJobLimit", "as many jobs of its QOS run as may at once"),
+    ("QOSResourceLimit", "its QOS holds as much as it may"),
+    ("QOSTimeLimit", "its QOS has used up its time"),
+    ("QOSNotAllowed", "its partition does not take its QOS"),
+    ("AccountNotAllowed", "its partition does not take its account"),
+    ("Cleaning", "its last run is still being cleaned up"),
+    ("BurstBufferResources", "waits for room in the burst buffer"),
+    ("BurstBufferStageIn", "its files are being brought into the burst buffer"),
+    ("BurstBufferOperation", "the burst buffer failed"),
+    ("BlockMaxError", "its block of nodes has too many errors"),
+    ("BlockFreeAction", "its block of nodes is being freed"),
+    ("PowerNotAvail", "there is not enough power"),
+    ("PowerReserved", "waits for power that is kept for others"),
+    ("MaxPoweredUpNodes", "as many nodes are powered up as may be"),
+    ("MaxMemPerLimit", "asks for more memory for each CPU or node than is allowed"),
+    ("MpiPortsBusy", "waits for free MPI ports"),
+    ("NvidiaImexChannels", "waits for free IMEX channels of the cards"),
+    ("DeadLine", "could no longer end by its deadline"),
+    ("OutOfMemory", "used more memory than it asked for"),
+    ("FedJobLock", "another cluster of the federation has it"),
+    ("Federation", "another cluster of the federation has it"),
+)
+"""The first whose code a reason begins with; of equal beginnings the longer stands first. Slurm writes some codes as
+sentences, with blanks or underscores, and lists nodes behind a comma."""
+
+
+def told_clauses(reason: Told) -> tuple[str, ...]:
+    """What stands in the way, then what it is about."""
+    code = reason.code.replace("_", " ").strip()
+    more = [safe(reason.about)] if reason.about else [*_behind_the_comma(code)]
+    limit = _LIMIT.fullmatch(code.replace(" ", ""))
+    if limit is not None:
+        return (_of_limit(limit), *more)
+    sentence = next((words for lead, words in SENTENCES if code.startswith(lead)), "")
+    if not sentence:
+        return (f"the cluster says: {safe(reason.code)}" if reason.code else "waits, and the cluster does not say why",)
+    return (sentence, *more)
+
+
+def _behind_the_comma(code: str) -> list[str]:
+    """`ReqNodeNotAvail, UnavailableNodes:n[1-3]`: which."""
+    _, comma, rest = code.partition(", ")
+    if not comma or code.startswith("Nodes required"):
+        return []
+    nodes = rest.partition(":")[2]
+    return [f"unavailable: {safe(nodes)}"] if nodes else [safe(rest.strip())]
+
+
+def _of_limit(found: re.Match[str]) -> str:
+    whose, what = _WHOSE[found["whose"]], found["what"].lower()
+    if what.startswith(("submit", "job")):
+        waits = "wait and run" if what.startswith("submit") else "run at once"
+        return f"as many jobs {waits} as {whose} allows{_for_each(found)}"
+    if what.startswith("wall"):
+        used_up = found["scope"] == "Grp"
+        return f"the time that {whose} has is used up" if used_up else f"asks for a longer time than {whose} allows"
+    return _of_resource(found, whose, _WHAT[what])
+
+
+def _of_resource(found: re.Match[str], whose: str, what: str) -> str:
+    counted = what in _COUNTED
+    if found["scope"] == "Min":
+        return f"asks for {'fewer' if counted else 'less'} {what} than {whose} demands"
+    if found["per"] in {"Job", "Node"}:
+        over = " over its time" if found["time"] else ""
+        return f"asks for more {what}{over} than {whose} allows one {found['per'].lower()}"
+    if found["time"]:
+        gone = "promised to what runs" if "Run" in found["time"] else "used up"
+        return f"the {what} × time that {whose} has is {gone}"
+    return f"as {f'many {what} are' if counted else f'much {what} is'} in use as {whose} allows{_for_each(found)}"
+
+
+def _for_each(found: re.Match[str]) -> str:
+    return f" one {found['per'].lower()}" if found["per"] in {"User", "Account"} else ""

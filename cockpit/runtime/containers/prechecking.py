@@ -1,0 +1,94 @@
+"""Whether this machine has what a job was promised, found out just before the job starts: its CPUs and memory, room for
+its container, and cards whose driver answers."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.ids import NodeName
+from cockpit.present.units import counted
+from cockpit.runtime.machine import probe_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cockpit.model.node import Allocation, Card, Node, Placement
+
+NOWHERE: Final = NodeName("")
+_MOST_TOLD = 8
+"""Nodes of one job, in its event."""
+
+LEAST_FREE_MIB = 64
+"""Of the disk with the engine's state, where containers and logs are."""
+_MIB = 1 << 20
+
+
+class Prechecks:
+    """`node_of`: a node as the engine knows it; `state`: the engine's folder; `probe` looks at this machine, for as
+    long as the cards' tools take."""
+
+    def __init__(
+        self, node_of: Callable[[NodeName], Node], state: Path, probe: Callable[[], Node] = probe_machine
+    ) -> None:
+        self._node_of = node_of
+        self._state = state
+        self._probe = probe
+
+    def look(self, placement: Placement) -> tuple[NodeName, str]:
+        """The first node with which something is wrong, and what; else no node, and what was found of all of them.
+        Blocks."""
+        machine = self._probe()
+        for part in placement:
+            if wrong := wrong_with(self._node_of(part.node), part, machine, self._state):
+                return part.node, wrong
+        return NOWHERE, "; ".join(_found(self._node_of(part.node), part) for part in placement[:_MOST_TOLD])
+
+
+def wrong_with(promised: Node, allocation: Allocation, machine: Node, state: Path) -> str:
+    """A sentence; empty where nothing is. `promised`: the node as the engine knows it, `machine`: as it is now."""
+    return next(_wrong(promised, allocation, machine, state), "")
+
+
+def _found(promised: Node, allocation: Allocation) -> str:
+    """What was looked at: `n1 has its 8 CPUs, its memory and 2 cards that answer`."""
+    count = len(_real(promised, allocation))
+    cards = f" and {count} {'card that answers' if count == 1 else 'cards that answer'}" if count else ""
+    return f"{promised.name} has its {counted(allocation.cpus, 'CPU')}, its memory{cards}"
+
+
+def _wrong(promised: Node, allocation: Allocation, machine: Node, state: Path) -> Iterator[str]:
+    if not promised.overcommitted:
+        if machine.cpus < allocation.cpus:
+            yield f"the machine has {machine.cpus} CPUs now, and {allocation.cpus} were promised"
+        if machine.memory_mib < allocation.memory_mib:
+            yield f"the machine has {machine.memory_mib} MiB of memory now, and {allocation.memory_mib} were promised"
+    free = shutil.disk_usage(state).free // _MIB
+    if free < LEAST_FREE_MIB:
+        yield f"the disk of {state} has {free} MiB left, too little for a container"
+    for card in _real(promised, allocation):
+        yield from _wrong_with_card(card, machine)
+
+
+def _real(promised: Node, allocation: Allocation) -> list[Card]:
+    """The cards that it was given and that were found in the machine once."""
+    held = sorted({part.card for part in allocation.slices})
+    return [card for card in promised.cards if card.index in held and not card.declared]
+
+
+def _wrong_with_card(card: Card, machine: Node) -> Iterator[str]:
+    named = f"card {card.index + 1} ({card.model})"
+    now = next((each for each in machine.cards if _is(each, card)), None)
+    if now is None:
+        yield f"{named} does not answer any more"
+        return
+    if gone := [path for path in card.devices if path not in now.devices]:
+        yield f"{named} has lost {', '.join(gone)}"
+    if lost := set(card.slice_uuids).difference(now.slice_uuids):
+        yield f"{named} has lost {len(lost)} of its {len(card.slice_uuids)} slices"
+
+
+def _is(one: Card, other: Card) -> bool:
+    """Whether they are the same: by UUID where the vendor gives one."""
+    return one.uuid == other.uuid if other.uuid else one.devices == other.devices

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.backends.slurm.opening import open_recorded
+from cockpit.backends.snapshot.backend import open_snapshot
+from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
+from cockpit.model.ids import JobId, task_id
+from cockpit.model.job import JobState
+from cockpit.model.reasons import (
+    ArrayFull,
+    BeginsLater,
+    DependencyNever,
+    Held,
+    InReservation,
+    NotEnoughFree,
+    Told,
+    WaitsForJob,
+)
+from cockpit.present.reasons import reason_sentence
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.backend import SlurmBackend
+    from cockpit.model.jobrow import JobRow
+
+
+async def by_name(backend: SlurmBackend, *, ended: bool = False) -> dict[str, JobRow]:
+    return {row.name: row for row in await backend.jobs(ended=ended)}
+
+
+@pytest.mark.req("SL-02", "SL-10", "SL-13")
+async def test_every_kind_of_waiting_is_told_by_what_is_known(recorded: SlurmBackend) -> None:
+    rows = await by_name(recorded)
+    reasons = {name: row.reason for name, row in rows.items()}
+    assert reasons["userheld"] == Held("alice", None)
+    assert reasons["adminheld"] == Held("an administrator", None)
+    assert isinstance(reasons["later"], BeginsLater)
+    assert isinstance(reasons["neverdep"], DependencyNever)
+    assert reasons["stage2"] == WaitsForJob("afterok", JobId(47))
+    assert isinstance(reasons["inresv"], InReservation)
+    assert isinstance(reasons["multi-part"], Told)
+    assert reasons["directprio"] == Told("Priority")
+    assert isinstance(rows["arr"].reason, ArrayFull)
+
+
+@pytest.mark.req("SL-10")
+async def test_an_array_is_its_tasks_whether_they_wait_or_run(recorded: SlurmBackend) -> None:
+    tasks = [row for row in await recorded.jobs() if row.array is not None]
+    assert {row.id for row in tasks} <= {task_id(46, index) for index in range(10)}
+    assert {row.array.array for row in tasks if row.array is not None} == {46}
+    assert {JobState.QUEUED, JobState.RUNNING} == {row.state for row in tasks}
+    assert (await recorded.job(JobId(46), task=9)).row.id == task_id(46, 9)
+
+
+@pytest.mark.req("SL-11")
+async def test_nodes_have_their_cards_and_who_holds_them(recorded: SlurmBackend) -> None:
+    rows = {row.node.name: row for row in await recorded.nodes()}
+    assert [len(rows[name].node.cards) for name in ("n1", "n2", "n3", "n4")] == [4, 4, 8, 0]
+    assert [use.name for use in rows["n3"].slices] == ["train-h100"] * 8
+    assert [use.card for use in rows["n1"].slices] == [0, 1, 2, 3]
+    overview = await recorded.overview()
+    assert (overview.nodes, overview.cpus, overview.card_milli) == (4, 40, 16_000)
+    assert overview.used_card_milli == sum(row.used_card_milli for row in rows.values())
+    (reservation,) = await recorded.reservations()
+    assert (reservation.name, reservation.nodes, reservation.users) == ("maint", ("n4",), ("alice",))
+
+
+@pytest.mark.req("SL-12")
+async def test_priorities_are_sprios_and_who_it_leaves_out_says_why(recorded: SlurmBackend) -> None:
+    rows = [row for row in (await recorded.priorities()).rows if row.breakdown is not None]
+    ranked = {row.name: row for row in rows}
+    factors = {part.name: part.contribution for part in ranked["p4-frank"].breakdown.parts}
+    assert (factors["partition"], factors["fairshare"]) == (3000, 16000)
+    assert ranked["p4-frank"].breakdown.nice == 12
+    assert ranked["userheld"].position is None
+    assert {row.partition for row in rows if row.name == "multi-part"} == {"batch", "gpu"}
+    assert ranked["later"].breakdown.parts == ()
+    assert [row.breakdown.total for row in rows if row.position] == sorted(
+        (row.breakdown.total for row in rows if row.position),
+        reverse=True,
+    )
+
+
+@pytest.mark.req("SL-12")
+async def test_shares_are_sshares(recorded: SlurmBackend) -> None:
+    rows = {(row.association.account, row.association.user): row for row in (await recorded.accounts()).rows}
+    assert rows["nlp-a", "carol"].depth == 3
+    assert rows["nlp-a", ""].association.parent == "nlp"
+    assert rows["nlp", "erin"].association.shares is None
+    assert rows["tieb", "frank"].fair_share in {0.8, 1.0}
+
+
+@pytest.mark.req("SL-13", "SL-14")
+async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_the_reason() -> None:
+    backend, now = await open_recorded("22.05")
+    head = await backend.explain(JobId(42))
+    assert head.explanation is not None
+    assert isinstance(head.explanation.reason, NotEnoughFree)
+    assert (head.told_by, head.told_at) == ("Slurm", head.forecast.latest_at)
+    limited = (await backend.explain(JobId(54))).explanation
+    assert limited is not None
+    assert reason_sentence(limited.reason, now(), None).startswith(
+        "limit MaxTRESPerUser=gres/gpu of qos high is 8; 2 in use"
+    )
+
+
+@pytest.mark.req("SL-15")
+async def test_what_ended_says_what_it_used(recorded: SlurmBackend) -> None:
+    done = {each.row.name: each for each in await recorded.accounting()}
+    assert (done["fails"].row.exit_code, done["fails"].row.state) == (3, JobState.ERROR)
+    assert any(each.cpu_ms is not None for each in done.values())
+    assert "fails" in await by_name(recorded, ended=True)
+    assert "fails" not in await by_name(recorded)
+
+
+async def test_a_recording_takes_no_orders_and_has_to_exist(recorded: SlurmBackend) -> None:
+    with pytest.raises(RequestRefused, match="frank's, not yours"):
+        await recorded.hold(JobId(42))
+    with pytest.raises(SpecErrors, match=r"there is no recording of 9\.99; there are 22\.05, 24\.11"):
+        await open_recorded("9.99")
+
+
+@pytest.mark.req("SC-24", "SL-30")
+async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(recorded: SlurmBackend) -> None:
+    written = write_snapshot(await recorded.snapshot())
+    snapshot = await open_snapshot(read_snapshot(written, "file"))
+    compared = 0
+    for row in (await snapshot.priorities()).rows:
+        if row.told is None or row.breakdown is None or row.name in {"sitefac", "excl", "directprio"}:
+            continue
+        own = {(part.name, part.tres): round(part.contribution) for part in row.breakdown.parts}
+        assert {(part.name, part.tres): part.contribution for part in row.told.parts} == {
+            key: own.get(key) for key in {(part.name, part.tres) for part in row.told.parts}
+        }, row.name
+        compared += 1
+    assert compared > 30
+    assert (await snapshot.explain(JobId(42))).told_by == "Slurm"
+    with pytest.raises(RequestRefused, match="This is a snapshot"):
+        await snapshot.cancel(JobId(42))

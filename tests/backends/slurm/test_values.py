@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
+from cockpit.backends.slurm.mapping.dependencies import Conditions, conditions
+from cockpit.backends.slurm.mapping.holding import held
+from cockpit.backends.slurm.mapping.hostlist import hosts, numbers, shortened
+from cockpit.backends.slurm.mapping.jobs import listed
+from cockpit.backends.slurm.mapping.listing import FIELDS as LISTED
+from cockpit.backends.slurm.mapping.listing import read, unknown_field
+from cockpit.backends.slurm.mapping.nodes import node_state, seen
+from cockpit.backends.slurm.mapping.reasons import reason
+from cockpit.backends.slurm.mapping.records import words
+from cockpit.model.ids import JobId, job_words, task_id, task_of
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.node import NodeState
+from cockpit.model.reasons import Told
+from cockpit.model.spec import Dependency, DependencyKind
+from tests.hostile import HOSTILE
+
+
+@pytest.mark.parametrize(
+    ("printed", "seconds"),
+    [
+        ("1-02:03:04", 93_784),
+        ("02:03:04", 7_384),
+        ("3:04", 184),
+        ("30 sec", 30),
+        ("7-0", 604_800),
+        ("UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_durations(printed: str, seconds: int | None) -> None:
+    assert values.seconds(printed) == seconds
+
+
+def test_amounts_and_moments() -> None:
+    assert values.tres("cpu=4,mem=8G,gres/gpu:a100=4,billing=46") == {
+        "cpu": 4, "mem": 8192, "gres/gpu:a100": 4, "billing": 46
+    }  # fmt: skip
+    assert values.memory_mib("500M") == 500
+    assert values.moment("1795248117", None) == 1_795_248_117_000
+    assert values.moment("N/A", None) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "names"),
+    [
+        ("n[1-3,07],login", ("n1", "n2", "n3", "n07", "login")),
+        ("a[1-2]b[01-02]", ("a1b01", "a1b02", "a2b01", "a2b02")),
+        ("", ()),
+        ("n[08-10]", ("n08", "n09", "n10")),
+    ],
+)
+def test_hosts(printed: str, names: tuple[str, ...]) -> None:
+    assert hosts(printed) == names
+
+
+def test_a_list_of_hosts_without_end_is_cut() -> None:
+    assert len(hosts("n[0-999999999]")) == 1 << 16
+
+
+def test_numbers_there_and_back() -> None:
+    assert numbers("0-3,8,10-12") == (0, 1, 2, 3, 8, 10, 11, 12)
+    assert shortened(numbers("0-3,8,10-12")) == "0-3,8,10-12"
+    assert numbers("0-8:4") == (0, 4, 8)
+
+
+def test_a_task_has_one_id_that_tells_its_array() -> None:
+    assert task_of(task_id(46, 9)) == (46, 9)
+    assert job_words(task_id(46, 0)) == "46_0"
+    assert task_of(4711) == (4711, None)
+    assert task_id(0x3FFFFFF, 4_000_000) < 1 << 53
+
+
+def test_conditions_that_are_open_and_that_failed() -> None:
+    assert conditions("afterok:47(unfulfilled),afterany:5_*(failed),singleton") == Conditions(
+        (Dependency(DependencyKind.AFTER_OK, JobId(47)), Dependency(DependencyKind.SINGLETON)),
+        (Dependency(DependencyKind.AFTER_ANY, JobId(5)),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "state"),
+    [
+        ("IDLE", NodeState.UP),
+        ("MIXED+PLANNED", NodeState.UP),
+        ("IDLE+DRAIN", NodeState.DRAINED),
+        ("DOWN*", NodeState.DOWN),
+        ("IDLE*", NodeState.DOWN),
+        ("DOWN+NOT_RESPONDING", NodeState.DOWN),
+        ("SOMETHING_NEW", NodeState.UP),
+    ],
+)
+@pytest.mark.req("SL-11")
+def test_states_of_nodes(printed: str, state: NodeState) -> None:
+    assert node_state(printed) is state
+
+
+def test_a_drained_node_says_who_and_why() -> None:
+    (found,) = seen(
+        "NodeName=n9 CPUTot=4 RealMemory=1000 Gres=gpu:A100:2,shard:8 State=IDLE+DRAIN Reason=bad disk [root@now]"
+    )
+    assert (found.node.state_reason, found.shards_per_card) == ("bad disk [root@now]", 4)
+    assert [card.model for card in found.node.cards] == ["a100", "a100"]
+
+
+def a_record(**other: str) -> dict[str, str]:
+    plain = dict.fromkeys(LISTED, "")
+    told = {"JobID": "7", "NumNodes": "1", "NumCPUs": "1", "State": "PENDING", "UserName": "ann", "UserID": "1000"}
+    return plain | told | {"TimeLimit": "1:00:00", "SubmitTime": "2026-11-21T08:00:00"} | other
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
+@pytest.mark.req("TR-05")
+def test_whatever_a_job_is_called_its_fields_stay_where_they_are(hostile: str) -> None:
+    record = a_record(Name=hostile + "\nJobId=1 UserId=root(0)|", Comment=hostile)
+    printed = "".join(f"{value}~s~" for value in record.values()) + "\n"
+    assert list(read(printed * 3, "~s~")) == [record] * 3
+
+
+@pytest.mark.req("SL-02", "TR-04")
+def test_what_is_cut_off_is_left_out() -> None:
+    printed = "".join(f"{value}~s~" for value in a_record().values()) + "\n"
+    assert len(list(read(printed + printed[:40], "~s~"))) == 1
+    assert list(read("slurm is having a bad day", "~s~")) == []
+
+
+@pytest.mark.req("SL-02")
+def test_words_that_nobody_knows_stay() -> None:
+    (found,) = listed(a_record(State="HIBERNATING"), None)
+    assert reason(found) == Told("HIBERNATING", "a state that cockpit does not know")
+    (waiting,) = listed(a_record(Reason="SomethingOfTomorrow"), None)
+    assert reason(waiting) == Told("SomethingOfTomorrow")
+    assert unknown_field("squeue: error: Invalid job format specification: STDOUT\n") == "STDOUT"
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "shown", "cause"),
+    [
+        ("COMPLETED", "0", JobState.SUCCEEDED, EndCause.EXIT),
+        ("FAILED", "768", JobState.ERROR, EndCause.EXIT),
+        ("TIMEOUT", "15", JobState.EXPIRED, EndCause.TIME_LIMIT),
+        ("CANCELLED", "0", JobState.STOPPED, EndCause.STOP),
+        ("PREEMPTED", "0", JobState.STOPPED, EndCause.PREEMPTED),
+        ("NODE_FAIL", "0", JobState.ERROR, EndCause.LOST),
+        ("OUT_OF_MEMORY", "125", JobState.ERROR, EndCause.EXIT),
+    ],
+)
+def test_how_jobs_end(state: str, code: str, shown: JobState, cause: EndCause) -> None:
+    (found,) = listed(a_record(State=state, exit_code=code, EndTime="2026-11-21T09:00:00"), None)
+    assert (found.job.state, found.job.end_cause) == (shown, cause)
+    assert found.job.exit is not None
+    assert found.job.exit.oom is (state == "OUT_OF_MEMORY")
+    assert (found.job.exit.code == 3) is (state == "FAILED")
+
+
+@pytest.mark.req("SL-23")
+def test_a_comment_of_the_wrapper_makes_a_running_job_a_kept_one() -> None:
+    running = a_record(State="RUNNING", NodeList="n1", StartTime="2026-11-21T08:00:01")
+    (found,) = listed(running | {"Comment": "cockpit:held rc=3 until=1795248117"}, None)
+    assert (found.job.state, found.job.held_until) == (JobState.ERROR, 1_795_248_117_000)
+    assert found.job.exit is not None
+    assert found.job.exit.code == 3
+    (other,) = listed(running | {"Comment": "cockpit:held rc=3 until=soon; rm -rf /"}, None)
+    assert other.job.state is JobState.RUNNING
+    assert held(other.job, "") is other.job
+
+
+def test_what_users_write_into_records_hides_no_key_before_it() -> None:
+    record = words("JobId=7 JobName=x WorkDir=/home JobName=y\n   StdOut=/a b/c")
+    assert (record["JobName"], record["StdOut"]) == ("x", "/a b/c")
+
+
+def test_an_accounting_of_a_job_and_its_steps() -> None:
+    job = dict.fromkeys(FIELDS, "") | {
+        "JobID": "9_2", "JobIDRaw": "11", "JobName": "a", "State": "FAILED", "ExitCode": "3:0", "NNodes": "1",
+        "Start": "2026-11-21T08:00:00", "End": "2026-11-21T08:01:00", "NodeList": "n1", "AllocTRES": "cpu=2,gres/gpu=1",
+        "TotalCPU": "01:02.500", "Submit": "2026-11-21T07:00:00", "TimelimitRaw": "90",
+    }  # fmt: skip
+    step = dict.fromkeys(FIELDS, "") | {"JobID": "9_2.batch", "State": "FAILED", "MaxRSS": "2048K"}
+    printed = "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in (job, step))
+    ((found, used),) = ended(printed, "~", None)
+    assert (found.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
+    assert found.spec.time_limit_seconds == 5400
