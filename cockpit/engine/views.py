@@ -180,13 +180,13 @@ def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:
 
 
 def demand(machine: Machine) -> dict[str, int]:
-    """Thousandths of cards that the queued jobs ask for, whoever's they are, by model: of several specs the one that
-    asks for most of it. Jobs that take cards of any model count for none."""
+    """Thousandths of cards that the queued jobs ask for, whoever's they are, by model, empty for any: of several specs
+    the one that asks for most of it."""
     wanted: Counter[str] = Counter()
     for (nodes, specs), jobs in machine.indices.asking.groups().items():
         most: dict[str, int] = {}
         for spec in specs:
-            for model in spec.card_models:
+            for model in spec.card_models or ("",) * bool(spec.card_milli):
                 most[model] = max(most.get(model, 0), spec.card_milli)
         wanted.update({model: milli * nodes * len(jobs) for model, milli in most.items()})
     return dict(sorted(wanted.items()))

@@ -225,7 +225,7 @@ class Overview(msgspec.Struct, frozen=True):
     plain: bool = False
     """There are no containers: jobs run as plain processes."""
     demand: dict[str, int] = {}
-    """Thousandths of cards that queued jobs ask for, by model."""
+    """Thousandths of cards that queued jobs ask for, by model; empty: any."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

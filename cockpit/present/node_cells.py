@@ -22,6 +22,7 @@ from cockpit.present.tables.nodes import usage_entry
 BAR_COLUMNS = 6
 GIB = 1024
 FULL = 1.0
+ANY = "any model"
 
 Chosen = NodeSpec | None
 """What nodes are judged against."""
@@ -133,6 +134,7 @@ def laid_out(total: int) -> tuple[tuple[NodeColumn, int], ...]:
 
 
 def card_demand(overview: Overview | None) -> dict[str, float]:
-    """How many cards of each model the queued jobs ask for; jobs that take any count for none."""
+    """How many cards of each model the queued jobs ask for, and last of any model."""
     wanted = overview.demand if overview is not None else {}
-    return {model: milli / WHOLE_CARD for model, milli in wanted.items()}
+    in_order = sorted(wanted.items(), key=lambda each: (not each[0], each[0]))
+    return {model or ANY: milli / WHOLE_CARD for model, milli in in_order}

@@ -67,9 +67,9 @@ def test_the_cards_waited_for_are_counted_by_model_once_for_each_job_and_follow_
     engine.submit(a_spec("any", card_milli=1000), a_spec("gang", card_milli=4000, card_models=("A100",), nodes=1))
     engine.submit(a_spec("half", card_milli=500, card_models=("H100", "A100")))
     (either,) = engine.submit(a_spec("either", specs=(cards(1, "A100"), cards(2, "A100", "H100"), NodeSpec())))
-    assert demand(engine.machine) == {"A100": 6500, "H100": 2500}
+    assert demand(engine.machine) == {"": 1000, "A100": 6500, "H100": 2500}
     engine.act(edit(engine.machine, engine.job(either), a_spec("either")))
-    assert demand(engine.machine) == {"A100": 4500, "H100": 500}
+    assert demand(engine.machine) == {"": 1000, "A100": 4500, "H100": 500}
     engine.schedule()
     assert demand(engine.machine) == {"A100": 4000}, "the others have taken cards that the gang needs"
 

@@ -51,9 +51,10 @@ def test_programs_get_facts_and_null_for_what_nobody_knows(cluster) -> None:
 
 @pytest.mark.req("JT-46", "UI-40")
 def test_beside_each_model_stands_what_queued_jobs_ask_for(cluster) -> None:
-    cluster.backend.glance = replace(overview(), demand={"A100": 4500, "H100": 8000})
+    cluster.backend.glance = replace(overview(), demand={"": 3000, "A100": 4500, "H100": 8000})
     assert [" ".join(line.split()) for line in cluster("cards", "--models").lines] == [
         "MODEL NODES CARDS FREE QUEUED",
+        "(any) 0 0 0 3.0",
         "A100 1 2 0 4.5",
         "H100 0 0 0 8.0",
     ]

@@ -26,7 +26,7 @@ class ModelRow(msgspec.Struct, frozen=True):
 
 
 def model_rows(nodes: Iterable[NodeRow], overview: Overview) -> list[ModelRow]:
-    """By name; also models that are only asked for."""
+    """By name, first what is asked for of any model; also models that are only asked for."""
     up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
     names = {card.model for row in up for card in row.node.cards}
     return [_model_row(name, up, overview.demand.get(name, 0)) for name in sorted(names | overview.demand.keys())]
@@ -44,7 +44,14 @@ CARD_MODELS: Final = Table(
     help="The models of the cluster's cards, and how many of each queued jobs ask for",
     empty="No cards in service, and nobody asks for any",
     columns=(
-        Column("model", "MODEL", Kind.TEXT, "As jobs ask for it", field="model", aliases=("card_model",)),
+        Column(
+            "model",
+            "MODEL",
+            Kind.TEXT,
+            "As jobs ask for it; (any): where it does not matter to them",
+            derive=lambda row, _: row.model or "(any)",
+            aliases=("card_model",),
+        ),
         Column("nodes", "NODES", Kind.INTEGER, "Nodes that have such", field="nodes"),
         Column("cards", "CARDS", Kind.INTEGER, "How many there are in service", field="cards"),
         Column("free", "FREE", Kind.INTEGER, "Of which nothing is taken", field="free"),
@@ -52,7 +59,7 @@ CARD_MODELS: Final = Table(
             "queued",
             "QUEUED",
             Kind.NUMBER,
-            "So many the queued jobs ask for; those that take any model are not counted",
+            "So many the queued jobs ask for",
             derive=lambda row, _: row.waited_milli / WHOLE_CARD,
             aliases=("demand",),
         ),
