@@ -116,7 +116,8 @@ class FoldedList:
 
     def toggle(self, row_id: JobId) -> JobId | None:
         """Unfold the array of this row, or fold it; the row to stand on then. None: it is of no array."""
-        array = self._array_of.get(row_id)
+        self._refresh()
+        array = self._array_of.get(row_id, row_id if row_id in self._groups else None)
         if array is None:
             return None
         self._unfolded ^= {array}
