@@ -68,9 +68,12 @@ class JobForm:
 
     @property
     def absent(self) -> list[str]:
-        """Fields that could be added."""
+        """Fields that could be added; to a batch another task first."""
+        left_out = EACH_TASKS if self.texts.get("kind") == JobKind.BATCH else frozenset()
         either = "specs" if any(path.startswith(SPEC) for path in self.texts) else SPEC
-        return [path for path in FIELDS if path not in self.texts and not path.startswith(either)]
+        paths = [TASKS, *FIELDS] if left_out else FIELDS
+        there = self.texts.keys() | left_out
+        return [path for path in dict.fromkeys(paths) if path not in there and not path.startswith(either)]
 
     def values(self) -> dict[str, object]:
         """As in a job file."""
@@ -108,8 +111,8 @@ class JobForm:
 
 
 def title(path: str) -> str:
-    """What stands before a field: `card models`, `1 command` of a task."""
-    return re.sub(rf"^{TASKS}\[(\d+)\]\.", r"\1 ", path.removeprefix(SPEC)).replace("_", " ")
+    """What stands before a field: `card models`, `#1 command` of a task."""
+    return re.sub(rf"^{TASKS}\[(\d+)\]\.", r"#\1 ", path.removeprefix(SPEC)).replace("_", " ")
 
 
 def about(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.formats.jobfile import Defaults, read_jobs
-from cockpit.present.job_form import JobForm
+from cockpit.present.job_form import JobForm, title
 from cockpit.present.spans import plain, worded
 
 FIRST = {"name": "a", "command": "true", "output": "./out", "specs": [{"cpus": 2}]}
@@ -59,7 +59,9 @@ def test_a_batchs_tasks_have_a_line_for_each_of_their_fields():
     batch = {"name": "tune", "kind": "batch", "output": "/o", "tasks": [{"command": "a", "algorithm": "/algo"}]}
     form = JobForm(batch)
     assert not {"command", "algorithm"} & form.texts.keys()
+    assert (form.absent[0], {"command", "algorithm"} & set(form.absent)) == ("tasks", set())
     form.add("tasks")
+    assert [title(path) for path in form.texts][2:6] == ["#0 command", "#0 algorithm", "output", "nodes"]
     form.texts["tasks[1].command"] = "b && c"
     assert set(form.judged(read, "/").errors) == {"tasks[1].command"}
     form.texts["tasks[1].command"] = "b"
