@@ -78,7 +78,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         workers=(elastic.min_workers, elastic.workers, elastic.max_workers) if elastic is not None else None,
         attempt=job.attempt.number if job.attempt is not None else 1,
         hook=job.exit.hook if job.exit is not None else "",
-        retries=(job.retries, job.spec.most_retries) if job.retries else None,
+        retries=(job.retries, max(job.spec.most_retries, job.spec.most_worker_retries)) if job.retries else None,
         kind=job.kind,
         spec_name=spec.name,
     )
