@@ -124,7 +124,7 @@ class JobForm:
 
     @property
     def absent(self) -> list[str]:
-        """Fields that could be added; a further spec unless they stand in a line of their own, to a batch a task first."""
+        """Fields that could be added: a further spec unless they stand in one line; to a batch a task first."""
         batch = self.texts.get("kind") == JobKind.BATCH
         there = self.texts.keys() | (EACH_TASKS if batch else frozenset())
         named = [Member(SPECS, number, field).path for number in self.specs for field in GROUPS[SPECS]]
