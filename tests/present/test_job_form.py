@@ -91,7 +91,7 @@ def test_a_batchs_tasks_have_a_line_for_each_of_their_fields():
     assert not {"command", "algorithm"} & form.texts.keys()
     assert (form.absent[0], {"command", "algorithm"} & set(form.absent)) == ("tasks", set())
     form.add("tasks")
-    assert [title(path) for path in form.texts][2:6] == ["#0 command", "#0 algorithm", "output", "nodes"]
+    assert [title(path) for path in form.texts][2:6] == ["#0 command", "#0 algorithm", "#1 command", "#1 algorithm"]
     form.texts["tasks[1].command"] = "b && c"
     assert set(form.judged(read, "/").errors) == {"tasks[1].command"}
     form.texts["tasks[1].command"] = "b"
