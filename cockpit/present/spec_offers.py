@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.formats.fields import NODE_SPEC
 from cockpit.model.catalogue import AnyEntry, SpecEntry
 from cockpit.model.node import Node, NodeState
-from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.room import could_hold, fits
@@ -67,14 +67,6 @@ def models(nodes: Sequence[NodeRow], demand: Mapping[str, int]) -> list[Model]:
 def with_models(every: Iterable[Offer], chosen: Collection[str]) -> list[Offer]:
     """Those with cards of one of these models; all of them where none is chosen."""
     return [each for each in every if not chosen or any(model in chosen for model in each.spec.card_models)]
-
-
-def meant(spec: JobSpec, entries: Iterable[AnyEntry]) -> JobSpec:
-    """The job with the node specs that it names in the catalogue."""
-    if not any(each.name for each in spec.specs):
-        return spec
-    known = {each.name: each.spec for each in entries if isinstance(each, SpecEntry)}
-    return replace(spec, specs=tuple([known.get(each.name, each) if each.name else each for each in spec.specs]))
 
 
 def models_line(found: Sequence[Model], chosen: Collection[str]) -> Line:

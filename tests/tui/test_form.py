@@ -68,7 +68,7 @@ async def test_beside_it_stands_where_there_is_room_and_what_others_wait_for() -
 async def test_specs_are_chosen_by_card_model_and_several_are_alternatives() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("n").sees(READY).type("mine").press("Ctrl-n")
+        await cockpit.press("n").sees(READY).type("mine").press("Ctrl-g")
         await cockpit.sees("Node specs", "1 □ A100", "queued for", "4 × A100", "◉ 2 tight")
         await cockpit.press("1").sees("1 ■ A100").press("Space", "Space", "Enter").misses("Node specs")
         await cockpit.sees("spec 1", "or spec 2", "cards         4", "cards         2", "card models   A100")

@@ -13,15 +13,14 @@ from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form_aside import room_lines, run_lines, start_line, text_lines, why_lines
+from cockpit.present.form_aside import run_lines, start_line, text_lines, why_lines
 from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form_nodes import node_lines, room_lines
 from cockpit.present.job_form import JobForm, Judged, about
-from cockpit.present.node_cells import card_demand
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.present.spec_offers import meant, models, offers
+from cockpit.present.spec_offers import models, offers
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.face import Face
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from textual.events import DescendantFocus
     from textual.timer import Timer
 
-    from cockpit.model.catalogue import AnyEntry, EntryRow
+    from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
@@ -54,14 +53,11 @@ KEYS = line(
     *(
         Span(text, role)
         for key, what in (
-            ("^n", "node specs"),
+            ("^g", "specs"),
+            ("^n", "catalogue"),
             ("^o", "more fields"),
             ("^t", "nodes, file"),
             ("^e", "$EDITOR"),
-            ("^e", "in $EDITOR"),
-            ("^o", "another field"),
-            ("^n", "catalogue"),
-            ("^t", "commands or file"),
             ("Esc", "leave"),
         )
         for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
@@ -76,7 +72,7 @@ class FormScreen(ModalScreen[None]):
         Binding("ctrl+s", "submit", show=False, priority=True),
         Binding("ctrl+e", "edit", show=False, priority=True),
         Binding("ctrl+o", "add", show=False, priority=True),
-        Binding("ctrl+n", "choose_specs", show=False, priority=True),
+        Binding("ctrl+g", "choose_specs", show=False, priority=True),
         Binding("ctrl+n", "take_entry", show=False, priority=True),
         Binding("ctrl+t", "preview", show=False, priority=True),
         Binding("escape", "leave", show=False),
@@ -106,8 +102,6 @@ class FormScreen(ModalScreen[None]):
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
-        self._entries: Sequence[AnyEntry] = ()
-        self._demand: Mapping[str, float] = {}
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = RUNS
         self._timer: Timer | None = None
@@ -169,9 +163,7 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
-            self._entries = [row.entry for row in (await self.app.backend.catalogue()).rows]
             self._catalogue = (await self.app.backend.catalogue()).rows
-            self._demand = card_demand(self.app.job_rows.list.rows())  # once: a hundred thousand jobs are common
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -249,15 +241,13 @@ class FormScreen(ModalScreen[None]):
 
     async def _choose_specs(self) -> None:
         demand = self.app.overview.demand if self.app.overview is not None else {}
+        entries = [row.entry for row in self._catalogue]
         chosen = await self.app.push_screen_wait(
-            SpecsScreen(offers(self._there, self._entries), models(self._there, demand), self.app.role_theme)
+            SpecsScreen(offers(self._there, entries), models(self._there, demand), self.app.role_theme)
         )
         if chosen:
             self._form.put_specs([each.values for each in chosen])
             await self._lay_out_anew(self._form.first_spec)
-
-    async def _lay_out_anew(self, focused: str = "") -> None:
-        """`focused`: the path of a field; else the first."""
 
     def action_take_entry(self) -> None:
         self.run_worker(self._take_entry(), group="add")
@@ -274,9 +264,10 @@ class FormScreen(ModalScreen[None]):
         )
         if picked is not None:
             path = take_entry(self._form, rows[EntryKey(picked.id)])
-            await self._lay_out_anew(list(self._form.texts).index(path))
+            await self._lay_out_anew(path)
 
-    async def _lay_out_anew(self, focused: int) -> None:
+    async def _lay_out_anew(self, focused: str = "") -> None:
+        """`focused`: the path of a field; else the first."""
         fields = self.query_one("#fields", VerticalScroll)
         await fields.remove_children()
         await fields.mount(*self._rows())
@@ -329,20 +320,15 @@ class FormScreen(ModalScreen[None]):
         if spec is None:
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
-        spec = meant(spec, self._entries)
+        known = self._meant(spec)
         yield from why_lines(self._outlook, self.app.context(), columns)
-        yield from room_lines(spec, self._there, self.app.demand, columns)
+        yield from room_lines(known, self._there, self.app.demand, columns)
         yield line()
         yield line(Span(self._shows, STRONG))
         if self._shows == RUNS:
-            yield from run_lines(spec, self._submitter, self._there, columns)
+            yield from run_lines(known, self._submitter, self._there, columns)
         elif self._shows == ROOM:
-            yield from node_lines(spec, self._there, columns)
-        yield from room_lines(self._meant(spec), self._there, self._demand, columns)
-        yield line()
-        yield line(Span(self._shows, STRONG))
-        if self._shows == RUNS:
-            yield from run_lines(self._meant(spec), self._submitter, self._there, columns)
+            yield from node_lines(known, self._there, columns)
         else:
             from cockpit.formats.specfile import spec_as_yaml
 
