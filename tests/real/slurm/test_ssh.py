@@ -61,7 +61,12 @@ class LoginNode:
 
     @property
     def address(self) -> str:
-        return f"ssh://root@127.0.0.1:{self.port}"
+        return f"ssh://{ADA}@127.0.0.1:{self.port}"
+
+    @property
+    def accepted(self) -> int:
+        """How often somebody came in."""
+        return (self.folder / "sshd.log").read_text().count("Accepted publickey")
 
     def known_by(self, home: Path, key: str) -> None:
         """Make it known in this home, with this key."""
@@ -95,10 +100,12 @@ class LoginNode:
 
 
 @pytest.fixture(scope="module")
-def login(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginNode]:
+def login(cluster: RealCluster) -> Iterator[LoginNode]:
     if shutil.which("sshd") is None:
         pytest.skip("OpenSSH's server is not installed")
-    node = LoginNode(tmp_path_factory.mktemp("login"), cluster.env)
+    folder = cluster.folder / "login"
+    folder.mkdir()
+    node = LoginNode(folder, cluster.env)
     yield node
     node.stop()
 
@@ -116,7 +123,7 @@ def home(login: LoginNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 async def backend(login: LoginNode, home: Path) -> AsyncIterator[SlurmBackend]:
     commands, clock = SshCommands(login.address), SystemClock()
     reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, HASTE)
-    made = SlurmBackend("cockpit", commands, reading, clock, "root")
+    made = SlurmBackend("cockpit", commands, reading, clock, ADA)
     yield made
     await made.close()
 
@@ -125,6 +132,7 @@ async def backend(login: LoginNode, home: Path) -> AsyncIterator[SlurmBackend]:
 async def test_the_same_cluster_over_one_connection(
     emptied: RealCluster, backend: SlurmBackend, login: LoginNode
 ) -> None:
+    before = login.accepted
     job = JobId(emptied.submit(ADA, "-pdebug", "-Jfar", run="echo far away; sleep 300"))
     rows = await eventually(backend.jobs, lambda rows: any(row.state is JobState.RUNNING for row in rows))
     assert [(row.id, row.name) for row in rows] == [(job, "far")]
@@ -136,8 +144,7 @@ async def test_the_same_cluster_over_one_connection(
     ended = await backend.wait(job, timeout_seconds=60)
     assert ended is not None
     assert ended.state is JobState.STOPPED
-    accepted = (login.folder / "sshd.log").read_text().count("Accepted publickey")
-    assert accepted == 2, "one for everything, one for the shell"
+    assert login.accepted == before + 2, "one for everything, one for the shell"
 
 
 @pytest.mark.req("TR-04", "SL-01")
@@ -145,16 +152,18 @@ async def test_a_connection_that_is_cut_is_made_again(
     emptied: RealCluster, backend: SlurmBackend, login: LoginNode
 ) -> None:
     assert await backend.jobs() == []
+    before = login.accepted
     login.restart()
+    job = emptied.submit(ADA, "-H", run="true")
 
-    async def answered() -> bool:
+    async def listed() -> list[int]:
         try:
-            return await backend.jobs() == []
+            return [row.id for row in await backend.jobs()]
         except Unreachable:
-            return False
+            return []
 
-    await eventually(answered, lambda found: not found)
-    await eventually(answered, bool)
+    assert await eventually(listed, bool) == [job]
+    assert login.accepted == before + 1
 
 
 @pytest.mark.req("TR-07")

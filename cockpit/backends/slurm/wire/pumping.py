@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.slurm.wire.terminal import Ends, exit_bytes, pipes, pseudo_terminal
 from cockpit.errors import CockpitError
+from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     import asyncssh
@@ -63,12 +64,14 @@ async def _session(connect: Connect, line: str, request: ShellRequest, ends: End
     if request.terminal:
         size = {"term_type": request.term, "term_size": (request.columns, request.rows)}
     async with connection, connection.create_process(line, encoding=None, **size) as process:
-        beside = [_typed(process, ends.stdin), _until_left(process, control)]
-        beside += [_resized(process, ends.stdin)] if request.terminal else []
-        tasks = asyncio.gather(*beside, return_exceptions=True)
+        beside = Tasks()
+        beside.start(_typed(process, ends.stdin), "what is typed")
+        beside.start(_until_left(process, control), "whether anybody listens")
+        if request.terminal:
+            beside.start(_resized(process, ends.stdin), "the size of the terminal")
         await asyncio.gather(_printed(process.stdout, ends.stdout), _printed(process.stderr, ends.stderr))
         await process.wait_closed()
-        tasks.cancel()
+        await beside.cancel_all()
         code = process.returncode
     return LOST if code is None else code
 
