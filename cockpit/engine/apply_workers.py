@@ -66,6 +66,23 @@ def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord)
     change(state, record, body.job, attempt=attempt, leaving=leaving, state=after)
 
 
+@RULES.of(events.WorkerReplaced)
+def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _attempt_so_far(state, record, job)
+    had = attempt.places[body.rank]
+    gone = [replace(each, left_at=record.at, had=had) if each.rank == body.rank else each for each in attempt.replicas]
+    attempt = replace(
+        attempt,
+        placement=(
+            *(part for part in attempt.placement if part.rank != body.rank),
+            replace(had, rank=body.by),
+        ),
+        replicas=(*gone, Replica(rank=body.by)),
+    )
+    change(state, record, body.job, attempt=attempt, retries=body.retry)
+
+
 def _attempt_so_far(state: ClusterState, record: events.EventRecord, job: Job) -> Attempt:
     """With what it has used written down: from here it uses more or less."""
     assert job.attempt is not None

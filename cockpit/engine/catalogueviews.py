@@ -24,7 +24,8 @@ _ORDER = {kind: place for place, kind in enumerate(EntryKind)}
 def catalogue_shown(state: ClusterState, actor: Actor) -> CatalogueShown:
     """By kind, project and name."""
     rows = [EntryRow(each, access_to_entry(actor, each)) for each in state.catalogue.values()]
-    rows += [EntryRow(each, access_to_entry(actor, each), of_rules=True) for each in _of_the_rules(state)]
+    of_rules = (each for each in _of_the_rules(state) if access_to_entry(actor, each) is not Access.NONE)
+    rows += [EntryRow(each, Access.RO, of_rules=True) for each in of_rules]
     seen = [each for each in rows if each.may is not Access.NONE]
     seen.sort(key=lambda row: (_ORDER[row.entry.kind], row.entry.project, row.entry.name))
     return CatalogueShown(tuple(seen), actor.admin, tuple(sorted(actor.projects)), actor.name)

@@ -203,6 +203,8 @@ def replica_ended(
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
+    if not left and (instead := workers.replaced(job, replica.rank, status)):
+        return [*decided, *instead]
     others = _there_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
     if all(each.exit is not None for each in others):
         exits = [(each.rank, each.exit) for each in others if each.exit is not None]

@@ -21,6 +21,7 @@ from cockpit.engine.effects import (
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
 from cockpit.model.job import JobState
+from cockpit.model.spec import ReclaimSignal
 from cockpit.model.staging import is_staged
 
 if TYPE_CHECKING:
@@ -98,11 +99,12 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
 
 
 def recalls_of(job: Job) -> Iterator[SignalReplica]:
-    """Ask or force those workers to end that a job which goes on gives up."""
+    """Force those workers to end that a job which goes on gives up, or ask them, if it wants them to be asked so."""
     assert job.attempt is not None
+    asks = job.spec.elastic is not None and job.spec.elastic.reclaim_signal is ReclaimSignal.SIGTERM
     there = {each.rank for each in job.attempt.there if each.ended_at is None}
     for each in job.leaving:
-        if each.rank in there:
+        if each.rank in there and (each.killed or asks):
             force = Force.KILL if each.killed else Force.TERM
             yield SignalReplica(ReplicaId(job.id, job.attempt.number, each.rank), force)
 
@@ -129,6 +131,13 @@ def _just_left(job: Job) -> Iterator[Effect]:
     if is_staged(job.spec):
         yield from _staged(job)
     yield from told_of_workers(job)
+
+
+def _replaced(job: Job) -> Iterator[Effect]:
+    yield from _just_left(job)
+    assert job.attempt is not None
+    started = {each.rank for each in job.attempt.replicas if each.started_at is not None}
+    yield from (start for start in starts_of(job) if start.replica.rank not in started)
 
 
 def _kills(job: Job) -> Iterator[SignalReplica]:
@@ -166,6 +175,7 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.WorkersAdded: _starts_of_new,
     events.WorkersRecalled: _just_recalled,
     events.WorkersLeft: _just_left,
+    events.WorkerReplaced: _replaced,
     events.GraceEnded: _kills,
     events.JobSuspended: _freezes,
     events.JobResumed: _thaws,

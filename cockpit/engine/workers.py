@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job, JobState
+from cockpit.model.spec import WorkerRestart
 from cockpit.sched.amounts import ONE, thousandths
 from cockpit.sched.growth import grows, next_rank
 from cockpit.sched.shrinking import staying
 from cockpit.sched.tres import allocated, billed
+
+_REPLACING = frozenset({JobState.STARTING, JobState.RESUMING, JobState.RUNNING})
+FIRST_TRANSIENT = 128
+"""Of exit codes; those below tell of the program itself. Source: the training operators' ExitCode policy."""
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventBody
+    from cockpit.model.job import ExitStatus
     from cockpit.sched.decisions import Eviction, Growth
     from cockpit.sched.plan import Plan
 
@@ -53,6 +59,21 @@ def left(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBod
 def without(state: ClusterState, job: Job, ranks: tuple[int, ...]) -> list[EventBody]:
     """The job goes on without these, whose processes are gone or never were."""
     return [events.WorkersLeft(job.id, ranks, _billing_without(state, job, ranks))]
+
+
+def replaced(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
+    """In place of a worker that has failed, if the job wants that and has a retry left."""
+    assert job.attempt is not None
+    begun = job.ending is None and job.state in _REPLACING
+    if not begun or job.retries >= job.spec.most_worker_retries or not _is_worth_it(job, status):
+        return []
+    by = next_rank(job.attempt)
+    return [events.WorkerReplaced(job.id, job.attempt.number, rank, by, job.retries + 1)]
+
+
+def _is_worth_it(job: Job, status: ExitStatus) -> bool:
+    only_some = job.spec.elastic is not None and job.spec.elastic.worker_restart_policy is WorkerRestart.EXIT_CODE
+    return not status.ok and (not only_some or status.shell_code >= FIRST_TRANSIENT)
 
 
 def can_do_without(job: Job, rank: int) -> bool:

@@ -24,6 +24,7 @@ from cockpit.model.rules import (
     MOST_SPECS,
     NICE,
     NODES,
+    RESTARTS,
     TIME_LIMIT_SECONDS,
     TOLERATION_SECONDS,
     WINDOW_SECONDS,
@@ -36,11 +37,14 @@ from cockpit.model.spec import (
     HoldCards,
     HomeAccess,
     JobKind,
+    JobRestart,
     JobSpec,
     Mode,
     NodeSpec,
     PriorityWord,
+    ReclaimSignal,
     Suspension,
+    WorkerRestart,
 )
 from cockpit.model.textrules import COMMAND_BYTES
 
@@ -156,6 +160,36 @@ ELASTIC = Table(
             attribute="allow_scaling",
             kind=Flag(),
             about="It may grow while it runs; it shrinks whenever it has to.",
+        ),
+        Field(
+            name="job_restart_policy",
+            attribute="job_restart_policy",
+            kind=Choice(JobRestart),
+            about="Whether it begins again when it fails: Never or OnFailure.",
+        ),
+        Field(
+            name="worker_restart_policy",
+            attribute="worker_restart_policy",
+            kind=Choice(WorkerRestart),
+            about="Whether another takes the place of a failed worker: Never, OnFailure or ExitCode (from 128 on).",
+        ),
+        Field(
+            name="backoff_limit",
+            attribute="backoff_limit",
+            kind=Whole(RESTARTS),
+            about="How often it and its workers begin again, all in all; by default 3.",
+        ),
+        Field(
+            name="reclaim_signal",
+            attribute="reclaim_signal",
+            kind=Choice(ReclaimSignal),
+            about="What a recalled worker is sent at once, beside the notice in its workers' file: none or SIGTERM.",
+        ),
+        Field(
+            name="grace_period",
+            attribute="grace_seconds",
+            kind=Duration(GRACE_SECONDS),
+            about="How long a recalled worker has; by default as long as an evicted job.",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.errors import CockpitError
-from cockpit.model.names import NAME_LENGTH
+from cockpit.model.names import next_name
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe_lines
 
@@ -55,8 +55,4 @@ def without_errors(text: str) -> str:
 
 def cloned(spec: JobSpec, taken: Collection[str]) -> JobSpec:
     """The same, free to start, under a name that no job has: `bert`, `bert-2`, `bert-3` …"""
-    head, _, number = spec.name.rpartition("-")
-    stem = head if head and number.isdigit() else spec.name
-    endings = (f"-{number}" for number in range(2, len(taken) + 3))
-    names = (f"{stem[: NAME_LENGTH - len(ending)]}{ending}" for ending in endings)
-    return msgspec.structs.replace(spec, name=next(name for name in names if name not in taken), hold=False)
+    return msgspec.structs.replace(spec, name=next_name(spec.name, taken), hold=False)

@@ -132,6 +132,15 @@ class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
     name: str
 
 
+class CopyRemoved(msgspec.Struct, frozen=True, tag="copy_removed"):
+    """An administrator has removed a staged copy before its time."""
+
+    what: str
+    """`dataset`, `image`."""
+    source: str
+    key: str
+
+
 class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
     """Nothing more starts there until it is given back; what runs goes on."""
 
@@ -314,6 +323,18 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     """Of what the job still holds."""
 
 
+class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
+    """A worker of an elastic job has failed, and another takes its place, on what it held."""
+
+    job: JobId
+    attempt: int
+    rank: int
+    by: int
+    """The rank of the new one: none is given twice."""
+    retry: int
+    """The job's how manieth this is, from 1."""
+
+
 class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
     """Running jobs give way for the sake of a queued one."""
 
@@ -434,6 +455,7 @@ EventBody = (
     | CatalogueChanged
     | ReservationMade
     | ReservationEnded
+    | CopyRemoved
     | NodeDrained
     | NodeResumed
     | QuotaApplied
@@ -454,6 +476,7 @@ EventBody = (
     | WorkersAdded
     | WorkersRecalled
     | WorkersLeft
+    | WorkerReplaced
     | RoomMade
     | JobSuspended
     | JobResumed

@@ -84,6 +84,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Which script of its own failed, so that its command was not run."""
     staged: Progress | None = None
     """While its files are copied: how far those of its slowest replica are."""
+    spec_name: str = ""
+    """Of the catalogue's spec that it asks for: of the alternative that runs, else of the first."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

@@ -65,6 +65,12 @@ class Algorithm(Reference, frozen=True, kw_only=True):
     source: AlgorithmSource = AlgorithmSource.OWN
     read_only: bool = False
 
+    @property
+    def called(self) -> str:
+        """As it is looked for: its folder, its name, or `favorite/` and its name."""
+        prefix = f"{self.source}/" if self.source is AlgorithmSource.FAVORITE else ""
+        return self.path or prefix + self.name
+
 
 class Dataset(Reference, frozen=True, kw_only=True):
     """A folder mounted below /workspace/dataset or /workspace/anno_dataset."""

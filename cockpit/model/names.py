@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from cockpit.model.text import escaped, first_unseen, visible
 
@@ -37,6 +37,20 @@ def _name_troubles(name: str) -> Iterator[str]:
         yield f"{shown} begins or ends with a space; remove it"
     if unicodedata.combining(name[0]):
         yield f"{shown} begins with an accent that would join what stands before it; begin with a letter"
+
+
+def next_name(name: str, taken: Collection[str]) -> str:
+    """One that nobody has: `bert-2`, `bert-3` … for `bert` and for `bert-2`."""
+    head, _, number = name.rpartition("-")
+    stem = head if head and number.isdigit() else name
+    endings = (f"-{number}" for number in range(2, len(taken) + 3))
+    names = (f"{stem[: NAME_LENGTH - len(ending)]}{ending}" for ending in endings)
+    return next(each for each in names if each not in taken)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name itself, or the next one that nobody has."""
+    return next_name(name, taken) if name in taken else name
 
 
 def dns_name(name: str) -> str:

@@ -183,6 +183,9 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
     if spec.elastic is not None:
         for name in ("workers", "min_workers", "max_workers"):
             yield f"elastic.{name}", NODES.error(getattr(spec.elastic, name))
+        yield "elastic.backoff_limit", RESTARTS.error(spec.elastic.backoff_limit)
+        if spec.elastic.grace_seconds is not None:
+            yield "elastic.grace_period", GRACE_SECONDS.error(spec.elastic.grace_seconds)
 
 
 def _again_checks(spec: JobSpec) -> _Checks:

@@ -169,6 +169,29 @@ class Failover(msgspec.Struct, frozen=True, kw_only=True):
     """So long it may stay without room there before it is given up."""
 
 
+class JobRestart(StrEnum):
+    """Whether a failed elastic job begins again (arena's --job-restart-policy)."""
+
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+
+
+class WorkerRestart(StrEnum):
+    """Whether another takes the place of a worker that failed (arena's --worker-restart-policy)."""
+
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+    EXIT_CODE = "ExitCode"
+    """Only after an exit of 128 to 255, a signal or a loss: what lies below is a fault that stays."""
+
+
+class ReclaimSignal(StrEnum):
+    """What a worker is sent as soon as it is recalled. All of them learn of it through the workers' file."""
+
+    NONE = "none"
+    SIGTERM = "SIGTERM"
+
+
 class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     """A job that runs with more or fewer workers, one on each of its nodes, as there is room for them."""
 
@@ -180,6 +203,13 @@ class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     """It grows no further."""
     allow_scaling: bool = True
     """It may grow while it runs."""
+    job_restart_policy: JobRestart = JobRestart.NEVER
+    backoff_limit: int = 3
+    """How often the job and its workers begin again after failures, all in all."""
+    worker_restart_policy: WorkerRestart = WorkerRestart.NEVER
+    reclaim_signal: ReclaimSignal = ReclaimSignal.NONE
+    grace_seconds: int | None = None
+    """Between the notice to a recalled worker and its kill; None: as long as an evicted job has."""
 
 
 class Restart(msgspec.Struct, frozen=True, kw_only=True):
@@ -299,7 +329,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     elastic: Elastic | None = None
     """None: it runs on exactly `nodes` nodes."""
     restart: Restart | None = None
-    """Excludes `resume` and `elastic`."""
+    """Excludes `resume` and `elastic`, which has policies of its own."""
     resume: Resume | None = None
     """Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
     hooks: Hooks = Hooks()
@@ -314,7 +344,15 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         """So often it begins again by itself after a failure."""
         if self.resume is not None:
             return self.resume.max_resumes
+        if self.elastic is not None and self.elastic.job_restart_policy is JobRestart.ON_FAILURE:
+            return self.elastic.backoff_limit
         return self.restart.max_restarts if self.restart is not None else 0
+
+    @property
+    def most_worker_retries(self) -> int:
+        """So many begin again by themselves, of the job and its workers together; 0: no worker does."""
+        elastic = self.elastic
+        return 0 if elastic is None or elastic.worker_restart_policy is WorkerRestart.NEVER else elastic.backoff_limit
 
     @property
     def root_image(self) -> str:

@@ -193,6 +193,9 @@ class JobDetail(msgspec.Struct, frozen=True):
     batch: JobSpec | None = None
     """Of a batch's task: what would ask for all of these again."""
 
+    address: str = ""
+    """Of a session whose command has printed where it can be reached: that, as it was printed."""
+
     def named_by(self, ref: JobRef) -> JobSpec:
         """The spec that is meant by what this was asked for with: the id of a batch means all its tasks."""
         array = self.job.array
@@ -221,6 +224,8 @@ class Overview(msgspec.Struct, frozen=True):
     """The asker may change what is everybody's."""
     plain: bool = False
     """There are no containers: jobs run as plain processes."""
+    demand: dict[str, int] = {}
+    """Thousandths of cards that queued jobs ask for, by model; empty: any."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

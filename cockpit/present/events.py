@@ -37,6 +37,7 @@ def event_job(body: events.EventBody) -> JobId | None:
             | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.CopyRemoved()
             | events.NodeDrained()
             | events.NodeResumed()
             | events.OthersHeld()
@@ -67,6 +68,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             | events.CatalogueChanged()
             | events.ReservationMade()
             | events.ReservationEnded()
+            | events.CopyRemoved()
             | events.NodeDrained()
             | events.NodeResumed()
             | events.OthersHeld()
@@ -112,6 +114,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.WorkersAdded()
             | events.WorkersRecalled()
             | events.WorkersLeft()
+            | events.WorkerReplaced()
         ):
             return _while_running(body, at, zone)
         case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
@@ -168,7 +171,7 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return _is_asked_to_end(body, at, zone)
         case events.GraceEnded():
             return "had its time to end and is killed"
-        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft():
+        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft() | events.WorkerReplaced():
             return workers_sentence(body, at, zone)
         case _:
             assert_never(body)

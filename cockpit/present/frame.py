@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cockpit.model.job import BEGINNING, JobState
@@ -125,12 +125,24 @@ ROOMY = 100
 """Columns from which on names stand apart."""
 
 
-def view_row(views: Iterable[tuple[str, str]], current: str, note: Line, columns: int) -> Line:
+def view_row(views: Sequence[tuple[str, str]], current: str, note: Line, columns: int) -> Line:
     """` 1 Jobs   2 Nodes` with the current one in the accent; at the right what filters or sorts it."""
-    left = tuple(span for each in views for span in _view(each, current, columns))
+    left = tuple(span for each in _beside(views, current, note, columns) for span in _view(each, current, columns))
     room = columns - line_width(left) - 2
     shown = fitted(note, room) if line_width(note) > room else note
     return spread(left, (*shown, Span(" ")) if note else (), columns)
+
+
+def _beside(views: Sequence[tuple[str, str]], current: str, note: Line, columns: int) -> Sequence[tuple[str, str]]:
+    """Where a short note would not fit beside them, the last views are their keys alone."""
+    shown, wanted = list(views), min(line_width(note), columns // 3) + 2
+    for place in reversed(range(len(shown))):
+        if sum(line_width(_view(each, current, columns)) for each in shown) + wanted <= columns:
+            break
+        key, name = shown[place]
+        if key and name != current:
+            shown[place] = (key, "")
+    return shown
 
 
 def _view(view: tuple[str, str], current: str, columns: int) -> Line:
@@ -138,14 +150,16 @@ def _view(view: tuple[str, str], current: str, columns: int) -> Line:
     key, name = view
     chosen = name == current
     sign = Span(f" {key} " if key else " ", ACCENT if chosen else MUTED)
-    return sign, Span(name, STRONG if chosen else MUTED), Span("  " if columns >= ROOMY else " ")
+    return sign, Span(name, STRONG if chosen else MUTED), Span("  " if columns >= ROOMY else " " if name else "")
 
 
-def view_at(views: Iterable[tuple[str, str]], column: int, columns: int = ROOMY) -> str:
-    """The name of the view that stands there on a screen of so many columns; empty where none does."""
+def view_at(
+    views: Sequence[tuple[str, str]], column: int, columns: int = ROOMY, current: str = "", note: Line = ()
+) -> str:
+    """The name of the view that stands there in such a row; empty where none does."""
     end = 0
-    for view in views:
-        end += line_width(_view(view, "", columns))
+    for view, shown in zip(views, _beside(views, current, note, columns), strict=True):
+        end += line_width(_view(shown, current, columns))
         if column < end:
             return view[1]
     return ""

@@ -66,7 +66,7 @@ def _placed(attempt: Attempt, leaving: tuple[Leaving, ...], context: Context) ->
 
 def _replica(replica: Replica, place: Allocation | None, context: Context, recalled: bool) -> tuple[str, ...]:
     started = clock(replica.started_at, context.now, context.zone) if replica.started_at is not None else "–"
-    runs = "is asked to end" if recalled else "runs" if replica.started_at else "not started"
+    runs = "is recalled" if recalled else "runs" if replica.started_at else "not started"
     ended = exit_sentence(replica.exit) if replica.exit is not None else runs
     ended = f"left ({ended})" if replica.left_at is not None else ended
     node = safe(place.node) if place is not None else "–"

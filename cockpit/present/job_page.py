@@ -95,6 +95,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact("kind", KINDS[detail.job.kind])
     for label, text in attempt_facts(detail, context):
         yield _fact(label, text)
+    if detail.address:
+        yield _fact("address", safe(detail.address))
     yield _fact("output", safe(spec.output))
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))

@@ -2,13 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from cockpit.model.job import JobState
+from cockpit.present import units
 from cockpit.present.safe import safe
+from cockpit.present.tables.jobs import why
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobId
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import JobDetail
+    from cockpit.present.columns import Context
 
 NO_COMMAND: Final = "nothing but the shells of those who enter it"
+LASTS: Final = "idle or not; what it was given is nobody else's meanwhile"
 
 
 def command_words(command: str) -> str:
     """What a job runs."""
     return safe(command) if command else NO_COMMAND
+
+
+def lasting_words(job: JobId, spec: JobSpec) -> str:
+    """How long it is there."""
+    return f"Session {job} lasts at most {units.duration(spec.time_limit_seconds)}, {LASTS}."
+
+
+def leaving_words(job: JobId, *, keeps: bool) -> str:
+    """What becomes of it when the shell in it is left."""
+    if keeps:
+        return f"Leaving this shell keeps it: `cockpit shell {job}` enters it again, `cockpit cancel {job}` ends it."
+    return "Leaving this shell (exit, Ctrl-D) ends it; --keep would keep it."
+
+
+def waiting_words(detail: JobDetail, context: Context, key: str) -> str:
+    """What is to be known of a session that was just submitted, and is not entered now."""
+    row = detail.row
+    if row.ended_at is not None:
+        return f"session {row.id} has ended already: {why(row, context) or row.state}"
+    if row.state is JobState.RUNNING:
+        return f"session {row.id} runs; its page shows its address once it has printed one"
+    said = why(row, context)
+    entering = f"; {key} enters it once it runs" if key else ""
+    return f"session {row.id} is {row.state}{f': {said}' if said else ''}{entering}"
+
+
+def address_words(job: JobId, address: str) -> str:
+    """Where a notebook is reached; without an address: that it has not said so yet."""
+    if not address:
+        return (
+            f"It has printed no address yet: `cockpit job {job}` shows it once it has, `cockpit logs {job}` all else."
+        )
+    return f"It says that it is at {safe(address)}\n`cockpit cancel {job}` ends it."

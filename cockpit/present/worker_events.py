@@ -12,7 +12,7 @@ from cockpit.present.evictions import gives_way
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 
-WorkersEvent = events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft
+WorkersEvent = events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft | events.WorkerReplaced
 
 
 def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str:
@@ -24,9 +24,11 @@ def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str
         case events.WorkersRecalled():
             patience = " at once" if body.kill_at <= at else f", and killed at {clock(body.kill_at, at, zone)}"
             asked = "is" if len(body.ranks) == 1 else "are"
-            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {asked} asked to end{patience}"
+            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {asked} recalled{patience}"
         case events.WorkersLeft():
             return f"goes on without {_named(body.ranks)}"
+        case events.WorkerReplaced():
+            return f"worker {body.rank} failed, and worker {body.by} takes its place, retry {body.retry}"
         case _:
             assert_never(body)
 

@@ -15,6 +15,7 @@ MOVES_CONTAINERS = (
     events.HoldEnded,
     events.WorkersAdded,
     events.WorkersLeft,
+    events.WorkerReplaced,
 )
 """On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
 RECONSIDERED_AFTER = (

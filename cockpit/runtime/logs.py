@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, ReplicaId
 
 MAX_CHUNK = 1 << 20
+_ADDRESS = re.compile(rb"https?://[\w.\-\[\]:]*:\d{1,5}(?![\w.])[^\s\"'<>()\x00-\x1f\x7f]*")
 LOOK_SECONDS = 0.1
 """Between two looks at a log that somebody follows."""
 
@@ -52,6 +54,15 @@ def forget_logs(logs_folder: Path, jobs: Iterable[JobId]) -> None:
     """Remove all that these jobs printed, in every attempt."""
     for job in jobs:
         shutil.rmtree(logs_folder / str(job), ignore_errors=True)
+
+
+def first_address(paths: Iterable[Path], limit: int = 65_536) -> str:
+    """The first address with a port that is printed near the beginning of one of these logs; empty: there is none."""
+    for path in paths:
+        found = _ADDRESS.search(_read(path, LogRequest(job=0, limit=limit), over=True).data)
+        if found is not None:
+            return found[0].decode(errors="replace")
+    return ""
 
 
 def log_tail(path: Path, lines: int, limit: int = 8192) -> str:

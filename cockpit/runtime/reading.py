@@ -24,6 +24,7 @@ from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import JobKind
 from cockpit.model.view import (
     AccountsShown,
     EngineStatus,
@@ -39,7 +40,7 @@ from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.asked import Asked, asked_job, moved
-from cockpit.runtime.logs import log_path, log_tail, read_log
+from cockpit.runtime.logs import first_address, log_path, log_tail, read_log
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
@@ -158,6 +159,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         waited=tuple(_waited(engine, asked.actor, found)),
         use=tuple([use async for use in _use(engine, found)]),
         growth=_no_growth(engine, found),
+        address=_address(engine, found),
         tasks=tuple(engine.feed.row(asked.actor, each) for each in tasks),
         batch=batch_spec({each.array.index: shown_job(shown, each, own=own).spec for each in tasks if each.array}),
     )
@@ -292,6 +294,14 @@ async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> aski
         return current.replicas[request.rank].ended_at is not None
 
     return await read_log(log_path(engine.logs, replica, request.stream), request, ended)
+
+
+def _address(engine: Engine, found: Job) -> str:
+    notebook = found.kind is JobKind.INTERACTIVE and found.spec.command
+    if not notebook or found.attempt is None or found.state is not JobState.RUNNING:
+        return ""
+    replica = ReplicaId(found.id, found.attempt.number, 0)
+    return first_address(log_path(engine.logs, replica, stream) for stream in asking.LogStream)
 
 
 def _tail(engine: Engine, found: Job) -> str:

@@ -45,6 +45,8 @@ def smaller(offers: Iterable[Offer], jobs: Mapping[JobId, Job], index: Index, go
 
 def _of_workers(offer: Offer, job: Job, index: Index, going: Workers) -> Iterator[Offer]:
     grace = job.spec.grace_seconds if offer.mode is EvictionMode.SUSPEND else offer.grace_seconds
+    if job.spec.elastic is not None and job.spec.elastic.grace_seconds is not None:
+        grace = job.spec.elastic.grace_seconds
     for part in spare_workers(job, going):
         if (order := index.floor.position.get(part.node)) is not None:
             yield Offer(Concession(job.id, ((order, None),)), EvictionMode.SHRINK, offer.grounds, grace, part.rank)

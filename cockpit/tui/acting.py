@@ -8,7 +8,19 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.present.refusals import refusal_text
 from cockpit.tui import commands
-from cockpit.tui.action import CARDS, JOB, JOBS, NODE, ON_ACCOUNTS, ON_PLACES, PARTS, PRIORITY, QOS, Situation
+from cockpit.tui.action import (
+    CARDS,
+    CATALOGUE,
+    JOB,
+    JOBS,
+    NODE,
+    ON_ACCOUNTS,
+    ON_PLACES,
+    PARTS,
+    PRIORITY,
+    QOS,
+    Situation,
+)
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.upkeep import Upkeep
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from cockpit.model.accounts import Qos
+    from cockpit.model.catalogue import EntryRow
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import AccountRow
     from cockpit.tui.face import Face
@@ -39,6 +52,7 @@ class Acting(Upkeep):
             demo=self.pace is not None,
             filter=self.main_screen.filter_text,
             place=self.place_under_cursor(),
+            entry=self.entry_under_cursor(),
             accounts=self.accounts,
             admin=self.overview is None or self.overview.admin,
             trying=self.priority_rows.tried is not None,
@@ -72,6 +86,10 @@ class Acting(Upkeep):
         if here is None:
             return None
         return (self.qos_rows if self.view_name == QOS else self.account_rows).row(here)
+
+    def entry_under_cursor(self) -> EntryRow | None:
+        here: Any = self.main_screen.catalogue.cursor_id if self.view_name == CATALOGUE else None
+        return None if here is None else self.catalogue_rows.row(here)
 
     def action_press(self, key: str) -> None:
         """A key may do one thing in this view and another in that."""

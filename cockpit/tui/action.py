@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from cockpit.model.accounts import Qos
 from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
-from cockpit.model.spec import Access
+from cockpit.model.spec import Access, JobKind
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from cockpit.model.catalogue import EntryRow
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import AccountRow, AccountsShown
     from cockpit.tui.face import Face
@@ -21,22 +22,24 @@ JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", 
 ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
 """Three parts of one view."""
 QUEUES = "queues"
+CATALOGUE = "catalogue"
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
 SERVE = "nodes in service"
+NAMES = "the catalogue"
 """Groups of the help."""
 ON_PLACES = frozenset({ACCOUNTS, QOS})
 """Parts that say who may use how much, and where that is changed."""
 PARTS = (ACCOUNTS, QOS, SPENDING)
 ON_ACCOUNTS = frozenset(PARTS)
-ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, JOB, NODE}) | ON_ACCOUNTS
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
 ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
 """Views with a job that may be queued."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES}) | ON_ACCOUNTS
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE}) | ON_ACCOUNTS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
@@ -53,6 +56,8 @@ class Situation(NamedTuple):
     """What the list is filtered by."""
     place: AccountRow | Qos | None = None
     """The account, user or QOS under the cursor."""
+    entry: EntryRow | None = None
+    """The entry of the catalogue under the cursor."""
     accounts: AccountsShown | None = None
     """As last seen: also what this person may change."""
     admin: bool = True
@@ -130,6 +135,14 @@ needs_container = _each(
 )
 
 
+def needs_session(situation: Situation) -> str:
+    """Anything else has no terminal that one could be at."""
+    others = [row for row in situation.chosen if row.kind is not JobKind.INTERACTIVE]
+    if others:
+        return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
+    return needs_container(situation)
+
+
 def needs_array(situation: Situation) -> str:
     some = [row for row in situation.chosen if row.array is not None]
     return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
@@ -171,6 +184,17 @@ def _locked(situation: Situation, account: str) -> str:
     return f"Only an administrator may change this{also}."
 
 
+def may_change_entry(situation: Situation) -> str:
+    """What is under the cursor."""
+    row = situation.entry
+    if row is None:
+        return "There is nothing under the cursor."
+    if row.entry.filed:
+        file = "cluster.toml" if row.of_rules else "catalogue.toml"
+        return f"It stands in {file}, which alone changes it."
+    return "" if row.may is Access.RW else "You may use it and not change it (access: ro)."
+
+
 def needs_admin(situation: Situation) -> str:
     return "" if situation.admin else "Only an administrator of this cluster may do this."
 
@@ -181,10 +205,6 @@ def needs_trial(situation: Situation) -> str:
 
 def needs_filter(situation: Situation) -> str:
     return "" if situation.filter else "Nothing is filtered; / filters while you type."
-
-
-def no_terminal_to_attach(_: Situation) -> str:
-    return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
 
 
 def only_in_demo(situation: Situation) -> str:

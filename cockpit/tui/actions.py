@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui import account_deeds, deeds, priority_deeds, queue_deeds
+from cockpit.tui import account_deeds, catalogue_deeds, deeds, priority_deeds, queue_deeds
 from cockpit.tui.action import (
     DEMO,
     GO,
@@ -17,7 +17,7 @@ from cockpit.tui.action import (
 )
 from cockpit.tui.job_actions import ACTING, KEEPING
 from cockpit.tui.look_actions import LOOKING, ORDERING
-from cockpit.tui.view_actions import SERVICE, SHARING, SPENT, WEIGHING
+from cockpit.tui.view_actions import NAMING, SERVICE, SHARING, SPENT, WEIGHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,7 @@ _GOING = (
     Action("card_hours", "card-hours", ("h",), "What was held, day by day", account_deeds.show_spending, GO),
     Action("priorities", "priorities", ("5",), "Who comes first, and why", priority_deeds.show_priorities, GO),
     Action("queues", "queues", ("6",), "Quotas and partitions", queue_deeds.show_queues, GO),
+    Action("catalogue", "catalogue", ("7",), "Datasets, models, images …", catalogue_deeds.show_catalogue, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
     Action("cluster", "cluster", (), "Another cluster", deeds.choose_cluster, GO),
@@ -49,6 +50,7 @@ ACTIONS: Final = (
     *ACTING,
     *SHARING,
     *SPENT,
+    *NAMING,
     *WEIGHING,
     *SERVICE,
     *LOOKING,

@@ -13,13 +13,14 @@ from cockpit.present.tables.accounting import HOURS as spending_table  # noqa: N
 from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
 from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
 from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
+from cockpit.present.tables.catalogue import CATALOGUE as catalogue_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - likewise
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
 from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
 from cockpit.tui.acting import Acting
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.face import HelpEntry
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _TABLES = {
     QOS: qos_table,
     SPENDING: spending_table,
     QUEUES: queue_table,
+    CATALOGUE: catalogue_table,
 }
 
 
@@ -47,7 +49,7 @@ class CockpitApp(Acting, inherit_bindings=False):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         "app.tcss",
-        *(f"screens/{screen}.tcss" for screen in ("main", "job", "form", "confirm", "help", "pick")),
+        *(f"screens/{screen}.tcss" for screen in ("main", "job", "form", "specs", "confirm", "help", "pick")),
     ]
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []

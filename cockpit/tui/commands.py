@@ -8,7 +8,7 @@ from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
 from cockpit.formats.limittext import read_limit
 from cockpit.formats.prioritytext import read_priority
 from cockpit.formats.weighttext import read_weights
-from cockpit.headless import account_words
+from cockpit.headless import account_words, catalogue_words
 from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
 from cockpit.present.nearest import nearest
@@ -17,11 +17,12 @@ from cockpit.present.saved import SAVED
 from cockpit.present.tables.accounting import HOURS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
+from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES
-from cockpit.tui import account_deeds, node_deeds
+from cockpit.tui import account_deeds, catalogue_deeds, node_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
 from cockpit.tui.job_deeds import prioritise
 from cockpit.tui.limit_deeds import COMMAND, set_limit
@@ -51,8 +52,9 @@ def completions(app: Face) -> Sequence[str]:
 
 
 def continuations(app: Face, text: str) -> Sequence[str]:
-    """What a begun command may become: of those about accounts word by word."""
-    return account_words.completions(text, app.accounts)
+    """What a begun command may become: of those about accounts and the catalogue word by word."""
+    names = catalogue_words.completions(text, app.catalogue_rows.shown)
+    return [*account_words.completions(text, app.accounts), *names]
 
 
 def run_command(app: Face, text: str) -> None:
@@ -77,7 +79,9 @@ def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     name = name.removeprefix(SAVED)
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES, HOURS)}.get(view)
+    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES, HOURS, CATALOGUE)}.get(
+        view
+    )
     if table is None or not text:
         app.perform("save_filter")
         return
@@ -146,6 +150,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
     "save-filter": _save_filter,
     "delete-filter": _delete_filter,
     "accounts": account_deeds.run_words,
+    "catalogue": catalogue_deeds.run_words,
     "nodes": node_deeds.words_of("nodes"),
     "reservations": node_deeds.words_of("reservations"),
     "priority": _priority,

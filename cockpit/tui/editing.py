@@ -6,15 +6,19 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.errors import SpecErrors
 from cockpit.headless.editor import cloned, in_editor, with_errors, without_errors
 from cockpit.model.ids import UserName, job_words
 from cockpit.model.job import Submitter
+from cockpit.model.names import free_name
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from cockpit.model.ids import JobId
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
@@ -38,6 +42,35 @@ async def write_clone(app: Face, spec: JobSpec) -> None:
 
     copy = cloned(spec, {each.name for each in app.job_rows.list.rows()})
     await _fill_in(app, f"A copy of {safe(spec.name)}", spec_as_table(copy), _submitting(app))
+
+
+async def write_session(app: Face, spec: JobSpec) -> JobId | None:
+    """A session like the job; its id, or None where the form was left."""
+    from cockpit.formats.specfile import spec_as_table
+    from cockpit.launch.sessions import development
+
+    begun: list[JobId] = []
+
+    async def submit(asked: JobSpec) -> str:
+        begun.extend(await app.backend.submit([asked]))
+        return f"submitted {begun[0]}"
+
+    values = spec_as_table(_named_freely(app, development(spec)))
+    await _fill_in(app, f"A session like {safe(spec.name)}", values, submit)
+    return begun[0] if begun else None
+
+
+async def write_training(app: Face, spec: JobSpec) -> None:
+    """A job where the session is, whose command is still to be typed."""
+    from cockpit.formats.specfile import spec_as_table
+    from cockpit.launch.sessions import training
+
+    values = spec_as_table(_named_freely(app, training(spec)))
+    await _fill_in(app, f"A training where {safe(spec.name)} is", values, _submitting(app))
+
+
+def _named_freely(app: Face, spec: JobSpec) -> JobSpec:
+    return replace(spec, name=free_name(spec.name, {each.name for each in app.job_rows.list.rows()}))
 
 
 async def write_again(app: Face, detail: JobDetail) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.config.filters import SavedFilters
     from cockpit.model.accounts import Qos
+    from cockpit.model.catalogue import EntryRow
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
     from cockpit.present.job_cells import Laid
+    from cockpit.runtime.tensorboard import Board
     from cockpit.tui.account_rows import AccountRows, QosRows
     from cockpit.tui.card_rows import CardRows
+    from cockpit.tui.catalogue_rows import CatalogueRows
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
     from cockpit.tui.priority_rows import PriorityRows
@@ -113,11 +116,14 @@ class Face(KeysInTurn):
     """What can be opened, by name, with a word about each."""
     cluster: str
     """Which of them this is."""
+    boards: list[Board]
+    """TensorBoards that this cockpit has started, which end with it."""
     job_rows: JobRows
     node_rows: NodeRows
     account_rows: AccountRows
     qos_rows: QosRows
     queue_rows: QueueRows
+    catalogue_rows: CatalogueRows
     spending_rows: SpendingRows
     accounts: AccountsShown | None
     """As last seen; None: not asked for yet."""
@@ -175,6 +181,10 @@ class Face(KeysInTurn):
     @abstractmethod
     def place_under_cursor(self) -> AccountRow | Qos | None:
         """The account, user or QOS; None in other views."""
+
+    @abstractmethod
+    def entry_under_cursor(self) -> EntryRow | None:
+        """Of the catalogue; None in other views."""
 
     @abstractmethod
     def undertake(self, doing: Awaitable[None]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import job_deeds, limit_deeds
+from cockpit.tui import board_deeds, job_deeds, limit_deeds, session_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     ACT,
     ANYWHERE,
+    CATALOGUE,
     JOB,
     JOBS,
     KEPT,
@@ -27,8 +28,8 @@ from cockpit.tui.action import (
     needs_over,
     needs_queued,
     needs_running,
+    needs_session,
     needs_time,
-    no_terminal_to_attach,
 )
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
@@ -45,7 +46,7 @@ ACTING: Final = (
         "Submit a job written in $EDITOR",
         job_deeds.new_job,
         ACT,
-        ANYWHERE - ON_ACCOUNTS,
+        ANYWHERE - ON_ACCOUNTS - {CATALOGUE},
         acts=True,
         in_row=True,
     ),
@@ -170,12 +171,33 @@ ACTING: Final = (
         "attach",
         "attach",
         ("a",),
-        "Be the command's terminal",
+        "Enter a session",
         job_deeds.shell,
         ACT,
         ON_JOBS,
-        no_terminal_to_attach,
+        needs_session,
         acts=True,
+    ),
+    Action(
+        "develop",
+        "develop",
+        ("d",),
+        "A session like it; of a session a job",
+        session_deeds.develop,
+        ACT,
+        ON_JOBS,
+        needs_job,
+        acts=True,
+    ),
+    Action(
+        "tensorboard",
+        "tensorboard",
+        ("T",),
+        "TensorBoard over its output",
+        board_deeds.tensorboard,
+        ACT,
+        ON_JOBS,
+        needs_job,
     ),
     Action(
         "delete",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobRef
 from cockpit.model.job import JobState
-from cockpit.model.spec import PriorityWord
+from cockpit.model.spec import JobKind, PriorityWord
 from cockpit.present.entering import container_words, entry_lines
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
@@ -33,6 +33,9 @@ _URGENCY = {
     PriorityWord.VERY_URGENT: "only by administrators",
 }
 LEAVING = "exit or Ctrl-D returns to the cockpit."
+KEEPING = (
+    "exit or Ctrl-D returns to the cockpit; the session goes on, idle or not, until it is stopped or its time is over."
+)
 
 
 async def new_job(app: Face) -> None:
@@ -154,11 +157,17 @@ async def prioritise(app: Face, rows: Sequence[JobRow], wanted: WantedPriority) 
 
 async def shell(app: Face) -> None:
     """The whole terminal is the container's until the shell ends; of several containers one is chosen first."""
+    app.check_terminal()
+    (row, *_) = app.chosen_rows()
+    await enter(app, await app.backend.job(row.id))
+
+
+async def enter(app: Face, detail: JobDetail) -> None:
+    """A shell in a container of this job; raises `CockpitError` where there is no terminal for it."""
     from cockpit.headless.terminal import relay_terminal
 
     app.check_terminal()
-    (row, *_) = app.chosen_rows()
-    detail = await app.backend.job(row.id)
+    row = detail.row
     rank = await _which_replica(app, detail)
     if rank is None:
         return
@@ -167,7 +176,7 @@ async def shell(app: Face) -> None:
     session = await app.backend.open_shell(request)
     notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
     with app.suspend():
-        print(f"{notice}\n{LEAVING}")  # noqa: T201 - the screen is the shell's now
+        print(f"{notice}\n{KEEPING if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
         relay_terminal(session, 0, 1)
     app.refresh()
 

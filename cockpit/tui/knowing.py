@@ -11,11 +11,13 @@ from cockpit.present.columns import Context
 from cockpit.present.frame import Standing
 from cockpit.present.job_cells import Laid
 from cockpit.present.moments import clock_of_second
+from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.tui import offers
 from cockpit.tui.account_rows import AccountRows, QosRows
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.card_rows import CardRows
+from cockpit.tui.catalogue_rows import CatalogueRows
 from cockpit.tui.face import Face
 from cockpit.tui.foretelling import Foretelling
 from cockpit.tui.job_rows import JobRows
@@ -59,6 +61,7 @@ class Knowing(Face):
         self.backend = backend
         self.outside = outside
         self.filters, self.clusters, self.cluster = outside.filters, outside.clusters, outside.cluster
+        self.boards = []
         self.next_cluster = ""
         """What is to be opened when this cockpit has closed."""
         self.actions = with_keys(outside.keys)
@@ -67,6 +70,7 @@ class Knowing(Face):
         self.account_rows = AccountRows(self.context, outside.filters.of)
         self.qos_rows = QosRows(self.context, outside.filters.of)
         self.queue_rows = QueueRows(self.context, outside.filters.of)
+        self.catalogue_rows = CatalogueRows(self.context, outside.filters.of)
         self.spending_rows = SpendingRows(self.context, self._letters, outside.filters.of)
         self.accounts: AccountsShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
@@ -74,7 +78,6 @@ class Knowing(Face):
         self.overview: Overview | None = None
         self.loaded = False
         self._details: dict[JobId, JobDetail] = {}
-        self._demand: Mapping[str, float] = {}
         self._heard: float | None = None
         """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
         self._heard_at = outside.now()
@@ -150,7 +153,7 @@ class Knowing(Face):
     @property
     def demand(self) -> Mapping[str, float]:
         """Cards of each model that queued jobs ask for."""
-        return self._demand
+        return card_demand(self.overview)
 
     def chosen_spec(self) -> NodeSpec | None:
         """What nodes are judged against: the spec of the queued job under the cursor."""

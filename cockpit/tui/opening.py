@@ -79,7 +79,11 @@ async def _run(
     session = await open_session()
     try:
         app = app_for(session, env, look)
-        code = await app.run_async()
+        try:
+            code = await app.run_async()
+        finally:
+            for board in app.boards:
+                board.stop()
     finally:
         await session.close()
     return code or 0, app.next_cluster

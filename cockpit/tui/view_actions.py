@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import account_deeds, node_deeds, priority_deeds
+from cockpit.tui import account_deeds, catalogue_deeds, node_deeds, priority_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
+    CATALOGUE,
     JOB,
     JOBS,
+    NAMES,
     NODES,
     ON_ACCOUNTS,
     ON_PLACES,
@@ -21,6 +23,7 @@ from cockpit.tui.action import (
     Action,
     may_add_below,
     may_administer,
+    may_change_entry,
     may_change_place,
     needs_admin,
     needs_trial,
@@ -32,6 +35,7 @@ _TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
 _SPENDING = frozenset({SPENDING})
 _NODES = frozenset({NODES})
+_CATALOGUE = frozenset({CATALOGUE})
 
 SHARING: Final = (
     Action(
@@ -106,6 +110,45 @@ SHARING: Final = (
         SHARE,
         ON_PLACES,
         may_change_place,
+        acts=True,
+        danger=True,
+        in_row=True,
+    ),
+)
+
+NAMING: Final = (
+    Action(
+        "add_entry",
+        "add",
+        ("n",),
+        "A name for a dataset, a model …",
+        catalogue_deeds.add_entry,
+        NAMES,
+        _CATALOGUE,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "set_entry",
+        "change",
+        ("e", "enter"),
+        "Whose it is, who may use it, where it is",
+        catalogue_deeds.set_entry,
+        NAMES,
+        _CATALOGUE,
+        may_change_entry,
+        acts=True,
+        in_row=True,
+    ),
+    Action(
+        "remove_entry",
+        "remove",
+        ("X",),
+        "Asks first; the files stay",
+        catalogue_deeds.remove_entry,
+        NAMES,
+        _CATALOGUE,
+        may_change_entry,
         acts=True,
         danger=True,
         in_row=True,
@@ -195,6 +238,16 @@ SERVICE: Final = (
         SERVE,
         _NODES,
         in_row=True,
+    ),
+    Action(
+        "staged",
+        "staged",
+        ("C",),
+        "Copies of datasets and images, and who uses them",
+        node_deeds.staged,
+        SERVE,
+        _NODES,
+        needs_admin,
     ),
     Action(
         "reserve",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.doubles.tensorboard import stand_in
 
 if TYPE_CHECKING:
     from tests.e2e.cockpit_user import CockpitUser
@@ -61,3 +64,16 @@ def test_one_task_and_the_whole_batch_are_acted_on(user: CockpitUser) -> None:
     assert user.wait(str(again["id"])) == 0
     assert (user.work / "out/again-1/result").read_text().startswith("b from")
     user.ok("cancel", batch)
+
+
+@pytest.mark.req("JT-41")
+def test_tensorboard_shows_a_run_for_each_task_until_it_is_stopped(user: CockpitUser) -> None:
+    batch = submit_batch(user, "a 0", "b 0")
+    user.wait(batch)
+    user.env["PATH"] = stand_in(user.folder / "bin")
+    address = user.ok("tensorboard", batch).strip()
+    with urllib.request.urlopen(f"{address}data/runs", timeout=20) as answer:
+        assert json.loads(answer.read()) == ["tune-0", "tune-1"]
+    assert user.ok("tensorboard", f"{batch}_1").strip() == address
+    assert b"TensorBoard is stopped" in user.run("tensorboard", batch, "--stop").stderr
+    assert b"no TensorBoard of it runs" in user.run("tensorboard", batch, "--stop").stderr

@@ -40,9 +40,18 @@ preempt = ["low"]
 ONE = [{"cpus": 1, "memory": "64M"}]
 WAITS = "while [ ! -e /workspace/outputs/gate ]; do sleep 0.05; done"
 WATCHES = """
-trap 'echo saved; exit 255' TERM
+trap 'echo was asked; exit 1' TERM
 seen=/workspace/outputs/seen.$COCKPIT_REPLICA
-while :; do cp $COCKPIT_WORKERS_FILE $seen.new && mv $seen.new $seen; sleep 0.1; done
+while :; do
+    cp $COCKPIT_WORKERS_FILE $seen.new && mv $seen.new $seen
+    ! grep -q '{"replica":'$COCKPIT_REPLICA',"kill_at"' $seen || { echo saved; exit 255; }
+    sleep 0.1
+done
+"""
+FAILS_ONCE = """
+echo worker $COCKPIT_REPLICA
+[ $COCKPIT_REPLICA != 1 ] || exit 7
+while [ ! -e /workspace/outputs/gate ]; do sleep 0.05; done
 """
 
 
@@ -80,7 +89,7 @@ def test_it_grows_gives_way_and_grows_again(user: CockpitUser) -> None:
     )
     user.until(urgent, "running")
     eventually(lambda: sees(user, 0, 0, 1))
-    assert "saved" in user.ok("logs", f"{job}/2")
+    assert user.ok("logs", f"{job}/2") == "saved\n"
     assert user.row("jobs", "--filter", f"id:{job}", "--columns", "state,nodes") == {"state": "running", "nodes": 2}
     gate.touch()
     eventually(lambda: sees(user, 3, 0, 1, 3))
@@ -89,3 +98,18 @@ def test_it_grows_gives_way_and_grows_again(user: CockpitUser) -> None:
     assert [each for each in told if each.startswith("grows by")] == ["grows by 1 worker: n1"] * 2
     user.ok("cancel", job, "--now", "--yes")
     eventually(lambda: user.row("jobs", "--all", "--filter", f"id:{job}")["state"] == "stopped")
+
+
+@pytest.mark.req("EL-07")
+def test_another_takes_the_place_of_a_worker_that_fails(user: CockpitUser) -> None:
+    user.configure("cluster.toml", RULES)
+    size = {"workers": 2, "min_workers": 2, "worker_restart_policy": "OnFailure"}
+    job = user.submit(FAILS_ONCE, name="train", output="out", specs=ONE, elastic=size)
+    eventually(lambda: user.run("logs", f"{job}/2").stdout == b"worker 2\n")
+    assert user.ok("logs", f"{job}/1") == "worker 1\n"
+    (user.work / "out" / "gate").touch()
+    assert user.wait(job) == 0
+    row = user.row("jobs", "--all", "--filter", f"id:{job}")
+    assert (row["state"], row["attempt"], row["retries"]) == ("succeeded", 1, 1)
+    told = [row["sentence"] for row in user.rows("events", job)]
+    assert "worker 1 failed, and worker 2 takes its place, retry 1" in told

@@ -12,14 +12,16 @@ from cockpit.engine.access import Actor
 from cockpit.engine.machine import Machine
 from cockpit.engine.submit import submit
 from cockpit.model import events
+from cockpit.model.catalogue import AlgorithmEntry, ModelEntry, PoolEntry, SpecEntry
 from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, FleetPart, Member
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import EndCause, JobState
+from cockpit.model.mounts import Algorithm, Model, ModelSource
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import DebugHold, Failover, HoldCards, Suspension
+from cockpit.model.spec import Access, DebugHold, Failover, HoldCards, NodeSpec, Suspension
 from cockpit.sched.explain import reason_of
 from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
 from tests.engine.fleet_driver import COUNTING, RESERVING, FleetDriver
@@ -352,3 +354,32 @@ def test_what_the_fleet_journaled_makes_the_same_fleet() -> None:
     for record in driver.journal:
         again.handle(record)
     assert again.state == driver.machine.state
+
+
+@pytest.mark.req("JT-49", "FL-01")
+def test_a_cluster_gets_what_the_names_of_the_fleet_s_catalogue_mean() -> None:
+    driver = fleet(north=(RESERVING, machines(2)))
+    driver.tell(
+        events.CatalogueChanged(
+            (
+                AlgorithmEntry(name="vit", access=Access.RO, path="/algo/vit"),
+                ModelEntry(name="bert", access=Access.RO, source=ModelSource.PRETRAINED, path="/models/bert"),
+                SpecEntry(name="two", access=Access.RO, spec=NodeSpec(card_milli=2000)),
+                PoolEntry(name="second", access=Access.RO, nodes=("north/n2",)),
+            )
+        )
+    )
+    named = a_spec(
+        algorithm=Algorithm(name="vit", read_only=True),
+        models=(Model(name="bert", source=ModelSource.PRETRAINED),),
+        specs=(NodeSpec(name="two"),),
+        pool="second",
+    )
+    (job,) = driver.submit(named)
+    driver.settle()
+    ((member, there),) = driver.parts(job).items()
+    part = driver.members[member].job(there)
+    assert [each.folder for _, each in part.spec.references()] == ["/algo/vit", "/models/bert"]
+    assert part.spec.specs == (NodeSpec(card_milli=2000),)
+    assert part.attempt is not None
+    assert [each.node for each in part.attempt.placement] == ["n2"]

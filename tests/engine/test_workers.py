@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import decide, evictions
 from cockpit.engine.apply import apply
-from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica
+from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica, TellWorkers
 from cockpit.engine.machine import Machine
 from cockpit.engine.scripts import prolog_failed
 from cockpit.engine.spending import spans
@@ -26,7 +26,7 @@ from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Elastic, HoldCards, JobSpec
+from cockpit.model.spec import Elastic, HoldCards, JobSpec, ReclaimSignal
 from cockpit.sched.cycle import cycle
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
@@ -49,7 +49,9 @@ def engine(nodes: int = 4, mode: str = "REQUEUE") -> EngineDriver:
 
 
 def elastic(name: str, least: int, wanted: int, most: int, **fields) -> JobSpec:
-    sized = Elastic(workers=wanted, min_workers=least, max_workers=most, allow_scaling=fields.pop("grows", True))
+    policies = {name: fields.pop(name) for name in Elastic.__struct_fields__ if name in fields}
+    grows = fields.pop("grows", True)
+    sized = Elastic(workers=wanted, min_workers=least, max_workers=most, allow_scaling=grows, **policies)
     return a_spec(name, **{"cpus": 4, "nodes": wanted, "elastic": sized, "qos": "low", **fields})
 
 
@@ -108,6 +110,20 @@ def test_it_does_not_grow_unless_it_may_nor_before_all_its_workers_run() -> None
     assert (ranks(driver, still), ranks(driver, starting)) == ([0], [0, 1, 2])
 
 
+@pytest.mark.req("EL-02", "JT-26")
+def test_who_asks_for_a_signal_is_sent_one_at_once_and_who_has_a_grace_of_its_own_has_that() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 1, 4, 4, reclaim_signal=ReclaimSignal.SIGTERM, grace_seconds=300))
+    driver.submit(a_spec("urgent", cpus=4, qos="high"))
+    driver.effects.clear()
+    driver.schedule()
+    (recalled,) = told(driver, events.WorkersRecalled)
+    assert recalled.kill_at == driver.now + 300 * SECOND
+    assert [each for each in driver.effects if isinstance(each, SignalReplica)] == [
+        SignalReplica(each, Force.TERM) for each in driver.replicas(job) if each.rank in recalled.ranks
+    ]
+
+
 @pytest.mark.req("EL-01", "SC-09")
 def test_it_gives_up_its_youngest_workers_and_goes_on() -> None:
     driver = engine()
@@ -119,7 +135,8 @@ def test_it_gives_up_its_youngest_workers_and_goes_on() -> None:
     assert told(driver, events.WorkersRecalled) == [events.WorkersRecalled(job, (2, 3), kill_at, urgent, Grounds.QOS)]
     assert told(driver, events.RoomMade) == [events.RoomMade(urgent, (job,), EvictionMode.SHRINK, Grounds.QOS)]
     asked = [(each.replica.rank, each.force) for each in driver.effects if isinstance(each, SignalReplica)]
-    assert asked == [(2, Force.TERM), (3, Force.TERM)]
+    assert asked == [], "they learn of it by the workers' file"
+    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2, 3}
     ends(driver, job, 3, code=255)
     assert ranks(driver, job) == [0, 1, 2]
     driver.schedule()

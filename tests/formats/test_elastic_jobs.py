@@ -27,9 +27,21 @@ def test_bounds_have_defaults_and_the_workers_are_the_nodes() -> None:
     assert alone.elastic == Elastic(workers=3, min_workers=1, max_workers=3, allow_scaling=False)
 
 
+@pytest.mark.req("JT-26", "EL-07")
+def test_what_becomes_of_failures_is_said_in_the_words_that_are_known_elsewhere() -> None:
+    spec = read(
+        "elastic: {workers: 2, job_restart_policy: OnFailure, worker_restart_policy: ExitCode, backoff_limit: 5}"
+    )
+    assert (spec.most_retries, spec.most_worker_retries) == (5, 5)
+    usual = read("elastic: {workers: 2}")
+    assert (usual.most_retries, usual.most_worker_retries) == (0, 0)
+    with pytest.raises(SpecErrors, match='worker_restart_policy: is the text "Always"; write Never or OnFailure'):
+        read("elastic: {workers: 2, worker_restart_policy: Always}")
+
+
 @pytest.mark.req("JT-26")
 def test_it_is_written_as_it_reads() -> None:
-    spec = read("elastic: {workers: 8, min_workers: 2, max_workers: 16}\ntime_limit: 1h")
+    spec = read("time_limit: 1h\nelastic: {workers: 8, max_workers: 9, reclaim_signal: SIGTERM, grace_period: 5m}")
     assert read_jobs("job.yaml", spec_as_yaml(spec), "/", defaults=Defaults()) == [spec]
 
 

@@ -138,5 +138,6 @@ def beyond_a_schema(name: str, value: Any) -> bool:
         "datasets",
         "models",
         "algorithm",
+        "staging",
     }
     return needs_another or re.search(r'\\|[.: ~]|-|"0|card_model', json.dumps(value)) is not None

@@ -66,11 +66,15 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.WorkersAdded(JOB, 1, PLACE, 4.0), "grows by 2 workers: n01 and n02"),
     (
         events.WorkersRecalled(JOB, (2,), Millis(NOW + HOUR), JobId(9), Grounds.QOS),
-        "gives way to job 9, whose QOS may preempt its own: worker 2 is asked to end, and killed at 13:00",
+        "gives way to job 9, whose QOS may preempt its own: worker 2 is recalled, and killed at 13:00",
     ),
     (
         events.WorkersRecalled(JOB, (2, 3), NOW, JobId(9), Grounds.QUOTA),
-        "gives way to job 9, whose queue is owed what its own has borrowed: workers 2 and 3 are asked to end at once",
+        "gives way to job 9, whose queue is owed what its own has borrowed: workers 2 and 3 are recalled at once",
+    ),
+    (
+        events.WorkerReplaced(JOB, 1, 2, 5, 1),
+        "worker 2 failed, and worker 5 takes its place, retry 1",
     ),
     (events.WorkersLeft(JOB, (1, 2), 2.0), "goes on without workers 1 and 2"),
     (events.JobEnded(JOB, JobState.STOPPED, EndCause.STOP), "ended: stopped (stop)"),

@@ -85,6 +85,13 @@ def test_the_view_of_now_stands_out_and_the_note_is_cut_to_its_room() -> None:
     assert "…" in text(narrow)
 
 
+def test_views_give_a_short_note_room_and_are_still_found() -> None:
+    views, note = [("1", "Jobs"), ("2", "Nodes"), ("3", "Queues")], (Span("3 of 9 given"),)
+    row = text(view_row(views, "Nodes", note, 36))
+    assert row.split() == ["1", "Jobs", "2", "Nodes", "3", *["3", "of", "9", "given"]]
+    assert view_at(views, row.index(" 3 "), 36, "Nodes", note) == "Queues"
+
+
 def test_keys_that_do_not_fit_are_left_out_whole() -> None:
     assert text(key_row(KEYS, 80)) == " ? help  x cancel  Enter open "
     assert text(key_row(KEYS, 20)) == " ? help  x cancel "

@@ -79,6 +79,7 @@ VIEWS = {
     "the cards": ("3", "G", "g", "\x1b[C", "\x1b[C", "u", "\r", "\x1b", "/", "\x1b"),
     "the accounts and the QOS": ("4", "G", "g", "jj", "\r", "\x1b", "/", "\x1b"),
     "the order and what it is made of": ("5", "G", "g", "j", "\r", "\x1b", "/", "\x1b"),
+    "the catalogue": ("7", "G", "g", "j", "\r", "\x1b", "/", "\x1b"),
     "the queues": ("6", "G", "g", "j", "\r", "\x1b", "/", "\x1b"),
     "questions, help, lists to choose from": ("1", "g", "x", "\x1b", "?", "\x1b", "F", "G", "\x1b", "S", "\x1b"),
     "the palette and other clusters": ("\x10", "saved", "\x1b", ":ctx\r", "\x1b"),

@@ -28,7 +28,7 @@ def test_nothing_that_destroys_ships_on_a_chord() -> None:
     dangerous = [action for action in ACTIONS if action.danger]
     assert {action.id for action in dangerous} == {
         *("cancel", "requeue", "delete", "end_hold"),
-        *("apply_weights", "remove"),
+        *("apply_weights", "remove", "remove_entry"),
     }
     assert not [key for action in dangerous for key in action.keys if "ctrl" in key]
 
@@ -44,7 +44,7 @@ def test_a_person_chooses_other_keys() -> None:
 
 def test_a_key_may_do_one_thing_in_this_view_and_another_in_that() -> None:
     opening = {action.id: action.keys for action in ACTIONS if "enter" in action.keys}
-    assert set(opening) == {"open", "open_node", "node_jobs", "queue_jobs", "unfold", "held_jobs"}
+    assert set(opening) == {"open", "open_node", "node_jobs", "queue_jobs", "unfold", "held_jobs", "set_entry"}
 
 
 @pytest.mark.req("UI-20")

@@ -13,7 +13,7 @@ from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.mounts import Algorithm
-from cockpit.model.spec import WHOLE_CARD, DebugHold, Elastic, HoldCards, JobSpec, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, DebugHold, Elastic, HoldCards, JobSpec, NodeSpec, ReclaimSignal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -152,7 +152,7 @@ def _elastic(size: Weighted) -> Elastic | None:
     if size.elastic is None:
         return None
     least, most = size.elastic
-    return Elastic(workers=size.nodes, min_workers=least, max_workers=most)
+    return Elastic(workers=size.nodes, min_workers=least, max_workers=most, reclaim_signal=ReclaimSignal.SIGTERM)
 
 
 def _node_spec(size: Weighted, template: Template) -> NodeSpec:

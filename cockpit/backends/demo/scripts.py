@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.backends.demo.fixture import Outcome, Printing
 from cockpit.model.job import ExitStatus
+from cockpit.model.spec import JobKind
 
 if TYPE_CHECKING:
     from cockpit.backends.demo.fixture import Fixture, Template
@@ -50,6 +51,9 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         return self.runs_ms if self.exit.ok or rank == self.decisive_rank else None
 
 
+_SESSION = Script(printing=Printing.NOTEBOOK, begins_ms=2_000, runs_ms=None, exit=ExitStatus(code=0))
+
+
 class Scripts:
     """Finds the script of any job: a fixture's by the template in its name, a person's own by its command."""
 
@@ -63,6 +67,8 @@ class Scripts:
 
     def of(self, spec: JobSpec) -> Script:
         chance = self.chance("run", spec.name)
+        if spec.kind is JobKind.INTERACTIVE:
+            return _SESSION
         template = self._fixture.template_of(spec.name)
         return _own(spec, chance) if template is None else _drawn(template, spec, chance)
 

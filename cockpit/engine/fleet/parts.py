@@ -39,15 +39,15 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
     """What the member is asked for. What the fleet has settled, it does not settle again."""
     attempt, spec = job.attempt, job.spec
     assert attempt is not None
-    wished = [NodeName(name) for name in spec.node_names]
+    wished = [NodeName(name) for name in spec.node_names or spec.pool_nodes]
     pinned = tuple(each.node for each in part.reserved) or tuple(
         node_there(name) for name in wished if member_of(name) == member
     )
     return replace(
-        spec,
+        _with_folders(spec),
         name=spec.name if job.array is None else f"{spec.name}-{job.array.index}",
         nodes=len(part.ranks),
-        specs=(spec.specs[attempt.spec_index],),
+        specs=(replace(spec.specs[attempt.spec_index], name=""),),
         node_names=pinned,
         pool=None if pinned else spec.pool,
         driver_version=None if pinned else spec.driver_version,
@@ -67,6 +67,21 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
         divide_over_clusters=False,
         time_limit_seconds=min(TIME_LIMIT_SECONDS.high, spec.time_limit_seconds + LATER_SECONDS),
         debug_hold=replace(spec.debug_hold, window_seconds=WINDOW_SECONDS.high),
+    )
+
+
+def _with_folders(spec: JobSpec) -> JobSpec:
+    """What the names of the fleet's catalogue mean: a member has another one."""
+    algorithm = spec.algorithm
+    return replace(
+        spec,
+        algorithm=replace(algorithm, name="", path=algorithm.folder, found=None) if algorithm is not None else None,
+        datasets=tuple(replace(each, path=each.folder, found=None) for each in spec.datasets),
+        models=tuple(replace(each, path=each.folder, found=None) for each in spec.models),
+        volumes=tuple(replace(each, path=each.folder, found=None) for each in spec.volumes),
+        image=spec.root_image,
+        image_found="",
+        pool_nodes=(),
     )
 
 

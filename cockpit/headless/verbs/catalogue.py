@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cockpit.headless.arguments import UsageError, Verb
+from cockpit.headless.arguments import Verb
+from cockpit.headless.catalogue_words import ADD as ADD_WORD
+from cockpit.headless.catalogue_words import KINDS, Place, meant, said_done, wanted_change
+from cockpit.headless.catalogue_words import REMOVE as REMOVE_WORD
+from cockpit.headless.catalogue_words import SET as SET_WORD
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.output import add_output_options, is_page, write_rows
 from cockpit.headless.services import Call
-from cockpit.model.catalogue import CLUSTERWIDE, EntryChange, EntryKind
-from cockpit.present.safe import safe
+from cockpit.model.catalogue import EntryChange
 from cockpit.present.tables.catalogue import CATALOGUE as TABLE
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
     from cockpit.model.catalogue import AnyEntry, EntryKey, EntryRow
 
-KINDS = [str(each) for each in EntryKind]
 _KIND = f"one of {', '.join(KINDS)}"
 
 
@@ -50,7 +52,7 @@ def show_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_show(call: Call) -> int:
-    row = await _meant(call)
+    row = meant(await _rows(call), call.args.kind, call.args.name)
     if is_page(call.args):
         from cockpit.present.catalogue_page import entry_page
 
@@ -80,35 +82,15 @@ def _settings_help() -> str:
     return "\n".join([*lines, "versions are written versions.v1=PATH; of lists +a adds and -a takes away"])
 
 
-async def run_add(call: Call) -> int:
-    kind, (project, name) = EntryKind(call.args.kind), _split(call.args.name)
-    asker = (await call.backend.catalogue()).asker
-    given: dict[str, object] = {"name": name, "owner": asker}
-    if kind not in CLUSTERWIDE:
-        given["project"] = asker if project is None else project
-    after = _with_settings(call, kind, {key: value for key, value in given.items() if value})
-    await call.backend.change_catalogue([EntryChange(None, after)])
-    call.streams.line(f"added {_named(after)}")
-    return ExitCode.OK
+def _changing(verb: str) -> Callable[[Call], Awaitable[int]]:
+    async def run(call: Call) -> int:
+        place = Place(str(Path.cwd()), str(Path.home()))
+        wanted = wanted_change(verb, call.args, await call.backend.catalogue(), place)
+        await call.backend.change_catalogue([wanted])
+        call.streams.line(said_done(wanted))
+        return ExitCode.OK
 
-
-async def run_set(call: Call) -> int:
-    from cockpit.formats.cataloguefields import entry_values
-
-    if not call.args.settings:
-        raise UsageError("say what is to change, such as access=ro")
-    before = (await _meant(call)).entry
-    after = _with_settings(call, before.kind, entry_values(before))
-    await call.backend.change_catalogue([EntryChange(before, after)])
-    call.streams.line(f"changed {_named(after)}")
-    return ExitCode.OK
-
-
-async def run_remove(call: Call) -> int:
-    before = (await _meant(call)).entry
-    await call.backend.change_catalogue([EntryChange(before, None)])
-    call.streams.line(f"removed {_named(before)}")
-    return ExitCode.OK
+    return run
 
 
 def apply_arguments(parser: ArgumentParser) -> None:
@@ -152,36 +134,6 @@ async def run_export(call: Call) -> int:
     return ExitCode.OK
 
 
-async def _meant(call: Call) -> EntryRow:
-    """The entry that the words name. Raises `UsageError`."""
-    project, name = _split(call.args.name)
-    rows = [row for row in await _rows(call) if row.entry.name == name]
-    found = [row for row in rows if project in {None, row.entry.project}]
-    if len(found) == 1:
-        return found[0]
-    what = f"{call.args.kind} {safe(call.args.name)}"
-    if not found:
-        raise UsageError(f"there is no {what}; `cockpit catalogue list {call.args.kind}` lists them")
-    places = ", ".join(safe(f"{row.entry.project}/{row.entry.name}") for row in found)
-    raise UsageError(f"there are several {what}; name one: {places}")
-
-
-def _split(text: str) -> tuple[str | None, str]:
-    """`nlp/corpus` as project and name; `/corpus` is the cluster's; None: whichever project."""
-    project, slash, name = text.rpartition("/")
-    return (project, name) if slash else (None, text)
-
-
-def _with_settings(call: Call, kind: EntryKind, values: dict[str, object]) -> AnyEntry:
-    from cockpit.formats.cataloguesettings import with_settings
-
-    return with_settings(kind, values, call.args.settings, str(Path.cwd()), str(Path.home()))
-
-
-def _named(entry: AnyEntry) -> str:
-    return f"{entry.kind} {safe(f'{entry.project}/{entry.name}' if entry.project else entry.name)}"
-
-
 LIST = Verb(
     list_arguments,
     run_list,
@@ -191,7 +143,7 @@ LIST = Verb(
 SHOW = Verb(show_arguments, run_show, ("cockpit catalogue show dataset corpus",))
 ADD = Verb(
     _settings_arguments,
-    run_add,
+    _changing(ADD_WORD),
     (
         "cockpit catalogue add dataset nlp/corpus path=/data/corpus access=ro",
         "cockpit catalogue add model /bert source=favorite versions.v1=/models/bert/1 access=ro",
@@ -203,7 +155,7 @@ ADD = Verb(
 )
 SET = Verb(
     _settings_arguments,
-    run_set,
+    _changing(SET_WORD),
     (
         "cockpit catalogue set dataset corpus access=rw",
         "cockpit catalogue set model bert versions.v2=/models/bert/2",
@@ -211,6 +163,6 @@ SET = Verb(
     ),
     mixed=True,
 )
-REMOVE = Verb(_entry_arguments, run_remove, ("cockpit catalogue remove dataset nlp/corpus",))
+REMOVE = Verb(_entry_arguments, _changing(REMOVE_WORD), ("cockpit catalogue remove dataset nlp/corpus",))
 APPLY = Verb(apply_arguments, run_apply, ("cockpit catalogue apply catalogue.toml",))
 EXPORT = Verb(export_arguments, run_export, ("cockpit catalogue export > catalogue.toml",))

@@ -20,8 +20,15 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
+    ref = call.args.job
+    rank = call.args.replica if call.args.replica is not None else ref.rank or 0
+    return await enter(call, await call.job_id(ref), rank)
+
+
+async def enter(call: Call, job: JobId, rank: int = 0) -> int:
+    """A shell, or the command behind `--`, in the container until it ends; its exit code."""
     streams = call.streams
-    request = await requested(call)
+    request = requested(call, job, rank)
     detail = await call.backend.job(JobId(request.job)) if request.terminal and not request.command else None
     session = await call.backend.open_shell(request)
     if detail is not None:
@@ -43,14 +50,14 @@ async def run(call: Call) -> int:
     return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno())
 
 
-async def requested(call: Call) -> ShellRequest:
+def requested(call: Call, job: JobId, rank: int) -> ShellRequest:
     """A terminal only where stdin and stdout both are one; else bytes pass through unchanged."""
-    streams, ref = call.streams, call.args.job
+    streams = call.streams
     terminal = streams.stdin.isatty() and streams.stdout.isatty()
     size = os.get_terminal_size(streams.stdout.fileno()) if terminal else os.terminal_size((80, 24))
     return ShellRequest(
-        job=await call.job_id(ref),
-        rank=call.args.replica if call.args.replica is not None else ref.rank or 0,
+        job=job,
+        rank=rank,
         command=call.args.command_words,
         terminal=terminal,
         rows=size.lines,

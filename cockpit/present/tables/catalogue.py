@@ -16,6 +16,11 @@ COMMON: Final = frozenset({"name", "project", "owner", "access", "about", "sourc
 
 def means(row: EntryRow, _: Context) -> str:
     """What it says beside that, in words."""
+    return means_text(row)
+
+
+def means_text(row: EntryRow) -> str:
+    """What it says beside that, in words."""
     return safe(" ".join(f"{name}={_text(value)}" for name, value in own_values(row).items())) or NOTHING
 
 

@@ -212,6 +212,9 @@ JOB: Final = Table(
             words=numbered(lambda detail: len(detail.tasks), "task"),
             schema=RECORDS,
         ),
+        Column(
+            "address", "ADDRESS", Kind.TEXT, "Where a session's notebook says that it can be reached", field="address"
+        ),
         Column("log_tail", "LOG TAIL", Kind.TEXT, "The last lines of its log", field="log_tail"),
     ),
 )

@@ -18,6 +18,7 @@ from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
+from cockpit.present.safe import safe
 from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
 from cockpit.present.workers import short_of_workers, workers_now
 
@@ -98,7 +99,8 @@ def cards(row: JobRow, _: Context) -> int | float:
 def node_spec(row: JobRow, _: Context) -> str:
     """What it asks of each node, as one text to search in."""
     nodes = max(row.nodes, 1)
-    per_node = f"{row.cpus // nodes} CPUs, {units.memory(row.memory_mib // nodes)}"
+    named = f"{safe(row.spec_name)}: " if row.spec_name else ""
+    per_node = f"{named}{row.cpus // nodes} CPUs, {units.memory(row.memory_mib // nodes)}"
     if not row.card_milli:
         return per_node
     return f"{per_node}, {units.cards(row.card_milli // nodes)} {listed(row.card_models, 'or') or 'cards'}"
@@ -444,7 +446,14 @@ JOBS: Final = Table(
             schema={"enum": [str(kind) for kind in JobKind]},
         ),
         Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
-        Column("algorithm", "ALGORITHM", Kind.TEXT, "Its algorithm folder", field="algorithm", wide=True),
+        Column(
+            "algorithm",
+            "ALGORITHM",
+            Kind.TEXT,
+            "Its algorithm: a folder, a name of the catalogue, or favorite/ and a name",
+            field="algorithm",
+            wide=True,
+        ),
         Column(
             "output",
             "OUTPUT",

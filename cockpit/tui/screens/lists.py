@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.card_map import CardMap
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.table import Table
@@ -39,6 +39,7 @@ class Lists(Screen[None]):
         self.spending = Table(self.app.spending_rows, theme, id=SPENDING)
         self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
         self.queues = Table(self.app.queue_rows, theme, id=QUEUES)
+        self.catalogue = Table(self.app.catalogue_rows, theme, id=CATALOGUE)
         self._ranks = PriorityPart(self.app, self.priority)
         yield Titles(self.jobs, id="titles")
         with ContentSwitcher(initial=JOBS, id="rows"):
@@ -56,6 +57,7 @@ class Lists(Screen[None]):
             SPENDING: self.spending,
             PRIORITY: self.priority,
             QUEUES: self.queues,
+            CATALOGUE: self.catalogue,
         }
 
     @property

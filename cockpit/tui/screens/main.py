@@ -8,7 +8,7 @@ from textual import on
 
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.spans import Span, line
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.telling import LEAST_PANEL, Telling
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
@@ -18,7 +18,15 @@ from cockpit.tui.widgets.titles import Titles
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-VIEWS = (("1", "Jobs"), ("2", "Nodes"), ("3", "Cards"), ("4", "Accounts"), ("5", "Priority"), ("6", "Queues"))
+VIEWS = (
+    ("1", "Jobs"),
+    ("2", "Nodes"),
+    ("3", "Cards"),
+    ("4", "Accounts"),
+    ("5", "Priority"),
+    ("6", "Queues"),
+    ("7", "Catalogue"),
+)
 DEEDS = {"priority": "priorities"}
 """What shows a view, where it is not called as that."""
 SMALL_HEIGHT = 30
@@ -27,7 +35,7 @@ CHART, SMALL_CHART = 14, 8
 MOST_PANEL = 9
 """Lines of the answer panel on large screens."""
 TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", QUEUES: "Queues"}
-TITLES |= {ACCOUNTS: "Accounts", QOS: "Accounts", SPENDING: "Accounts"}
+TITLES |= {CATALOGUE: "Catalogue", ACCOUNTS: "Accounts", QOS: "Accounts", SPENDING: "Accounts"}
 """In the row of views."""
 
 
@@ -99,12 +107,19 @@ class MainScreen(Telling):
 
     @on(Table.Opened)
     def _opened(self) -> None:
-        opens = {NODES: "open_node", QUEUES: "queue_jobs", ACCOUNTS: "unfold", QOS: "modify", SPENDING: "held_jobs"}
+        opens = {
+            NODES: "open_node",
+            QUEUES: "queue_jobs",
+            CATALOGUE: "set_entry",
+            ACCOUNTS: "unfold",
+            QOS: "modify",
+            SPENDING: "held_jobs",
+        }
         self.app.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
-        if name := view_at(VIEWS, event.column, self.size.width):
+        if name := view_at(VIEWS, event.column, self.size.width, TITLES[self.view], tuple(self._note())):
             self.app.perform(DEEDS.get(name.lower(), name.lower()))
 
     @on(Lines.Clicked, "#keys")

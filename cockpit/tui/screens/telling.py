@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from cockpit.present.account_answer import first_account_lines, place_answer
 from cockpit.present.answer import answer
 from cockpit.present.card_answer import card_answer, legend, totals
+from cockpit.present.catalogue_cells import entry_answer, no_entries_lines
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.node_answer import node_answer
 from cockpit.present.queue_answer import legend_line, queue_answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.present.spending_cells import spending_answer
-from cockpit.tui.action import ACCOUNTS, CARDS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.entry_line import Typing
 from cockpit.tui.widgets.lines import Lines
 
@@ -47,6 +48,7 @@ class Telling(Typing):
             SPENDING: self._spending_answer,
             PRIORITY: self._rank_answer,
             QUEUES: self._queue_answer,
+            CATALOGUE: self._entry_answer,
         }
         self.query_one("#answer", Lines).show(answers[self.view]())
 
@@ -89,6 +91,11 @@ class Telling(Typing):
             rows, brief = self.app.queue_rows.rows(), size.height <= LEAST_PANEL
             yield from queue_answer(row, rows, self.app.context(), self._keys(), size.width, brief=brief)
 
+    def _entry_answer(self) -> Iterator[Line]:
+        row = self.app.entry_under_cursor()
+        if row is not None:
+            yield from entry_answer(row, self._keys(), self.query_one("#answer").size.width)
+
     def _keys(self) -> Mapping[str, str]:
         return self.app.around(self.size.width).keys
 
@@ -101,7 +108,7 @@ class Telling(Typing):
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
-        notes |= {QUEUES: self._queues_note}
+        notes |= {QUEUES: self._queues_note, CATALOGUE: lambda: iter(())}
         yield from notes.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
@@ -137,7 +144,7 @@ class Telling(Typing):
             return True
         if self.view == PRIORITY:
             return bool(self._ranks.nothing({}))
-        return not self.table.rows.order and self.view in {JOBS, CARDS}
+        return not self.table.rows.order and self.view in {JOBS, CARDS, CATALOGUE}
 
     def _empty_lines(self) -> Iterator[Line]:
         if not self.app.loaded or (self.view == ACCOUNTS and self.app.accounts is None):
@@ -147,6 +154,8 @@ class Telling(Typing):
         keys = self.app.around(self.size.width).keys
         if self.view == CARDS:
             return no_cards_lines(sum(1 for _ in self.app.card_rows.parts()), keys)
+        if self.view == CATALOGUE:
+            return no_entries_lines(keys, filtered=bool(self.filter_text))
         if self.view == PRIORITY:
             return iter(self._ranks.nothing(keys))
         hidden = len(self.app.job_rows.list.rows())

@@ -1,0 +1,130 @@
+"""The words of `cockpit catalogue …`: what change of the catalogue they ask for, and what may follow them."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from cockpit.headless.arguments import TextAsked, UsageError, parse
+from cockpit.model.catalogue import CLUSTERWIDE, AnyEntry, CatalogueShown, EntryChange, EntryKind, EntryRow
+from cockpit.present.nearest import nearest
+from cockpit.present.safe import safe
+
+NOUN = "catalogue"
+ADD, SET, REMOVE = "add", "set", "remove"
+CHANGES = (ADD, SET, REMOVE)
+KINDS = tuple(str(each) for each in EntryKind)
+
+
+class Place(NamedTuple):
+    """Where relative paths begin, and what `~` stands for."""
+
+    folder: str
+    home: str
+
+
+def wanted_change(verb: str, args: Namespace, shown: CatalogueShown, place: Place) -> EntryChange:
+    """What `add`, `set` or `remove` with these arguments comes to. Raises `UsageError`, and `SpecErrors` with all that
+    is wrong with the settings."""
+    if verb == ADD:
+        return EntryChange(None, _added(args, shown, place))
+    before = meant(shown.rows, args.kind, args.name).entry
+    if verb == REMOVE:
+        return EntryChange(before, None)
+    if not args.settings:
+        raise UsageError("say what is to change, such as access=ro")
+    from cockpit.formats.cataloguefields import entry_values
+    from cockpit.formats.cataloguesettings import with_settings
+
+    return EntryChange(before, with_settings(before.kind, entry_values(before), args.settings, *place))
+
+
+def _added(args: Namespace, shown: CatalogueShown, place: Place) -> AnyEntry:
+    from cockpit.formats.cataloguesettings import with_settings
+
+    kind, (project, name) = EntryKind(args.kind), split_name(args.name)
+    given = {"name": name, "owner": shown.asker}
+    if kind not in CLUSTERWIDE:
+        given["project"] = shown.asker if project is None else project
+    return with_settings(kind, {key: value for key, value in given.items() if value}, args.settings, *place)
+
+
+def meant(rows: Iterable[EntryRow], kind: str, text: str) -> EntryRow:
+    """The entry of the kind that is called so. Raises `UsageError`."""
+    project, name = split_name(text)
+    named = [row for row in rows if row.entry.kind == kind and row.entry.name == name]
+    found = [row for row in named if project in {None, row.entry.project}]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"there is no {kind} {safe(text)}; `cockpit catalogue list {kind}` lists them")
+    places = ", ".join(safe(full_name(row.entry)) for row in found)
+    raise UsageError(f"there are several {kind}s {safe(text)}; name one: {places}")
+
+
+def split_name(text: str) -> tuple[str | None, str]:
+    """`nlp/corpus` as project and name; `/corpus` is the cluster's; None: whichever project."""
+    project, slash, name = text.rpartition("/")
+    return (project, name) if slash else (None, text)
+
+
+def full_name(entry: AnyEntry) -> str:
+    """As `split_name` reads it."""
+    return entry.name if entry.kind in CLUSTERWIDE else f"{entry.project}/{entry.name}"
+
+
+def said_done(change: EntryChange) -> str:
+    """`added dataset nlp/corpus`."""
+    entry = change.after or change.before
+    assert entry is not None
+    verb = "added" if change.before is None else "removed" if change.after is None else "changed"
+    return f"{verb} {entry.kind} {safe(full_name(entry).removeprefix('/'))}"
+
+
+def asked_change(text: str, shown: CatalogueShown, place: Place) -> EntryChange:
+    """The words after `:catalogue` in the cockpit. A wish for help is a `UsageError` too."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        raise UsageError("catalogue: a quote is not closed") from None
+    if not words or words[0] not in CHANGES:
+        hint = nearest(words[0], CHANGES) if words else None
+        more = f"did you mean {hint}?" if hint else f"there are {', '.join(CHANGES)}"
+        raise UsageError(f"catalogue: there is no {safe(words[0]) if words else 'such act'} here; {more}")
+    try:
+        _, args = parse([NOUN, *words])
+    except TextAsked as asked:
+        raise UsageError(str(asked)) from None
+    if args.cluster:
+        raise UsageError("--cluster: this is about the cluster that is shown; :ctx opens another")
+    return wanted_change(words[0], args, shown, place)
+
+
+def completions(line: str, shown: CatalogueShown | None) -> list[str]:
+    """The line with what its last word may become, the shortest first; nothing where it is not about the catalogue."""
+    head, _, last = line.rpartition(" ")
+    words = head.split()
+    if words[:1] != [NOUN]:
+        return []
+    found = (word for word in _next(words[1:], shown) if word.startswith(last))
+    return [f"{head} {word}" for word in sorted(found, key=len)]
+
+
+def _next(words: Sequence[str], shown: CatalogueShown | None) -> Iterable[str]:
+    if not words:
+        return CHANGES
+    if len(words) == 1:
+        return KINDS
+    if len(words) == 2 and words[0] != ADD:
+        rows = shown.rows if shown is not None else ()
+        return [shlex.quote(full_name(row.entry)) for row in rows if row.entry.kind == words[1]]
+    return settings_of(words[1]) if words[0] != REMOVE and words[1] in KINDS else ()
+
+
+def settings_of(kind: str) -> list[str]:
+    """What may be said of an entry of the kind, as `SETTING=`."""
+    from cockpit.formats.cataloguefields import TABLES
+
+    return [f"{field.name}=" for field in TABLES[EntryKind(kind)].fields if field.name != "name" and not field.alias]

@@ -1,0 +1,198 @@
+"""`cockpit session`: starts a session and enters it. `cockpit train`: a job that runs a command where a session is."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from argparse import ArgumentParser
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.headless.arguments import UsageError, Verb, reference
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.services import Call
+from cockpit.headless.verbs.shell import enter
+from cockpit.headless.verbs.submit import read_text
+from cockpit.headless.verbs.wait import exit_code
+from cockpit.model.job import JobState
+from cockpit.model.names import free_name
+from cockpit.model.refusal import RefusalKind
+from cockpit.model.spec import JobKind, JobSpec
+from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobId
+    from cockpit.model.jobrow import JobRow
+
+SOURCE = "the session"
+USUAL_NAME = "session"
+ADDRESS_LOOKS, LOOK_SECONDS = 150, 0.2
+"""How often, and how far apart: a notebook takes a while to load."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="a job file; with --from just the fields that differ; - is stdin"
+    )
+    parser.add_argument(
+        "--from", dest="job", type=reference, metavar="ID", help="like this job: its folders, environment and room"
+    )
+    parser.add_argument("--name", metavar="NAME", help=f"by default {USUAL_NAME}, or the job's with -dev, if free")
+    for option in ("cpus", "memory", "cards"):
+        parser.add_argument(f"--{option}", metavar=option[0].upper(), help="as in a job file's spec")
+    parser.add_argument("--time-limit", metavar="TIME", help="it is over after so long, such as 4h")
+    parser.add_argument("--keep", action="store_true", help="leaving the shell does not end it")
+    parser.add_argument("--detach", action="store_true", help="only submit it; implies --keep")
+    parser.usage = "cockpit session [FILE] [--from ID] [--keep | --detach] [OPTION …] [-- CMD …]"
+
+
+def train_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the session")
+    parser.add_argument("--name", metavar="NAME", help="by default the session's without -dev, if it is free")
+    parser.usage = "cockpit train ID [--name NAME] -- CMD …"
+
+
+async def run(call: Call) -> int:
+    """The exit code is the shell's; a session that never runs has its own."""
+    spec = await _asked_for(call)
+    (job,) = await call.backend.submit([spec])
+    call.streams.line(f"submitted {safe(spec.name)} as {job}")
+    if call.args.detach:
+        return ExitCode.OK
+    call.streams.hint(f"waiting until it runs; Ctrl-C leaves it in the queue, `cockpit cancel {job}` takes it back")
+    row = await _until_it_runs(call, job)
+    if row.ended_at is not None:
+        call.streams.say(f"Session {job} has ended before anybody could enter it; `cockpit job {job}` says how.")
+        return exit_code((await call.backend.job(job)).job)
+    if spec.command and not call.args.command_words:
+        return await _notebook(call, job, spec)
+    return await _inside(call, job, spec)
+
+
+async def run_train(call: Call) -> int:
+    """The command's words are taken as they are: no variable in them is looked up."""
+    from cockpit.launch.sessions import training
+
+    if not call.args.command_words:
+        raise UsageError(
+            "give the command behind --, such as: cockpit train 12 -- python3 /workspace/algorithm/train.py"
+        )
+    spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).job.spec
+    spec = training(spec, shlex.join(call.args.command_words))
+    taken = {row.name for row in await call.backend.jobs()}
+    spec = replace(spec, name=call.args.name or free_name(spec.name, taken))
+    (job,) = await call.backend.submit([spec])
+    call.streams.line(f"submitted {safe(spec.name)} as {job}")
+    return ExitCode.OK
+
+
+async def _asked_for(call: Call) -> JobSpec:
+    """What the file says, over the job that it is to be like; the options over both."""
+    from cockpit.formats.jobfile import job_values
+
+    source, text, folder = read_text(call.args.file, call) if call.args.file else (SOURCE, "{}", str(Path.cwd()))
+    fields = job_values(source, text)
+    if (kind := fields.get("kind", JobKind.INTERACTIVE)) != JobKind.INTERACTIVE:
+        raise SpecErrors([f"{source}: kind: is {kind}; a session is interactive: remove it, or submit the file"])
+    values = {**await _like(call), **fields}
+    if call.args.name is None and "name" not in fields:
+        values["name"] = free_name(str(values["name"]), {row.name for row in await call.backend.jobs()})
+    whole = _with_options({**values, "kind": str(JobKind.INTERACTIVE)}, vars(call.args))
+    return call.services.read_jobs(source, json.dumps(whole), folder)[0]
+
+
+async def _like(call: Call) -> dict[str, object]:
+    from cockpit.formats.specfile import spec_as_table
+    from cockpit.launch.sessions import development
+
+    if call.args.job is None:
+        return {"name": USUAL_NAME, "output": str(Path.cwd())}
+    detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
+    return spec_as_table(development(detail.job.spec))
+
+
+def _with_options(values: dict[str, object], options: dict[str, object]) -> dict[str, object]:
+    """As a job file's values."""
+    from cockpit.formats.jobtexts import texts_of, values_of
+
+    texts = {path: str(options[path]) for path in ("name", "time_limit") if options[path] is not None}
+    room = {f"specs[0].{name}": str(options[name]) for name in ("cpus", "memory", "cards") if options[name] is not None}
+    if room and len(values.get("specs") or [{}]) > 1:  # type: ignore[arg-type]  # a list, or refused when it is read
+        raise UsageError("--cpus, --memory and --cards are for one spec, and there are several; give a FILE with specs")
+    return values_of({**texts_of(values), **texts, **room}) if texts or room else values
+
+
+async def _until_it_runs(call: Call, job: JobId) -> JobRow:
+    """What it waits for is told meanwhile, and whenever that changes."""
+    from cockpit.present.tables.jobs import why
+
+    told = None
+    async for delta in call.backend.watch_jobs():
+        row = next((each for each in delta.changed if each.id == job), None)
+        if row is None:
+            continue
+        if row.state is JobState.RUNNING or row.ended_at is not None:
+            return row
+        said = why(row, call.context())
+        if said and said != told:
+            call.streams.say(f"{job} is {row.state}: {said}")
+            told = said
+    raise CockpitError(f"The cluster was lost before session {job} ran; `cockpit shell {job}` enters it.")
+
+
+async def _inside(call: Call, job: JobId, spec: JobSpec) -> int:
+    from cockpit.present.sessions import lasting_words, leaving_words
+
+    streams, keeps = call.streams, call.args.keep
+    if not call.args.command_words:
+        streams.hint(f"{lasting_words(job, spec)}\n{leaving_words(job, keeps=keeps)}")
+    try:
+        return await enter(call, job)
+    finally:
+        if not keeps:
+            await _end(call, job)
+
+
+async def _end(call: Call, job: JobId) -> None:
+    """It may have ended by itself meanwhile."""
+    try:
+        await call.backend.cancel(job)
+    except RequestRefused as no:
+        if no.refusal.kind is not RefusalKind.CONFLICT:
+            raise
+    call.streams.hint(f"session {job} is ended")
+
+
+async def _notebook(call: Call, job: JobId, spec: JobSpec) -> int:
+    """Its address once it has printed one."""
+    from cockpit.present.sessions import address_words, lasting_words
+
+    address = ""
+    for _ in range(ADDRESS_LOOKS):
+        detail = await call.backend.job(job)
+        address = detail.address
+        if address or detail.row.ended_at is not None:
+            break
+        sleep(LOOK_SECONDS)  # noqa: ASYNC251 - a one-shot command has no loop that it could keep waiting
+    call.streams.line(address_words(job, address))
+    call.streams.hint(lasting_words(job, spec))
+    return ExitCode.OK
+
+
+SESSION = Verb(
+    arguments,
+    run,
+    (
+        "cockpit session",
+        "cockpit session --cpus 8 --memory 32G --cards 1 --time-limit 4h",
+        "cockpit session --from 4711",
+        "echo 'command: jupyter lab --no-browser' | cockpit session --from 4711 -",
+        "cockpit session --cards 1 -- nvidia-smi",
+    ),
+    mixed=True,
+)
+TRAIN = Verb(train_arguments, run_train, ("cockpit train 12 -- python3 /workspace/algorithm/train.py --epochs 90",))

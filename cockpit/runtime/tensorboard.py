@@ -1,0 +1,150 @@
+"""TensorBoard over several folders, one run for each: a program of this user's on this machine, which nobody but this
+machine reaches, and which goes on until it is stopped.
+
+Each board has a folder with links to its runs, its log, and a file that its program keeps locked while it lives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cockpit.errors import CockpitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PROGRAM = "tensorboard"
+HOST = "127.0.0.1"
+MISSING = "TensorBoard is not installed here. Install it beside cockpit: pip install 'cockpit-cluster[tensorboard]'."
+START_SECONDS, STOP_SECONDS, LOOK_SECONDS = 60.0, 5.0, 0.05
+LAST_LINES = 3
+_ADDRESS = re.compile(rf"http://{re.escape(HOST)}:\d+/[^\s]*".encode())
+
+
+def program() -> str:
+    """The one on the PATH, else the one beside this Python. Raises `CockpitError` where there is none."""
+    beside = Path(sys.executable).with_name(PROGRAM)
+    found = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else "")
+    if not found:
+        raise CockpitError(MISSING)
+    return found
+
+
+class Board:
+    """One TensorBoard. `folder` is its own, of this user alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._runs, self._log = folder / "runs", folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+        """The program, if it was started by this object: then it is its child."""
+
+    @property
+    def address(self) -> str:
+        """Where it is; empty while it does not run, or has not begun to listen."""
+        with self._lock() as free:
+            return "" if free else self._printed()
+
+    def start(self, runs: Mapping[str, str]) -> str:
+        """Its address once it listens: of the one that runs already, else of a new one on a free port. `runs`: folders
+        by the name of the run; one that is not there yet is shown once it is. Raises `CockpitError`."""
+        if not any(os.access(each, os.R_OK | os.X_OK) for each in runs.values()):
+            raise CockpitError(
+                f"None of the output folders can be read from here, such as {next(iter(runs.values()))}."
+            )
+        found = program()
+        with self._lock() as free:
+            self._link(runs)
+            self._process = self._spawn(found, free) if free else None
+        return self._listening()
+
+    def stop(self) -> bool:
+        """Whether there was one."""
+        with self._lock() as free:
+            if free:
+                return False
+        pid = self._holder()
+        for sign, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
+            with suppress(ProcessLookupError):
+                os.killpg(pid, sign)
+            if self._ends_within(seconds):
+                break
+        if self._process is not None:
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return True
+
+    @contextmanager
+    def _lock(self) -> Iterator[int]:
+        """The descriptor of the locked file; 0 where the program that lives has it."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self._folder / "running").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield 0
+            else:
+                yield file.fileno()
+
+    def _link(self, runs: Mapping[str, str]) -> None:
+        self._runs.mkdir(exist_ok=True)
+        for name, folder in runs.items():
+            link = self._runs / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(folder)
+
+    def _spawn(self, found: str, lock: int) -> subprocess.Popen[bytes]:
+        """It inherits the lock, and so has it as long as it lives."""
+        with self._log.open("wb") as log:
+            process = subprocess.Popen(
+                [found, "--logdir", self._runs, "--host", HOST, "--port", "0"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
+        os.ftruncate(lock, 0)
+        os.write(lock, str(process.pid).encode())
+        return process
+
+    def _listening(self) -> str:
+        process = self._process
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until:
+            if found := self._printed():
+                return found
+            if process is not None and process.poll() is not None:
+                said = " ".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+                raise CockpitError(f"TensorBoard ended at once with exit code {process.returncode}: {said}")
+            time.sleep(LOOK_SECONDS)
+        raise CockpitError(f"TensorBoard did not say within {START_SECONDS:g} s where it listens; see {self._log}.")
+
+    def _printed(self) -> str:
+        found = _ADDRESS.search(self._log.read_bytes()) if self._log.exists() else None
+        return found[0].decode(errors="replace") if found else ""
+
+    def _holder(self) -> int:
+        """Who has the lock; it is written down a moment after it is had."""
+        while not (written := (self._folder / "running").read_text()):
+            time.sleep(LOOK_SECONDS)
+        return int(written)
+
+    def _ends_within(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            with self._lock() as free:
+                if free:
+                    return True
+            time.sleep(LOOK_SECONDS)
+        return False

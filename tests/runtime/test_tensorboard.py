@@ -1,0 +1,103 @@
+"""A board: started once, found again, reached from this machine alone, stopped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.errors import CockpitError
+from cockpit.runtime import tensorboard
+from cockpit.runtime.tensorboard import Board
+from tests.doubles.tensorboard import stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WRITES = """
+import sys
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+for folder in sys.argv[1:]:
+    writer = EventFileWriter(folder)
+    writer.add_event(Event(step=1, summary=Summary(value=[Summary.Value(tag="loss", simple_value=0.5)])))
+    writer.close()
+"""
+
+
+def shown(address: str) -> list[str]:
+    with urllib.request.urlopen(f"{address}data/runs", timeout=20) as answer:
+        return list(json.loads(answer.read()))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> dict[str, str]:
+    """Two tasks have written, one has not begun."""
+    for name in ("tune-0", "tune-1"):
+        (tmp_path / "out" / name).mkdir(parents=True)
+    return {f"tune-{number}": str(tmp_path / "out" / f"tune-{number}") for number in range(3)}
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin"))
+    board = Board(tmp_path / "boards" / "4711-a")
+    yield board
+    board.stop()
+
+
+@pytest.mark.req("JT-41")
+def test_it_shows_a_run_for_each_folder_and_ends_when_it_is_stopped(board: Board, runs: dict[str, str]) -> None:
+    address = board.start(runs)
+    assert address.startswith("http://127.0.0.1:")
+    assert shown(address) == ["tune-0", "tune-1"]
+    Path(runs["tune-2"]).mkdir()
+    assert shown(address) == ["tune-0", "tune-1", "tune-2"]
+    assert board.address == address
+    assert board.stop()
+    assert (board.address, board.stop()) == ("", False)
+    with pytest.raises(urllib.error.URLError):
+        shown(address)
+    assert Path(runs["tune-0"]).is_dir(), "what the runs wrote is not its own"
+
+
+@pytest.mark.req("JT-41")
+def test_a_second_start_finds_the_first(board: Board, runs: dict[str, str], tmp_path: Path) -> None:
+    address = board.start({"tune-0": runs["tune-0"]})
+    assert Board(tmp_path / "boards" / "4711-a").start(runs) == address
+    assert shown(address) == ["tune-0", "tune-1"]
+
+
+@pytest.mark.req("JT-41")
+def test_what_stands_in_the_way_is_said(board: Board, runs: dict[str, str], tmp_path: Path, monkeypatch) -> None:
+    with pytest.raises(CockpitError, match="None of the output folders can be read from here, such as /nowhere"):
+        board.start({"a": "/nowhere/tune-0"})
+    stand_in(tmp_path / "bin", "#!/bin/sh\necho cannot import numpy >&2\nexit 3\n")
+    with pytest.raises(CockpitError, match="ended at once with exit code 3: cannot import numpy"):
+        board.start(runs)
+    assert board.address == ""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(tensorboard.sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(CockpitError, match=r"not installed here.*cockpit-cluster\[tensorboard\]"):
+        board.start(runs)
+
+
+@pytest.mark.real
+@pytest.mark.req("JT-41")
+def test_the_real_one_takes_the_same_command_line(runs: dict[str, str], tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    subprocess.run([sys.executable, "-c", WRITES, runs["tune-0"], runs["tune-1"]], check=True, capture_output=True)
+    board = Board(tmp_path / "boards" / "real")
+    assert shutil.which(tensorboard.program())
+    try:
+        assert shown(board.start(runs)) == ["tune-0", "tune-1"]
+    finally:
+        assert board.stop()
