@@ -89,7 +89,7 @@ async def test_what_slurm_says_no_to_is_told_in_its_words(emptied: RealCluster, 
     with pytest.raises(RequestRefused, match=r"Slurm says no: .*partition"):
         await ada.submit([a_job(emptied, "lost", "true", partitions=("nowhere",))])
     with pytest.raises(RequestRefused, match="volumes: Slurm mounts nothing"):
-        await ada.submit([replace(a_job(emptied, "x", "true"), pool="p", volumes=(object(),))])  # type: ignore[arg-type] # any
+        await ada.submit([replace(a_job(emptied, "x", "true"), pool="p", volumes=(object(),))])
 
 
 @pytest.mark.req("SL-22")
