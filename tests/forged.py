@@ -34,6 +34,7 @@ READING = (
     "catalogue",
     "queues",
     "reservations",
+    "staged",
     "explain",
     "predict",
 )
@@ -88,6 +89,8 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "end_reservation": {"name": UPKEEP["name"]},
         "drain_node": {"name": "n1", "reason": "fan"},
         "resume_node": {"name": "n1"},
+        "staged": {},
+        "unstage": {"name": "4f2a"},
         "stop": {},
     }[operation]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
+    from cockpit.model.staging import StagedCopy
     from cockpit.model.view import (
         AccountsShown,
         EngineStatus,
@@ -169,6 +170,13 @@ class Backend(Protocol):
         """Nothing more starts there; what runs goes on. Administrators only, as is `resume_node`."""
 
     async def resume_node(self, name: str) -> None: ...
+
+    async def staged(self) -> list[StagedCopy]:
+        """Copies on the machines of this cluster. Administrators only, as is `unstage`."""
+        ...
+
+    async def unstage(self, key: str) -> None:
+        """Remove a copy that nobody uses; `key` may be the beginning of its key."""
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         """Why a queued job waits, when it starts, and what it could ask for instead."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from cockpit.formats.snapshotfile import Snapshot
-    from cockpit.model import accounting, asking, cluster, forecast, view
+    from cockpit.model import accounting, asking, cluster, forecast, staging, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
     from cockpit.model.accountchange import AccountChange
@@ -27,6 +27,7 @@ else:
     cluster, forecast, view = map(Late, ("cockpit.model.cluster", "cockpit.model.forecast", "cockpit.model.view"))
     asking, jobs, messages = map(Late, ("cockpit.model.asking", "cockpit.model.job", "cockpit.protocol.messages"))
     accounting, catalogues = Late("cockpit.model.accounting"), Late("cockpit.model.catalogue")
+    staging = Late("cockpit.model.staging")
 
 T = TypeVar("T")
 
@@ -134,6 +135,12 @@ class Verbs(ABC):
 
     async def resume_node(self, name: str) -> None:
         await self.act("resume_node", messages.NameArgs(name), _DONE)
+
+    async def staged(self) -> list[staging.StagedCopy]:
+        return await self.read("staged", messages.NoArgs(), list[staging.StagedCopy])
+
+    async def unstage(self, key: str) -> None:
+        await self.act("unstage", messages.NameArgs(key), _DONE)
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         answer = await self.act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)

@@ -94,6 +94,8 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "make_reservation": Right.ADMINISTER,
         "end_reservation": Right.ADMINISTER,
         "drain_node": Right.ADMINISTER,
+        "staged": Right.ADMINISTER,
+        "unstage": Right.ADMINISTER,
         "resume_node": Right.ADMINISTER,
         "apply_quota": Right.ADMINISTER,
         "remove_quota": Right.ADMINISTER,

@@ -104,6 +104,6 @@ def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord
     free(state, [each.name for each in state.cluster.members], record.at)
 
 
-@RULES.of(events.ShellOpened, events.EngineStarted, events.EngineStopAsked, events.EngineStopped)
+@RULES.of(events.ShellOpened, events.CopyRemoved, events.EngineStarted, events.EngineStopAsked, events.EngineStopped)
 def _(_body: object, _state: ClusterState, _record: events.EventRecord) -> None:
     """Facts for the time line; the state does not depend on them."""

@@ -52,6 +52,7 @@ _OF_NO_JOB = frozenset(
         events.OthersHeld,
         events.UsageDecayed,
         events.ShellOpened,
+        events.CopyRemoved,
         events.EngineStarted,
         events.EngineStopAsked,
         events.EngineStopped,

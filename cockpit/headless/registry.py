@@ -26,6 +26,8 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "reservations": ("reservations", "RESERVATIONS", "List the nodes that are kept, for whom and when"),
     "reservations create": ("reservations", "CREATE", "Keep nodes for somebody or for maintenance; for administrators"),
     "reservations end": ("reservations", "END", "Give the nodes of reservations back; for administrators"),
+    "staged": ("staged", "STAGED", "List the copies of datasets and images on this machine; for administrators"),
+    "staged remove": ("staged", "REMOVE", "Remove copies that nobody uses; for administrators"),
     "events": ("events", "EVENTS", "List what happened"),
     "new": ("new", "NEW", "Print a first job file, with a word on every field"),
     "launch": ("launch", "LAUNCH", "Show what each replica of a job would be started with (--dry-run)"),

@@ -132,6 +132,15 @@ class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
     name: str
 
 
+class CopyRemoved(msgspec.Struct, frozen=True, tag="copy_removed"):
+    """An administrator has removed a staged copy before its time."""
+
+    what: str
+    """`dataset`, `image`."""
+    source: str
+    key: str
+
+
 class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
     """Nothing more starts there until it is given back; what runs goes on."""
 
@@ -446,6 +455,7 @@ EventBody = (
     | CatalogueChanged
     | ReservationMade
     | ReservationEnded
+    | CopyRemoved
     | NodeDrained
     | NodeResumed
     | QuotaApplied

@@ -20,6 +20,7 @@ RuleEvent = (
     | events.CatalogueChanged
     | events.ReservationMade
     | events.ReservationEnded
+    | events.CopyRemoved
     | events.NodeDrained
     | events.NodeResumed
     | events.QuotaApplied
@@ -40,7 +41,13 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             return f"the cluster was configured{f' with partitions {names}' if names else ''}"
         case events.AccountsChanged() | events.CatalogueChanged():
             return _of_names(body)
-        case events.ReservationMade() | events.ReservationEnded() | events.NodeDrained() | events.NodeResumed():
+        case (
+            events.ReservationMade()
+            | events.ReservationEnded()
+            | events.CopyRemoved()
+            | events.NodeDrained()
+            | events.NodeResumed()
+        ):
             return _of_nodes(body, at, zone)
         case events.OthersHeld():
             return f"{safe(body.member)} runs {units.counted(len(body.held), 'job')} of its own"
@@ -51,7 +58,11 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
 
 
 def _of_nodes(
-    body: events.ReservationMade | events.ReservationEnded | events.NodeDrained | events.NodeResumed,
+    body: events.ReservationMade
+    | events.ReservationEnded
+    | events.CopyRemoved
+    | events.NodeDrained
+    | events.NodeResumed,
     at: Millis,
     zone: tzinfo | None,
 ) -> str:
@@ -62,6 +73,8 @@ def _of_nodes(
             return f"reservation {safe(kept.name)} keeps {units.counted(len(kept.nodes), 'node')} from {span}"
         case events.ReservationEnded():
             return f"reservation {safe(body.name)} ended"
+        case events.CopyRemoved():
+            return f"the copy of {safe(body.what)} {safe(body.source)} was removed"
         case events.NodeDrained():
             return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}"
         case events.NodeResumed():

@@ -22,7 +22,8 @@ MOST_EDGES = 400
 
 
 class NoArgs(msgspec.Struct, frozen=True):
-    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `catalogue`, `queues`, `remove_quota`."""
+    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `catalogue`, `queues`, `staged`,
+    `remove_quota`."""
 
 
 class AccountingArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,7 +105,7 @@ class ReservationArgs(msgspec.Struct, frozen=True):
 
 
 class NameArgs(msgspec.Struct, frozen=True):
-    """For `end_reservation` and `resume_node`."""
+    """For `end_reservation`, `resume_node` and `unstage`."""
 
     name: str
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
     from cockpit.model.ids import ReplicaId
     from cockpit.model.job import Job
+    from cockpit.model.staging import StagedCopy
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
 
@@ -54,6 +55,13 @@ class NoContainers:
 
     async def used(self, replica: ReplicaId) -> None:
         """Nobody measures here."""
+
+    async def copies(self) -> list[StagedCopy]:
+        return []
+
+    async def remove_copy(self, key: str) -> bool:
+        del key
+        return False
 
     def staging(self, replica: ReplicaId) -> None:
         """Nothing is copied here."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import JobId, NodeName, ReplicaId
     from cockpit.model.job import ExitStatus, Job
-    from cockpit.model.staging import Progress
+    from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
@@ -91,6 +91,14 @@ class ContainerRuntime(Executor, Protocol):
 
     def staging(self, replica: ReplicaId) -> Progress | None:
         """How far the copies are that are being made for it; None: none are."""
+        ...
+
+    async def copies(self) -> list[StagedCopy]:
+        """What is staged here, and what is being."""
+        ...
+
+    async def remove_copy(self, key: str) -> bool:
+        """False where somebody uses it, or it is being made."""
         ...
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.model import asking
 from cockpit.protocol import messages, pages
-from cockpit.runtime import accounting, acting, predicting, reading
+from cockpit.runtime import accounting, acting, predicting, reading, staging
 from cockpit.runtime.priorities import priorities
 from cockpit.runtime.weighing import set_weights
 
@@ -48,6 +48,8 @@ OPERATIONS: dict[str, Operation] = {
     "end_reservation": (messages.NameArgs, acting.end_reservation),
     "drain_node": (messages.DrainArgs, acting.drain_node),
     "resume_node": (messages.NameArgs, acting.resume_node),
+    "staged": (messages.NoArgs, staging.staged),
+    "unstage": (messages.NameArgs, staging.unstage),
     "extend_hold": (messages.ExtendArgs, acting.extend_hold),
     "end_hold": (messages.JobArgs, acting.end_hold),
     "rules": (messages.NoArgs, reading.rules),

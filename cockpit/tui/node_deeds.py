@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from cockpit.headless.node_words import NODES, RESERVATIONS, Asked, asked_of_nodes
 from cockpit.model.node import NodeState
 from cockpit.present.reservation_words import end_question, reservation_line
+from cockpit.present.safe import safe
+from cockpit.present.tables.staged import copy_line, removal_question
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
 
@@ -36,6 +38,24 @@ async def reservations(app: Face) -> None:
     elif await app.push_screen_wait(Confirm(*end_question(found[picked.id]))):
         await app.backend.end_reservation(picked.id)
         app.notify(f"ended {picked.id}")
+
+
+async def staged(app: Face) -> None:
+    """Copies on the machine: one that nobody uses is removed."""
+    found = {each.key: each for each in await app.backend.staged()}
+    if not found:
+        app.notify("Nothing is staged.")
+        return
+    choices = [Choice(key, each.source, copy_line(each, app.context())) for key, each in found.items()]
+    picked = await app.push_screen_wait(
+        Pick("Staged copies", choices, app.role_theme, verb="closes", deletes=not app.read_only, deletion="remove")
+    )
+    if picked is None or not picked.delete:
+        return
+    copy = found[picked.id]
+    if await app.push_screen_wait(Confirm(*removal_question(copy))):
+        await app.backend.unstage(copy.key)
+        app.notify(f"removed the copy of {safe(copy.source)}")
 
 
 def reserve(app: Face) -> None:

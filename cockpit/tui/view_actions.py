@@ -240,6 +240,16 @@ SERVICE: Final = (
         in_row=True,
     ),
     Action(
+        "staged",
+        "staged",
+        ("C",),
+        "Copies of datasets and images, and who uses them",
+        node_deeds.staged,
+        SERVE,
+        _NODES,
+        needs_admin,
+    ),
+    Action(
         "reserve",
         "reserve",
         ("K",),

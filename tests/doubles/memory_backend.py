@@ -22,6 +22,7 @@ from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
+from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
     AccountsShown,
     EngineStatus,
@@ -40,6 +41,7 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self.job_rows: list[JobRow] = []
+        self.copies: list[StagedCopy] = []
         self.details: dict[int, JobDetail] = {}
         self.ended_jobs: list[EndedJob] = []
         self.spent = lambda edges: Spending(edges, ((),) * (len(edges) - 1))
@@ -149,6 +151,12 @@ class MemoryBackend:
 
     async def resume_node(self, name: str) -> None:
         self._act("resume_node", name)
+
+    async def staged(self) -> list[StagedCopy]:
+        return self.copies
+
+    async def unstage(self, key: str) -> None:
+        self._act("unstage", key)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         self.asked.append(("explain", job, task))

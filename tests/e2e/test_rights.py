@@ -43,6 +43,7 @@ ACTS = {
 }
 ADMINISTERS = {
     *("set_weights", "make_reservation", "end_reservation", "drain_node", "resume_node", "apply_quota"),
+    *("staged", "unstage"),
     *("remove_quota", "stop"),
 }
 ASKS = {*OPERATIONS, SHELL} - LOOKS - ACTS - ADMINISTERS

@@ -22,8 +22,10 @@ GOLDEN = Path(__file__).parents[1] / "store/data/events.jsonl"
 """An event of every type."""
 JOB, FILE = "4", "JOB.yaml"
 WORDS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("overview", "jobs", "priority", "nodes", "cards", "holds", "reservations", "events"), ()),
-    **dict.fromkeys(("accounting", "accounting hours"), ()),
+    **dict.fromkeys(
+        ("overview", "jobs", "priority", "nodes", "cards", "holds", "reservations", "events", "staged"), ()
+    ),
+    **dict.fromkeys(("accounting", "accounting hours", "staged"), ()),
     **dict.fromkeys(
         ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
     ),
@@ -61,6 +63,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "set-time-limit": (JOB, "+1h"),
     "reservations create": ("up", "--nodes", "n1", "--start", "2026-10-05T09:00", "--duration", "4h"),
     "reservations end": ("up",),
+    "staged remove": ("4f2a",),
     "nodes drain": ("n1", "--reason", "\x1b[31m"),
     "nodes resume": ("n1",),
     "quota remove": ("nlp",),

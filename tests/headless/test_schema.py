@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": ("explain", "4720"),
     "predict": ("predict", "-"),
     "launch": ("launch", "--dry-run", "-"),
+    "staged": ("staged",),
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
     "holds": ("holds",),

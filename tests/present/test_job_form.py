@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.model.spec import NodeSpec
+from cockpit.present.form_names import take_entry, with_named_specs
 from cockpit.present.job_form import JobForm
 from cockpit.present.spans import plain, worded
+from tests.doubles.catalogue import catalogue_shown
 
 FIRST = {"name": "a", "command": "true", "output": "./out", "specs": [{"cpus": 2}]}
 
@@ -71,3 +74,40 @@ def test_a_batchs_tasks_have_a_line_for_each_of_their_fields():
     ]
     form.texts |= {"tasks[0].command": "", "tasks[0].algorithm": ""}
     assert set(form.judged(read, "/").errors) == {"tasks[0].command"}
+
+
+ROWS = {row.entry.name: row for row in catalogue_shown().rows}
+
+
+@pytest.mark.req("JT-49", "UI-08")
+@pytest.mark.parametrize(
+    ("name", "path", "text"),
+    [
+        ("corpus", "datasets", '[{"name": "corpus"}]'),
+        ("coco", "datasets", '[{"name": "coco", "source": "annotation", "version": "v2", "read_only": true}]'),
+        ("vit", "algorithm", '{"name": "vit", "source": "favorite", "read_only": true}'),
+        ("bert", "models", '[{"name": "bert", "source": "pretrained"}]'),
+        ("scratch", "volumes", '[{"name": "scratch"}]'),
+        ("torch", "image", "torch"),
+        ("big", "specs[0].name", "big"),
+        ("fast", "pool", "fast"),
+        ("nlp", "project", "nlp"),
+    ],
+)
+def test_an_entry_of_the_catalogue_is_written_into_its_field(name: str, path: str, text: str) -> None:
+    form = JobForm(FIRST)
+    assert take_entry(form, ROWS[name]) == path
+    assert form.texts[path] == text
+    assert form.judged(read, "/home/ann").errors == {}
+
+
+def test_entries_of_one_field_stand_one_after_the_other() -> None:
+    form = JobForm({**FIRST, "datasets": [{"path": "/own"}], "specs": [{"cpus": 1}, {"cpus": 2}]})
+    for name in ("corpus", "big"):
+        take_entry(form, ROWS[name])
+    spec = form.judged(read, "/home/ann").spec
+    assert spec is not None
+    assert [each.name for each in spec.datasets] == ["own", "corpus"]
+    assert spec.specs == (NodeSpec(name="big"),)
+    meant = with_named_specs(spec, (row.entry for row in ROWS.values()))
+    assert (meant.specs[0].cpus, with_named_specs(meant, ())) == (8, meant)

@@ -43,6 +43,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     ),
     (events.ReservationMade(KEPT), "reservation upkeep keeps 1 node from 12:00 to 13:00"),
     (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
+    (events.CopyRemoved("image", "/x.tar", "4f2a"), "the copy of image /x.tar was removed"),
     (events.NodeDrained(NodeName("n1"), "root", "fan"), "node n1 was drained by root: fan"),
     (events.NodeResumed(NodeName("n1"), "root"), "node n1 was given back by root"),
     (

@@ -24,6 +24,7 @@ from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.reasons import Explanation, NotEnoughFree, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access, NodeSpec
+from cockpit.model.staging import Progress, StagedCopy
 from cockpit.protocol import messages
 from cockpit.protocol.frames import HEADER, Answer, Hello, Request, frame, raw
 from cockpit.protocol.pages import AllLoaded, JobsChange, page_of, pieces
@@ -227,6 +228,19 @@ ANSWERS: dict[str, Any] = {
         admin=True,
         projects=("nlp",),
     ),
+    "staged": [
+        StagedCopy(
+            key="4f2a",
+            what="dataset",
+            source="/data/cats",
+            size=1 << 31,
+            users=("ann",),
+            made_at=NOON,
+            used_at=Millis(NOON + HOUR),
+            jobs=(JobId(12),),
+            progress=Progress(1 << 30, 1 << 31, 1 << 28),
+        )
+    ],
     "set_weights": view.WeightsSet(Weights(age=1000, tres={"cpu": 5.0}), "/etc/cockpit-cluster/cluster.toml"),
     "extend_hold": messages.HeldUntil(NOON + HOUR),
     "shell": asking.ShellOpened(terminal=True, kept=True, remounted=False, cards_freed=True),
@@ -247,6 +261,7 @@ ANSWERS: dict[str, Any] = {
             "end_reservation",
             "drain_node",
             "resume_node",
+            "unstage",
             "stop",
             "change_accounts",
             "change_catalogue",

@@ -19,6 +19,7 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Outlook
 from cockpit.model.job import Job
+from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
     AccountsShown,
     EngineStatus,
@@ -74,6 +75,7 @@ ANSWERS: dict[str, Any] = {
     "explain": Outlook,
     "predict": list[Outlook],
     "reservations": list[Reservation],
+    "staged": list[StagedCopy],
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,

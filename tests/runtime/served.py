@@ -16,6 +16,8 @@ from cockpit.engine.apply import apply
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.model import events
+from cockpit.model.ids import Millis
+from cockpit.model.staging import StagedCopy
 from cockpit.protocol.frames import Answer, Hello
 from cockpit.runtime.clock import SystemClock
 from cockpit.runtime.connection import Bounds
@@ -67,6 +69,19 @@ class NoContainers:
 
     async def adopt(self, expected: Any, kept: Any) -> None:
         """Nothing runs."""
+
+    async def stage(self, effect: Any) -> None:
+        self._observer.replica_staged(effect.replica)
+
+    def staging(self, replica: Any) -> None:
+        """Nothing is copied."""
+
+    async def copies(self) -> list[StagedCopy]:
+        at = Millis(0)
+        return [StagedCopy(key="4f2a", what="image", source="/x", size=1, users=(), made_at=at, used_at=at, jobs=())]
+
+    async def remove_copy(self, key: str) -> bool:
+        return True
 
     async def used(self, replica: Any) -> None:
         """Nothing to measure."""

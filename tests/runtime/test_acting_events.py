@@ -39,6 +39,7 @@ LEAVES = {
     "make_reservation": "reservation_made",
     "end_reservation": "reservation_ended",
     "drain_node": "node_drained",
+    "unstage": "copy_removed",
     "resume_node": "node_resumed",
     "extend_hold": "hold_extended",
     "end_hold": "hold_ended",

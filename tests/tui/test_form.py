@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.model.catalogue import DatasetEntry, EntryChange
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Held
 from cockpit.tui.screens.form import FormScreen
@@ -70,6 +71,18 @@ async def test_leaving_asks_only_where_something_was_typed() -> None:
         await cockpit.press("n").sees(READY).type("x").press("Esc").sees("Leave the form?").press("n")
         await cockpit.misses("Leave the form?").press("Esc").sees("Leave the form?").press("y").misses("New job")
         assert len(await lab.backend.jobs(ended=True)) == 7
+
+
+@pytest.mark.req("UI-08", "JT-49")
+async def test_a_name_of_the_catalogue_is_chosen_and_not_typed() -> None:
+    async with the_lab() as lab:
+        entry = DatasetEntry(name="corpus", project="alice", owner="alice", path="/data/corpus")
+        await lab.backend.change_catalogue([EntryChange(None, entry)])
+        cockpit = lab.cockpit.press("n").sees("New job", READY, "room now on").press("Ctrl-n")
+        await cockpit.sees("From the catalogue", "dataset corpus", "path=/data/corpus").press("Enter")
+        await cockpit.sees('[{"name": "corpus"}]', "Starts now.").press("Ctrl-s").sees("submitted 8")
+        (mounted,) = (await lab.backend.job(JobId(8))).job.spec.datasets
+        assert mounted.folder == "/data/corpus"
 
 
 @pytest.mark.req("UI-08")

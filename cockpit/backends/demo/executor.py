@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import NodeName
     from cockpit.model.node import Node
+    from cockpit.model.staging import StagedCopy
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -68,6 +69,14 @@ class ScriptedExecutor:
 
     def staging(self, replica: ReplicaId) -> None:
         """So it is never under way."""
+
+    async def copies(self) -> list[StagedCopy]:
+        return []
+
+    async def remove_copy(self, key: str) -> bool:
+        """There is none."""
+        del key
+        return False
 
     async def start(self, effect: StartReplica) -> None:
         if effect.replica not in self._made:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
-    from cockpit.model.staging import Progress
+    from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -122,6 +122,12 @@ class ContainerExecutor:
 
     def staging(self, replica: ReplicaId) -> Progress | None:
         return self._copies.progress(replica) if self._copies is not None else None
+
+    async def copies(self) -> list[StagedCopy]:
+        return await self._depot.copies() if self._depot is not None else []
+
+    async def remove_copy(self, key: str) -> bool:
+        return self._depot is not None and await self._depot.remove(key)
 
     async def start(self, effect: StartReplica) -> None:
         begun = effect.replica in self._watched or self._attempt(effect.replica).read("plan.json") is not None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         ThawReplica,
     )
     from cockpit.model.ids import JobId, ReplicaId
-    from cockpit.model.staging import Progress
+    from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.runtime.fleet.reports import MemberReports
@@ -80,6 +80,12 @@ class Gate:
 
     def staging(self, replica: ReplicaId) -> Progress | None:
         return self._inner.staging(replica)
+
+    async def copies(self) -> list[StagedCopy]:
+        return await self._inner.copies()
+
+    async def remove_copy(self, key: str) -> bool:
+        return await self._inner.remove_copy(key)
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
         return await self._inner.used(replica)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import ReplicaId
-    from cockpit.model.staging import Progress
+    from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -97,6 +97,14 @@ class Members:
     def staging(self, replica: ReplicaId) -> Progress | None:
         there = self._there(replica)
         return self._members[there[0]].gate.staging(there[1]) if there is not None else None
+
+    async def copies(self) -> list[StagedCopy]:
+        """Of all members."""
+        found = [await each.gate.copies() for each in self._members.values()]
+        return [copy for each in found for copy in each]
+
+    async def remove_copy(self, key: str) -> bool:
+        return any([await each.gate.remove_copy(key) for each in self._members.values()])
 
     async def start(self, effect: StartReplica) -> None:
         await self._order(effect)

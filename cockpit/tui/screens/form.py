@@ -12,12 +12,15 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.model.catalogue import EntryKey
 from cockpit.present.form_aside import room_lines, run_lines, start_line, text_lines, why_lines
+from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.job_form import JobForm, Judged, about, title
 from cockpit.present.node_cells import card_demand
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from textual.events import DescendantFocus
     from textual.timer import Timer
 
+    from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
@@ -48,6 +52,7 @@ KEYS = line(
         for key, what in (
             ("^e", "in $EDITOR"),
             ("^o", "another field"),
+            ("^n", "catalogue"),
             ("^t", "commands or file"),
             ("Esc", "leave"),
         )
@@ -63,6 +68,7 @@ class FormScreen(ModalScreen[None]):
         Binding("ctrl+s", "submit", show=False, priority=True),
         Binding("ctrl+e", "edit", show=False, priority=True),
         Binding("ctrl+o", "add", show=False, priority=True),
+        Binding("ctrl+n", "take_entry", show=False, priority=True),
         Binding("ctrl+t", "preview", show=False, priority=True),
         Binding("escape", "leave", show=False),
         Binding("enter", "app.focus_next", show=False),
@@ -92,6 +98,7 @@ class FormScreen(ModalScreen[None]):
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
         self._demand: Mapping[str, float] = {}
+        self._catalogue: Sequence[EntryRow] = ()
         self._shows = RUNS
         self._timer: Timer | None = None
 
@@ -152,6 +159,7 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
+            self._catalogue = (await self.app.backend.catalogue()).rows
             self._demand = card_demand(self.app.job_rows.list.rows())  # once: a hundred thousand jobs are common
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
@@ -226,6 +234,23 @@ class FormScreen(ModalScreen[None]):
             self._form.add(picked.id)
             await self._lay_out_anew(-1)
 
+    def action_take_entry(self) -> None:
+        self.run_worker(self._take_entry(), group="add")
+
+    async def _take_entry(self) -> None:
+        """What has a name in the catalogue, into its field."""
+        rows = {row.entry.key: row for row in self._catalogue if row.entry.kind in FIELD_OF}
+        choices = [Choice(key, f"{row.entry.kind} {row.entry.name}", means_text(row)) for key, row in rows.items()]
+        if not choices:
+            self.app.notify("Nothing has a name in the catalogue yet; :catalogue add gives it one.")
+            return
+        picked = await self.app.push_screen_wait(
+            Pick("From the catalogue", choices, self.app.role_theme, verb="puts it into the form")
+        )
+        if picked is not None:
+            path = take_entry(self._form, rows[EntryKey(picked.id)])
+            await self._lay_out_anew(list(self._form.texts).index(path))
+
     async def _lay_out_anew(self, focused: int) -> None:
         fields = self.query_one("#fields", VerticalScroll)
         await fields.remove_children()
@@ -260,6 +285,10 @@ class FormScreen(ModalScreen[None]):
         self.query_one("#form-keys", Lines).show([KEYS])
         self.query_one("#aside", LineView).show(list(self._aside(max(20, self.query_one("#aside").size.width - 1))))
 
+    def _meant(self, spec: JobSpec) -> JobSpec:
+        """As far as the catalogue tells here: the engine looks names up when the job is submitted."""
+        return with_named_specs(spec, (row.entry for row in self._catalogue))
+
     def _verdict(self) -> Line:
         judged = self._judged
         if judged.spec is not None:
@@ -275,11 +304,11 @@ class FormScreen(ModalScreen[None]):
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
         yield from why_lines(self._outlook, self.app.context(), columns)
-        yield from room_lines(spec, self._there, self._demand, columns)
+        yield from room_lines(self._meant(spec), self._there, self._demand, columns)
         yield line()
         yield line(Span(self._shows, STRONG))
         if self._shows == RUNS:
-            yield from run_lines(spec, self._submitter, self._there, columns)
+            yield from run_lines(self._meant(spec), self._submitter, self._there, columns)
         else:
             from cockpit.formats.specfile import spec_as_yaml
 

@@ -1,0 +1,77 @@
+"""The columns of the list of staged copies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.model.staging import StagedCopy
+from cockpit.present import units
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.copying import percent
+from cockpit.present.moments import brief_clock
+from cockpit.present.safe import safe
+
+KEY_LETTERS: Final = 12
+"""Of a key: enough to name it by."""
+_MIB: Final = 1 << 20
+
+
+def state(row: StagedCopy, _: Context) -> str:
+    if row.progress is not None:
+        return "copying"
+    return "used" if row.jobs else "kept"
+
+
+def copy_line(row: StagedCopy, context: Context) -> str:
+    """One copy in a few words, for a list to choose from; harmless."""
+    size = units.memory(row.size // _MIB)
+    if row.progress is not None:
+        return f"{row.what} · {percent(row.progress)} of {size}"
+    jobs = f"used by {', '.join(map(str, row.jobs))}" if row.jobs else f"last used {_last(row, context)}"
+    users = f" · {', '.join(map(safe, row.users))}" if row.users else ""
+    return f"{row.what} · {size} · {jobs}{users}"
+
+
+def removal_question(row: StagedCopy) -> tuple[str, str]:
+    """What is asked before it is removed, and what follows."""
+    size = units.memory(row.size // _MIB)
+    return f"Remove the copy of {safe(row.source)}?", f"{size} come free; the next job that wants it copies it again."
+
+
+def _last(row: StagedCopy, context: Context) -> str:
+    return brief_clock(row.used_at, context.now, context.zone)
+
+
+STAGED: Final = Table(
+    name="staged",
+    identity=("key",),
+    help="Copies of datasets and images on this machine",
+    empty="Nothing is staged.",
+    columns=(
+        Column("key", "KEY", Kind.TEXT, "Names it", derive=lambda row, _: row.key[:KEY_LETTERS]),
+        Column("what", "WHAT", Kind.TEXT, "A dataset, or an image that was unpacked", field="what"),
+        Column(
+            "state",
+            "STATE",
+            Kind.TEXT,
+            "Being made, used by jobs, or kept after its last use",
+            derive=state,
+            schema={"enum": ["copying", "used", "kept"]},
+        ),
+        Column("size_mib", "SIZE", Kind.MIB, "What it takes, in MiB", derive=lambda row, _: row.size // _MIB),
+        Column(
+            "done",
+            "DONE",
+            Kind.TEXT,
+            "While it is being made, how much of it there is",
+            derive=lambda row, _: percent(row.progress) if row.progress is not None else None,
+            nullable=True,
+            wide=True,
+        ),
+        Column("used_at", "LAST USED", Kind.MOMENT, "When it was last used; now, while it is", field="used_at"),
+        Column("made_at", "MADE", Kind.MOMENT, "When it was made", field="made_at", wide=True),
+        Column("jobs", "JOBS", Kind.WORDS, "Jobs that use it", derive=lambda row, _: tuple(map(str, row.jobs))),
+        Column("users", "USERS", Kind.WORDS, "Whose jobs have used it", field="users", aliases=("user",)),
+        Column("source", "OF", Kind.TEXT, "What it is a copy of", field="source"),
+    ),
+)

@@ -1,0 +1,89 @@
+"""A staged dataset for real: through the command, across the death of an engine, and on a disk that fills."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.cockpit_user import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.cockpit_user import CockpitUser
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
+LARGE = 2 << 30
+
+
+def dataset(user: CockpitUser, size: int) -> dict[str, object]:
+    folder = user.work / "cats"
+    folder.mkdir(exist_ok=True)
+    (folder / "note").write_text("a cat\n")
+    with (folder / "pictures").open("wb") as file:
+        file.truncate(size)
+    return {"staging": True, "datasets": [{"path": str(folder), "read_only": True}]}
+
+
+def place(user: CockpitUser, full: int = 99) -> Path:
+    folder = user.work / "fast"
+    folder.mkdir(exist_ok=True)
+    user.configure("cluster.toml", f'[staging]\nfolder = "{folder}"\nfull = {full}\n')
+    return folder
+
+
+@pytest.mark.req("JT-19", "JT-50")
+def test_a_dataset_is_staged_seen_listed_and_removed(user: CockpitUser) -> None:
+    fast = place(user)
+    job = user.submit("cat /workspace/dataset/private/cats/note", output="out", **dataset(user, 1 << 20))
+    assert user.wait(job) == 0
+    assert user.ok("logs", job) == "a cat\n"
+    row = user.row("staged")
+    assert (row["what"], row["state"], row["source"], row["size_mib"]) == (
+        "dataset",
+        "kept",
+        str(user.work / "cats"),
+        1,
+    )
+    assert user.ok("staged", "remove", row["key"]).strip() == f"removed {row['key']}"
+    assert user.rows("staged") == []
+    assert [*fast.glob("*/*")] == []
+    told = [each["sentence"] for each in user.rows("events")]
+    assert f"the copy of dataset {user.work}/cats was removed" in told
+
+
+@pytest.mark.req("JT-50", "JT-31")
+def test_two_gigabytes_are_cancelled_half_way_also_by_the_next_engine(user: CockpitUser) -> None:
+    fast = place(user)
+    job = user.submit("true", output="out", **dataset(user, LARGE))
+    user.until(job, "staging")
+    user.kill_engine()
+    row = user.row("jobs", "--filter", f"id:{job}")
+    if row["state"] == "staging":
+        user.ok("cancel", job, "--yes")
+        eventually(lambda: user.row("jobs", "--all", "--filter", f"id:{job}")["state"] == "stopped")
+        assert [*fast.glob("*/*")] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small disk")
+@pytest.mark.req("JT-50")
+def test_a_disk_that_fills_drains_the_node_and_a_copy_that_does_not_fit_is_refused(user: CockpitUser) -> None:
+    fast = place(user, full=80)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "none", fast], check=True)
+    try:
+        (fast / "others").write_bytes(bytes(28 << 20))
+        eventually(lambda: user.row("nodes", "--all")["status"] == "drained")
+        assert "the disk for staged copies is too full" in user.ok("nodes", "--all", "-o", "json")
+        (fast / "others").unlink()
+        user.kill_engine()
+        eventually(lambda: user.row("nodes", "--all")["status"] != "drained")
+        job = user.submit("true", output="out", **dataset(user, 64 << 20))
+        user.until(job, "error")
+        assert "would fill" in user.ok("job", job)
+        assert [*fast.glob("*/*")] == []
+    finally:
+        user.ok("engine", "stop")
+        subprocess.run(["umount", "-l", fast], check=True)
