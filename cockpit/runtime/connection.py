@@ -29,6 +29,7 @@ from cockpit.protocol.frames import (
 from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.operations import OPERATIONS, SHELL, WAITING
+from cockpit.runtime.peers import peer_actor
 from cockpit.runtime.shells import SHELL_ARGS, open_shell
 from cockpit.runtime.tasks import report_defect
 from cockpit.runtime.troubles import unavailable
@@ -75,6 +76,8 @@ class Connection:
     ) -> None:
         self._engine = engine
         self._actor = actor
+        self._catalogue = engine.host.machine.state.catalogue
+        """The last one by which the asker was looked at."""
         self._reader, self._writer = streams
         self._large = large
         self._bounds = bounds
@@ -172,7 +175,7 @@ class Connection:
             await self._refuse(request.id, _defect(error))
 
     async def _perform(self, request: Request) -> None:
-        asked = Asked(self._actor, f"{self._actor.who.uid}:{request.request}" if request.request else "")
+        asked = Asked(self._asker(), f"{self._actor.who.uid}:{request.request}" if request.request else "")
         if request.op == SHELL:
             wanted = _decoded(request.args, SHELL_ARGS, SHELL)
             await allow(self._engine, asked, SHELL, wanted)
@@ -193,6 +196,15 @@ class Connection:
             await self._stream(request.id, outcome)
         else:
             await self._send(Answer(request.id, _encoded(await outcome)))
+
+    def _asker(self) -> Actor:
+        """Whom the kernel named, with the projects that they are in by now."""
+        catalogue = self._engine.host.machine.state.catalogue
+        if catalogue is not self._catalogue:
+            self._catalogue = catalogue
+            peer = self._writer.get_extra_info("socket")
+            self._actor = peer_actor(peer, self._engine.site) or self._actor
+        return self._actor
 
     async def _stream(self, request: int, outcome: Any) -> None:  # noqa: ANN401 - an async iterator of messages
         async with aclosing(outcome):

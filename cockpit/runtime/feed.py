@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import access_to, is_owner, may_see
 from cockpit.engine.ranking import best_priority
+from cockpit.engine.sharing import catalogued_projects
 from cockpit.engine.shown import shown_reason, shown_to
 from cockpit.engine.views import job_row, slowest
 from cockpit.model.job import JobState
@@ -19,9 +20,11 @@ from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_col
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
     from cockpit.engine.access import Actor
+    from cockpit.model.catalogue import AnyEntry, EntryKey
+    from cockpit.model.cluster import Project
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
@@ -83,7 +86,9 @@ class JobFeed:
     def subscribe(self, actor: Actor, *, anything: bool = False) -> Subscription:
         """A subscription that has been given everything as of now."""
         seen = self._host.machine.state.seq if anything else None
-        subscription = Subscription(actor, {row.id: row for row in self.rows(actor)}, seen)
+        state = self._host.machine.state
+        sent = {row.id: row for row in self.rows(actor)}
+        subscription = Subscription(actor, sent, seen, state.catalogue, catalogued_projects(state))
         self._subscribers.append(subscription)
         return subscription
 
@@ -98,7 +103,7 @@ class JobFeed:
                 await self._host.changed.wait_for(lambda: self._pending(subscription))
             await asyncio.sleep(TICK_SECONDS)
             self._refresh(REASONS_AT_ONCE)
-            if len(subscription.dirty) > RESYNC_ROWS:
+            if self._regrouped(subscription) or len(subscription.dirty) > RESYNC_ROWS:
                 yield start_over(self._host.machine.state.seq)
                 return
             change = self._change_for(subscription)
@@ -113,7 +118,16 @@ class JobFeed:
     def _pending(self, subscription: Subscription) -> bool:
         plan_is_new = self._host.plan is not self._plan
         rows_change = subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new
-        return bool(rows_change) or self._unheard(subscription)
+        others = self._host.machine.state.catalogue is not subscription.catalogue
+        return bool(rows_change) or others or self._unheard(subscription)
+
+    def _regrouped(self, subscription: Subscription) -> bool:
+        """Others are in the projects than when it began, so who may see what has to be asked anew."""
+        state = self._host.machine.state
+        if state.catalogue is subscription.catalogue:
+            return False
+        subscription.catalogue = state.catalogue
+        return catalogued_projects(state) != subscription.projects
 
     def _unheard(self, subscription: Subscription) -> bool:
         return subscription.seen is not None and subscription.seen != self._host.machine.state.seq
@@ -228,9 +242,20 @@ def _is_live(row: JobRow) -> bool:
 class Subscription:
     """What one view was told, and what has changed since."""
 
-    def __init__(self, actor: Actor, sent: dict[JobId, JobRow], seen: int | None) -> None:
+    def __init__(
+        self,
+        actor: Actor,
+        sent: dict[JobId, JobRow],
+        seen: int | None,
+        catalogue: Mapping[EntryKey, AnyEntry],
+        projects: tuple[Project, ...],
+    ) -> None:
         self.actor = actor
         self.sent = sent
         self.seen = seen
         """The last event that it was told of, for who wants to know of anything; else None."""
         self.dirty: set[JobId] = set()
+        self.catalogue = catalogue
+        """The last one that was looked at,"""
+        self.projects = projects
+        """and its projects: those by which `actor` sees what was sent."""

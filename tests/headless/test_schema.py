@@ -21,6 +21,7 @@ COMMANDS = {
     "staged": ("staged",),
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
+    "card-models": ("cards", "--models"),
     "holds": ("holds",),
     "queues": ("queues",),
     "quota": ("quota",),

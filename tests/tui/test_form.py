@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.model.catalogue import DatasetEntry, EntryChange
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Held
 from cockpit.tui.screens.form import FormScreen
@@ -57,9 +58,23 @@ async def test_what_the_cluster_says_stands_at_its_field_too() -> None:
 @pytest.mark.req("UI-08", "JT-46")
 async def test_beside_it_stands_where_there_is_room_and_what_others_wait_for() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100")
+        await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100 0", "any model 11")
+        await lab.cockpit.press("Ctrl-t").sees("Nodes it may be on", "n01   ○ idle", "1/32")
         await lab.cockpit.press("Ctrl-t").sees("name: my-job")
         await lab.cockpit.press("Ctrl-t").sees("rank 0")
+
+
+@pytest.mark.req("UI-08", "JT-46", "JT-09")
+async def test_specs_are_chosen_by_card_model_and_several_are_alternatives() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees(READY).type("mine").press("Ctrl-g")
+        await cockpit.sees("Node specs", "1 □ A100", "queued for", "4 × A100", "◉ 2 tight")
+        await cockpit.press("1").sees("1 ■ A100").press("Space", "Space", "Enter").misses("Node specs")
+        await cockpit.sees("spec 1", "or spec 2", "cards         4", "cards         2", "card models   A100")
+        await cockpit.press("Ctrl-s").sees("submitted 8")
+        job = (await lab.backend.job(JobId(8))).job
+        assert [each.card_milli for each in job.spec.specs] == [4000, 2000]
 
 
 @pytest.mark.req("UI-08")
@@ -70,6 +85,18 @@ async def test_leaving_asks_only_where_something_was_typed() -> None:
         await cockpit.press("n").sees(READY).type("x").press("Esc").sees("Leave the form?").press("n")
         await cockpit.misses("Leave the form?").press("Esc").sees("Leave the form?").press("y").misses("New job")
         assert len(await lab.backend.jobs(ended=True)) == 7
+
+
+@pytest.mark.req("UI-08", "JT-49")
+async def test_a_name_of_the_catalogue_is_chosen_and_not_typed() -> None:
+    async with the_lab() as lab:
+        entry = DatasetEntry(name="corpus", project="alice", owner="alice", path="/data/corpus")
+        await lab.backend.change_catalogue([EntryChange(None, entry)])
+        cockpit = lab.cockpit.press("n").sees("New job", READY, "room now on").press("Ctrl-n")
+        await cockpit.sees("From the catalogue", "dataset corpus", "path=/data/corpus").press("Enter")
+        await cockpit.sees('[{"name": "corpus"}]', "Starts now.").press("Ctrl-s").sees("submitted 8")
+        (mounted,) = (await lab.backend.job(JobId(8))).job.spec.datasets
+        assert mounted.folder == "/data/corpus"
 
 
 @pytest.mark.req("UI-08")
@@ -100,6 +127,21 @@ async def test_an_edited_job_keeps_its_id_and_its_place() -> None:
         await cockpit.press("G", "k").stands_on("eval").press("e").sees("Job 6 eval", READY).type("renamed")
         await cockpit.sees("renamed-0").press("Ctrl-s").sees("edited 6").stands_on("6  renamed")
         assert not isinstance((await lab.backend.job(JobId(6))).row.reason, Held)
+
+
+@pytest.mark.req("UI-08", "JT-42")
+async def test_a_job_that_starts_while_it_is_edited_says_so_and_what_was_typed_stays() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("G", "k").stands_on("eval").press("e").sees("Job 6 eval", READY).type("renamed")
+        await cockpit.sees("renamed-0")
+        for job in (1, 4, 5):
+            await lab.backend.cancel(JobId(job), grace_seconds=0)
+        await lab.demo.elapse(5)
+        await cockpit.press("Ctrl-s").sees(
+            "Job 6 is running; only a queued job can be edited.", "name          renamed"
+        )
+        assert (await lab.backend.job(JobId(6))).job.spec.name == "eval"
 
 
 @pytest.mark.req("UI-08")
