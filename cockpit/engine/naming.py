@@ -70,6 +70,8 @@ class Names:
         self._before = before
         self._errors: list[str] = []
         self._project = ""
+        self._listed: dict[EntryKind, str] = {}
+        """What there is of a kind, in words."""
 
     def meant(self, spec: JobSpec, project: str) -> Meant:
         """`project`: the job's."""
@@ -120,6 +122,12 @@ class Names:
         return None
 
     def _there(self, kind: EntryKind) -> str:
+        """A request may have many wrong names, and the catalogue be long."""
+        if kind not in self._listed:
+            self._listed[kind] = self._list(kind)
+        return self._listed[kind]
+
+    def _list(self, kind: EntryKind) -> str:
         seen = (
             each.name
             for each in self._state.catalogue.values()
