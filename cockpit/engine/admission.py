@@ -14,7 +14,6 @@ from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId
-from cockpit.model.image import ImageKind, image_of
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
@@ -108,8 +107,6 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
-        if image_of(spec.root_image).kind is ImageKind.NAMED:
-            yield "image: containers here are made of the machine's own root, of dir:PATH or of tar:PATH only"
         yield from resume_errors(self._machine.state.cluster, spec)
         if spec.staging and self._machine.state.cluster.staging is None and not self._machine.state.cluster.members:
             yield "staging: this cluster has no place for copies; an administrator sets one with [staging]"

@@ -12,8 +12,10 @@ from cockpit.model.spec import DependencyKind, PriorityWord
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.job import Job
+    from cockpit.model.spec import NodeSpec
 
 Key = TypeVar("Key", bound=Hashable)
+Asked = tuple[int, tuple["NodeSpec", ...]]
 
 _NOBODY: Mapping[JobId, None] = MappingProxyType({})
 
@@ -72,6 +74,8 @@ class Indices:
         """Tasks by array, ended ones included."""
         self.states = Groups[JobState]()
         """Every job of the state."""
+        self.asking = Groups[Asked]()
+        """Those that wait for cards, by number of nodes and node specs."""
         self.kept = Groups[bool]()
         """Those whose containers are kept, ended ones included."""
         self._known: dict[JobId, Job] = {}
@@ -89,8 +93,11 @@ class Indices:
         self._known[job.id] = job
         if known is None or known.state is not job.state:
             self.states.put(job.id, job.state)
+            self.asking.put(job.id, _asked(job))
         if known is not None and _alike(known, job):
             return
+        if known is not None:
+            self.asking.put(job.id, _asked(job))
         if job.kept or known is not None:
             self.kept.put(job.id, True if job.kept else None)
         if job.array is not None:
@@ -112,7 +119,7 @@ class Indices:
     def forget(self, job: JobId) -> None:
         """The job has left the state."""
         del self._known[job]
-        for each in (self.states, self.kept, self.arrays):
+        for each in (self.states, self.kept, self.arrays, self.asking):
             if job in each.key_of:
                 each.put(job, None)
         self._leave_all(job)
@@ -124,7 +131,7 @@ class Indices:
     def comparable(self) -> Iterator[object]:
         """For the test that they equal those built from nothing."""
         live = (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks)
-        yield from (each.groups() for each in (*live, self.arrays, self.states, self.kept))
+        yield from (each.groups() for each in (*live, self.arrays, self.states, self.kept, self.asking))
         yield self._waiting
 
     def _leave_all(self, job: JobId) -> None:
@@ -151,6 +158,12 @@ class Indices:
             self._waiting.setdefault(other, {})[job] = None
         if others is not None:
             self._waits_for[job] = others
+
+
+def _asked(job: Job) -> Asked | None:
+    specs = job.spec.specs
+    waits = job.state is JobState.QUEUED and (specs[0].card_milli or len(specs) > 1)
+    return (job.spec.nodes, specs) if waits else None
 
 
 def _urgent_key(job: Job) -> tuple[str, str] | None:

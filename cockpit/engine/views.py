@@ -179,6 +179,19 @@ def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:
     )
 
 
+def demand(machine: Machine) -> dict[str, int]:
+    """Thousandths of cards that the queued jobs ask for, whoever's they are, by model, empty for any: of several specs
+    the one that asks for most of it."""
+    wanted: Counter[str] = Counter()
+    for (nodes, specs), jobs in machine.indices.asking.groups().items():
+        most: dict[str, int] = {}
+        for spec in specs:
+            for model in spec.card_models or ("",) * bool(spec.card_milli):
+                most[model] = max(most.get(model, 0), spec.card_milli)
+        wanted.update({model: milli * nodes * len(jobs) for model, milli in most.items()})
+    return dict(sorted(wanted.items()))
+
+
 def overview(machine: Machine, cluster: str, jobs: Iterable[Job] | None = None) -> Overview:
     """The header's figures; `jobs` are those that the asker may see, None: all."""
     if jobs is None:
@@ -201,4 +214,5 @@ def overview(machine: Machine, cluster: str, jobs: Iterable[Job] | None = None) 
         used_memory_mib=sum(each.memory_mib for each in held),
         card_milli=sum(len(node.cards) for node in nodes) * WHOLE_CARD,
         used_card_milli=sum(each.card_milli for each in held),
+        demand=demand(machine),
     )

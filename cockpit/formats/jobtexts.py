@@ -9,49 +9,67 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from cockpit.formats.fields import JOB, NODE_SPEC
 from cockpit.formats.tables import Field
 from cockpit.formats.taskfields import TASK
 from cockpit.model.text import is_visible
 
-SPEC: Final = "specs[0]."
-FIELDS: Final[Mapping[str, Field]] = {
-    **{field.name: field for field in JOB.fields if not field.alias},
-    **{SPEC + field.name: field for field in NODE_SPEC.fields if not field.alias},
+FIELDS: Final[Mapping[str, Field]] = {field.name: field for field in JOB.fields if not field.alias}
+"""By name."""
+SPECS, TASKS = "specs", "tasks"
+GROUPS: Final[Mapping[str, Mapping[str, Field]]] = {
+    SPECS: {field.name: field for field in NODE_SPEC.fields if not field.alias},
+    TASKS: {field.name: field for field in TASK.fields},
 }
-"""By path, but those of a batch's tasks: see `field_of`."""
-TASKS: Final = "tasks"
-_TASK: Final = re.compile(rf"{TASKS}\[(?P<number>\d+)\]\.(?P<field>\w+)", re.ASCII)
-_TASK_FIELDS: Final[Mapping[str, Field]] = {field.name: field for field in TASK.fields}
+"""Lists whose entries stand field by field."""
+_LAID_OUT: Final = {SPECS: ("cpus", "memory", "cards", "card_models"), TASKS: tuple(GROUPS[TASKS])}
+"""What always stands there of an entry."""
+_MEMBER: Final = re.compile(rf"(?P<group>{'|'.join(GROUPS)})\[(?P<number>\d+)\]\.(?P<field>\w+)", re.ASCII)
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})")
 """A character beyond the first 65,536 as JSON escapes it; behind a backslash that is not itself escaped."""
 _SHORT: Final = frozenset({"algorithm"})
 """Tables for which their path alone may stand."""
 
 
+class Member(NamedTuple):
+    """A field of one entry of a group: `specs[0].cpus`, `tasks[3].command`."""
+
+    group: str
+    number: int
+    field: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.group}[{self.number}].{self.field}"
+
+
+def member_of(path: str) -> Member | None:
+    """None: it is none of a group."""
+    found = _MEMBER.fullmatch(path)
+    return None if found is None else Member(found["group"], int(found["number"]), found["field"])
+
+
 def field_of(path: str) -> Field:
-    """What stands there: `nodes`, `specs[0].cpus`, `tasks[3].command`."""
-    task = _TASK.fullmatch(path)
-    return FIELDS[path] if task is None else _TASK_FIELDS[task["field"]]
+    """What stands there: `nodes`, `specs[0].cpus`."""
+    member = member_of(path)
+    return FIELDS[path] if member is None else GROUPS[member.group][member.field]
 
 
-def task_paths(number: int) -> list[str]:
-    """Of the fields of one task of a batch."""
-    return [f"{TASKS}[{number}].{name}" for name in _TASK_FIELDS]
+def member_paths(group: str, number: int) -> list[str]:
+    """Of what always stands there of one entry."""
+    return [Member(group, number, name).path for name in _LAID_OUT[group]]
 
 
 def texts_of(values: Mapping[str, object]) -> dict[str, str]:
-    """Of a job file's mapping; its only spec field by field, several in one; its tasks field by field."""
+    """Of a job file's mapping; its specs and tasks field by field."""
     texts: dict[str, str] = {}
     for name, value in values.items():
-        if name == "specs" and isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-            texts |= {SPEC + each: _text(item) for each, item in value[0].items()}
-        elif name == TASKS and isinstance(value, list) and value and all(map(_is_task, value)):
-            for number, task in enumerate(value):
-                texts |= dict.fromkeys(task_paths(number), "")
-                texts |= {f"{TASKS}[{number}].{each}": _text(item) for each, item in task.items()}
+        if name in GROUPS and isinstance(value, list) and value and all(_is_plain_entry(name, each) for each in value):
+            for number, entry in enumerate(value):
+                texts |= dict.fromkeys(member_paths(name, number), "")
+                texts |= {Member(name, number, field).path: _text(item) for field, item in entry.items()}
         else:
             texts[name] = _text(value)
     return texts
@@ -60,28 +78,26 @@ def texts_of(values: Mapping[str, object]) -> dict[str, str]:
 def values_of(texts: Mapping[str, str]) -> dict[str, object]:
     """A job file's mapping; what is blank is left out."""
     written = {path: _value(field_of(path), text.strip()) for path, text in texts.items() if text.strip()}
-    spec = {path.removeprefix(SPEC): value for path, value in written.items() if path.startswith(SPEC)}
-    tasks = _tasks(written)
-    values = {path: value for path, value in written.items() if not path.startswith((SPEC, f"{TASKS}["))}
-    if spec and "specs" not in values:
-        values["specs"] = [spec]
-    if tasks and TASKS not in values:
-        values[TASKS] = tasks
+    values = {path: value for path, value in written.items() if member_of(path) is None}
+    for group in GROUPS:
+        entries = _entries(group, written)
+        if entries and group not in values:
+            values[group] = entries if group == TASKS else [each for each in entries if each]
     return values
 
 
-def _is_task(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() <= _TASK_FIELDS.keys()
+def _is_plain_entry(group: str, value: object) -> bool:
+    return isinstance(value, dict) and value.keys() <= GROUPS[group].keys()
 
 
-def _tasks(written: Mapping[str, object]) -> list[dict[str, object]]:
-    """Those that are blank are there as long as another follows, so that each keeps its number."""
+def _entries(group: str, written: Mapping[str, object]) -> list[dict[str, object]]:
+    """By their numbers; empty ones where all is blank."""
     found: list[dict[str, object]] = []
     for path, value in written.items():
-        if task := _TASK.fullmatch(path):
-            number = int(task["number"])
-            found += [{} for _ in range(len(found), number + 1)]
-            found[number][task["field"]] = value
+        member = member_of(path)
+        if member is not None and member.group == group:
+            found += [{} for _ in range(len(found), member.number + 1)]
+            found[member.number][member.field] = value
     return found
 
 

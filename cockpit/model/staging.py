@@ -66,4 +66,4 @@ class StagedCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_staged(spec: JobSpec) -> bool:
     """Whether something has to be there before the job's containers can be made."""
-    return (spec.staging and bool(spec.datasets)) or image_of(spec.root_image).kind is ImageKind.TAR
+    return (spec.staging and bool(spec.datasets)) or image_of(spec.root_image).kind in {ImageKind.TAR, ImageKind.NAMED}

@@ -224,6 +224,8 @@ class Overview(msgspec.Struct, frozen=True):
     """The asker may change what is everybody's."""
     plain: bool = False
     """There are no containers: jobs run as plain processes."""
+    demand: dict[str, int] = {}
+    """Thousandths of cards that queued jobs ask for, by model; empty: any."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

@@ -1,9 +1,9 @@
-"""What stands beside a form: when the job would start, where it fits now, and what will really be run."""
+"""What stands beside a form: when the job would start, and what will really be run."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -17,10 +17,8 @@ from cockpit.model.node import NodeState
 from cockpit.model.spec import JobKind
 from cockpit.present.outlook import prediction
 from cockpit.present.reasons import reason_sentence
-from cockpit.present.room import fits
 from cockpit.present.safe import safe, safe_lines
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, worded, wrapped
-from cockpit.present.units import counted
 
 if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
 
 MOST_RANKS: Final = 4
-MOST_NODES: Final = 6
 
 
 def start_line(outlook: Outlook | None, context: Context) -> Line:
@@ -47,21 +44,6 @@ def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterat
         reason = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield from worded(f"{reason[0].upper()}{reason[1:]}.", columns)
         yield line()
-
-
-def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, float], columns: int) -> Iterator[Line]:
-    """Which nodes have room for one node's part right now, and how many cards of each model are waited for."""
-    up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
-    idle = [row for row in up if any(fits(row, each) for each in spec.specs)]
-    tight = len(up) - len(idle)
-    yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {tight} tight", MUTED))
-    names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
-    if names:
-        yield line(Span(names + (" …" if len(idle) > MOST_NODES else ""), "idle"))
-    models = dict.fromkeys(card.model for row in nodes for card in row.node.cards)
-    if models:
-        words = "   ".join(f"{safe(model)} {demand.get(model, 0):g}" for model in models)
-        yield from wrapped(line(Span("cards waited for  ", MUTED), words), columns)
 
 
 def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:

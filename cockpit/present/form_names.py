@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from cockpit.formats.cataloguefields import TABLES
-from cockpit.formats.jobtexts import SPEC, texts_of
+from cockpit.formats.jobtexts import SPECS, Member, texts_of
 from cockpit.model.catalogue import AnyEntry, DatasetEntry, EntryKind, ModelEntry, SpecEntry
 from cockpit.model.spec import Access
 
@@ -24,7 +24,7 @@ FIELD_OF: Final = {
     EntryKind.MODEL: "models",
     EntryKind.VOLUME: "volumes",
     EntryKind.IMAGE: "image",
-    EntryKind.SPEC: f"{SPEC}name",
+    EntryKind.SPEC: Member(SPECS, 0, "name").path,
     EntryKind.POOL: "pool",
     EntryKind.PROJECT: "project",
 }
@@ -36,9 +36,7 @@ def take_entry(form: JobForm, row: EntryRow) -> str:
     """Write the entry into its field, which is then shown: the path of it. Of versions the last is meant."""
     path = FIELD_OF[row.entry.kind]
     if isinstance(row.entry, SpecEntry):
-        form.texts = {each: text for each, text in form.texts.items() if each != "specs"}
-        form.texts |= {each: "" for each in form.texts if each.startswith(SPEC)}
-        form.texts[path] = row.entry.name
+        form.put_specs([{"name": row.entry.name}])
     elif path in _LISTS:
         before = form.values().get(path)
         form.texts |= texts_of({path: [*(before if isinstance(before, list) else []), _reference(row)]})

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from cockpit.model.job import JobState
-from cockpit.model.jobrow import JobRow
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.model.view import NodeRow, SliceUse
+from cockpit.model.view import NodeRow, Overview, SliceUse
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING
@@ -25,6 +22,7 @@ from cockpit.present.tables.nodes import usage_entry
 BAR_COLUMNS = 6
 GIB = 1024
 FULL = 1.0
+ANY = "any model"
 
 Chosen = NodeSpec | None
 """What nodes are judged against."""
@@ -135,11 +133,8 @@ def laid_out(total: int) -> tuple[tuple[NodeColumn, int], ...]:
     return tuple(fitting(COLUMNS, total))
 
 
-def card_demand(jobs: Iterable[JobRow]) -> dict[str, float]:
-    """How many cards of each model the queued jobs among these ask for; jobs that take any count for none."""
-    wanted: Counter[str] = Counter()
-    for job in jobs:
-        if job.state is JobState.QUEUED:
-            for model in job.card_models:
-                wanted[model] += job.card_milli
-    return {model: milli / WHOLE_CARD for model, milli in sorted(wanted.items())}
+def card_demand(overview: Overview | None) -> dict[str, float]:
+    """How many cards of each model the queued jobs ask for, and last of any model."""
+    wanted = overview.demand if overview is not None else {}
+    in_order = sorted(wanted.items(), key=lambda each: (not each[0], each[0]))
+    return {model or ANY: milli / WHOLE_CARD for model, milli in in_order}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from cockpit.model.node import Card
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.model.view import NodeRow
@@ -10,6 +12,11 @@ from cockpit.model.view import NodeRow
 def fits(row: NodeRow, spec: NodeSpec) -> bool:
     """The spec asks for no more of any resource than the node has free."""
     return copies_that_fit(row, spec) >= 1
+
+
+def could_hold(row: NodeRow, spec: NodeSpec) -> bool:
+    """If nobody were there."""
+    return fits(replace(row, used_cpus=0, used_memory_mib=0, slices=()), spec)
 
 
 def copies_that_fit(row: NodeRow, spec: NodeSpec) -> int:

@@ -49,7 +49,7 @@ class CockpitApp(Acting, inherit_bindings=False):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         "app.tcss",
-        *(f"screens/{screen}.tcss" for screen in ("main", "job", "form", "confirm", "help", "pick")),
+        *(f"screens/{screen}.tcss" for screen in ("main", "job", "form", "specs", "confirm", "help", "pick")),
     ]
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []

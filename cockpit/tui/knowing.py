@@ -11,6 +11,7 @@ from cockpit.present.columns import Context
 from cockpit.present.frame import Standing
 from cockpit.present.job_cells import Laid
 from cockpit.present.moments import clock_of_second
+from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.tui import offers
 from cockpit.tui.account_rows import AccountRows, QosRows
@@ -77,7 +78,6 @@ class Knowing(Face):
         self.overview: Overview | None = None
         self.loaded = False
         self._details: dict[JobId, JobDetail] = {}
-        self._demand: Mapping[str, float] = {}
         self._heard: float | None = None
         """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
         self._heard_at = outside.now()
@@ -153,7 +153,7 @@ class Knowing(Face):
     @property
     def demand(self) -> Mapping[str, float]:
         """Cards of each model that queued jobs ask for."""
-        return self._demand
+        return card_demand(self.overview)
 
     def chosen_spec(self) -> NodeSpec | None:
         """What nodes are judged against: the spec of the queued job under the cursor."""

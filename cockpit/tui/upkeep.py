@@ -9,8 +9,7 @@ import gc
 from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
-from cockpit.present.node_cells import card_demand
-from cockpit.tui.action import CARDS, CATALOGUE, JOBS, NODES, ON_ACCOUNTS, PRIORITY, QUEUES
+from cockpit.tui.action import CARDS, CATALOGUE, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.arrivals import Arrivals
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
@@ -172,8 +171,6 @@ class Upkeep(Knowing):
         if self._still is not None:
             return
         self._take_overview(await self.backend.overview())
-        if self.main_screen.view == NODES:
-            self._demand = card_demand(self.job_rows.list.rows())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
             self._take_nodes(await self.backend.nodes())
         if self.main_screen.view == QUEUES:

@@ -11,7 +11,7 @@ from cockpit.backends.base import JobsDelta
 from cockpit.model.ids import JobId
 from cockpit.model.node import Card, NodeState
 from cockpit.model.view import SliceUse
-from tests.doubles.samples import job_row, node_row
+from tests.doubles.samples import job_row, node_row, overview
 
 
 def two_nodes():
@@ -47,6 +47,20 @@ def test_programs_get_facts_and_null_for_what_nobody_knows(cluster) -> None:
     ]
     states = cluster("cards", "--all", "--columns", "node,state", "-o", "csv").lines[1:]
     assert states[-1] == "n09,out of service"
+
+
+@pytest.mark.req("JT-46", "UI-40")
+def test_beside_each_model_stands_what_queued_jobs_ask_for(cluster) -> None:
+    cluster.backend.glance = replace(overview(), demand={"": 3000, "A100": 4500, "H100": 8000})
+    assert [" ".join(line.split()) for line in cluster("cards", "--models").lines] == [
+        "MODEL NODES CARDS FREE QUEUED",
+        "(any) 0 0 0 3.0",
+        "A100 1 2 0 4.5",
+        "H100 0 0 0 8.0",
+    ]
+    assert json.loads(cluster("cards", "--models", "--filter", "queued>5", "-o", "json").out)["rows"] == [
+        {"model": "H100", "nodes": 0, "cards": 0, "free": 0, "queued": 8.0}
+    ]
 
 
 @pytest.mark.req("UI-05")

@@ -20,6 +20,7 @@ COMMANDS = {
     "staged": ("staged",),
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),
+    "card-models": ("cards", "--models"),
     "holds": ("holds",),
     "queues": ("queues",),
     "quota": ("quota",),

@@ -41,14 +41,41 @@ def test_a_form_says_what_its_texts_mean():
     assert spec.env == {"A": "1"}
 
 
-@pytest.mark.req("UI-08")
-def test_alternatives_stay_together_in_one_line():
-    form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2}]})
-    assert not [path for path in (*form.texts, *form.absent) if path.startswith("specs[0]")]
-    assert "specs" in form.texts
+@pytest.mark.req("UI-08", "JT-09")
+def test_several_specs_stand_field_by_field_each_under_its_number():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2, "cards": 1}]})
+    assert [form.lead(path) for path in form.texts if form.lead(path)] == ["spec 1", "or spec 2"]
+    assert form.add("specs") == "specs[2].cpus"
+    order = [*form.texts]
+    assert order.index("specs[2].cpus") == order.index("specs[1].card_models") + 1
+    form.texts["specs[2].memory"] = "2G"
     spec = form.judged(read, "/").spec
     assert spec is not None
-    assert [each.cpus for each in spec.specs] == [1, 2]
+    assert [(each.cpus, each.memory_mib) for each in spec.specs] == [(1, 1024), (2, 1024), (1, 2048)]
+
+
+@pytest.mark.req("UI-08", "JT-09")
+def test_a_spec_that_is_left_blank_is_none_and_errors_stand_at_the_one_they_are_about():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2}, {"cpus": 3}]})
+    form.texts |= {"specs[1].cpus": "", "specs[2].cpus": "none"}
+    assert set(form.judged(read, "/").errors) == {"specs[2].cpus"}
+    form.texts["specs[2].cpus"] = "4"
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [each.cpus for each in spec.specs] == [1, 4]
+    assert form.blamed(["specs[1].cpus: too many"]).errors == {"specs[2].cpus": "too many"}
+
+
+@pytest.mark.req("UI-08", "JT-46")
+def test_chosen_specs_take_the_place_of_those_that_stand_there():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}], "terminal": True})
+    form.put_specs([{"name": "small"}, {"cpus": 8, "cards": 1, "card_models": ["A100"]}])
+    order = [path for path in form.texts if path.startswith("specs")]
+    assert order == ["specs[0].name", *(f"specs[1].{each}" for each in ("cpus", "memory", "cards", "card_models"))]
+    assert form.values()["specs"] == [{"name": "small"}, {"cpus": 8, "cards": 1, "card_models": ["A100"]}]
+    assert "specs[0].cpus" in form.absent
+    assert form.choice("specs[0].cpus") == "spec 1: cpus"
+    assert form.choice("specs") == "another spec"
 
 
 def test_words_stay_whole_where_they_fit():

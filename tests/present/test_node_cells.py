@@ -9,9 +9,9 @@ from cockpit.model.spec import NodeSpec
 from cockpit.model.view import NodeRow, SliceUse
 from cockpit.present.layout import GAP
 from cockpit.present.node_answer import node_answer
-from cockpit.present.node_cells import COLUMNS, Chosen, card_demand, laid_out
+from cockpit.present.node_cells import COLUMNS, Chosen, laid_out
 from cockpit.present.spans import Line, fitted, line_width
-from tests.doubles.samples import five_jobs, node_row, queued_row
+from tests.doubles.samples import five_jobs, node_row
 
 
 def text(line: Line) -> str:
@@ -68,12 +68,6 @@ def test_figures_are_not_cut() -> None:
     for column, width in laid_out(118):
         if column.id in {"cpus", "memory", "cards", "status"}:
             assert line_width(column.cell(node_row(), None)) <= width
-
-
-@pytest.mark.req("JT-46")
-def test_demand_counts_the_cards_of_each_model_that_queued_jobs_accept() -> None:
-    half = queued_row(1, card_milli=500, card_models=("H100",))
-    assert card_demand([*five_jobs(), half]) == {"A100": 4, "H100": 0.5}
 
 
 @pytest.mark.req("UI-04")

@@ -58,9 +58,23 @@ async def test_what_the_cluster_says_stands_at_its_field_too() -> None:
 @pytest.mark.req("UI-08", "JT-46")
 async def test_beside_it_stands_where_there_is_room_and_what_others_wait_for() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100")
+        await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100 0", "any model 11")
+        await lab.cockpit.press("Ctrl-t").sees("Nodes it may be on", "n01   ○ idle", "1/32")
         await lab.cockpit.press("Ctrl-t").sees("name: my-job")
         await lab.cockpit.press("Ctrl-t").sees("rank 0")
+
+
+@pytest.mark.req("UI-08", "JT-46", "JT-09")
+async def test_specs_are_chosen_by_card_model_and_several_are_alternatives() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees(READY).type("mine").press("Ctrl-g")
+        await cockpit.sees("Node specs", "1 □ A100", "queued for", "4 × A100", "◉ 2 tight")
+        await cockpit.press("1").sees("1 ■ A100").press("Space", "Space", "Enter").misses("Node specs")
+        await cockpit.sees("spec 1", "or spec 2", "cards         4", "cards         2", "card models   A100")
+        await cockpit.press("Ctrl-s").sees("submitted 8")
+        job = (await lab.backend.job(JobId(8))).job
+        assert [each.card_milli for each in job.spec.specs] == [4000, 2000]
 
 
 @pytest.mark.req("UI-08")

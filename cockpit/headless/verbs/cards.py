@@ -11,15 +11,20 @@ from cockpit.headless.verbs.jobs import asker
 from cockpit.model.node import NodeState
 from cockpit.present.card_rows import CardRow, card_rows
 from cockpit.present.stranded import requests_in_sight
+from cockpit.present.tables.card_models import CARD_MODELS as MODELS
+from cockpit.present.tables.card_models import ModelRow, model_rows
 from cockpit.present.tables.cards import CARDS as TABLE
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also cards of nodes that are drained or down")
+    parser.add_argument("--models", action="store_true", help="the models instead: cards, free ones, and queued for")
     add_list_options(parser)
 
 
 async def run(call: Call) -> int:
+    if call.args.models:
+        return await list_rows(call, MODELS, lambda: _models(call))
     return await list_rows(call, TABLE, lambda: _rows(call), user=await asker(call))
 
 
@@ -30,11 +35,16 @@ async def _rows(call: Call) -> list[CardRow]:
     return [part for row in shown for part in card_rows(row, requests)]
 
 
+async def _models(call: Call) -> list[ModelRow]:
+    return model_rows(await call.backend.nodes(), await call.backend.overview())
+
+
 CARDS = Verb(
     arguments,
     run,
     (
         "cockpit cards",
+        "cockpit cards --models",
         "cockpit cards --filter 'model:A100 state:free,stranded'",
         "cockpit cards --filter user:me --sort node,card -o json",
         "cockpit cards --watch --filter state:stranded",

@@ -7,6 +7,7 @@ from typing import Final
 from cockpit.present.columns import Table
 from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.card_models import CARD_MODELS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.engine import ENGINE
@@ -26,7 +27,7 @@ from cockpit.present.tables.staged import STAGED
 from cockpit.present.tables.usage import USAGE
 
 _ALL: Final = (
-    *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, HOLDS),
+    *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
     *(ACCOUNTING, SUMS, HOURS, LAUNCH, STAGED),
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.staging.depot import Depot
 
 _NOT_KNOWN = Progress(0, 0, 0)
+_FETCHED = {ImageKind.TAR: FetchKind.TAR, ImageKind.NAMED: FetchKind.NAMED}
 
 
 class Copies:
@@ -30,6 +31,8 @@ class Copies:
         self._depot = depot
         self._moved = moved
         self._had: dict[ReplicaId, dict[str, str]] = {}
+        self._brought: dict[ReplicaId, dict[str, str]] = {}
+        """Variables of its image."""
         self._progress: dict[ReplicaId, Progress] = {}
 
     def lacks(self, start: StartReplica) -> bool:
@@ -52,13 +55,15 @@ class Copies:
                 paths[each.what] = await self._depot.have(each, found, who, replica.folder, tell)
                 done += found.size if missing else 0
             self._had[replica] = paths
+            self._brought[replica] = {name: value for _, found, _ in measured for name, value in found.env.items()}
         finally:
             del self._progress[replica]
             self._moved(replica)
 
-    def laid_out(self, plan: ContainerPlan, replica: ReplicaId) -> ContainerPlan:
-        """The plan with the copies in place of what they were made of."""
-        had = self._had.get(replica)
+    def laid_out(self, plan: ContainerPlan, start: StartReplica) -> ContainerPlan:
+        """The plan with the copies in place of what they were made of, and with the variables that an image brings: the
+        job's own come first, cockpit's next, but for the PATH."""
+        had, brought = self._had.get(start.replica), self._brought.get(start.replica, {})
         if had is None:
             return plan
 
@@ -66,11 +71,9 @@ class Copies:
             return replace(mount, source=had[mount.what], copied=True) if mount.what in had else mount
 
         image = copied(plan.image) if plan.image is not None else None
-        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image)
-
-    def has(self, replica: ReplicaId) -> bool:
-        """Whether everything is there that it had copied."""
-        return replica in self._had
+        added = {name: each for name, each in brought.items() if name == "PATH" or name not in plan.env}
+        env = plan.env | {name: each for name, each in added.items() if name not in start.spec.env}
+        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, env=env)
 
     def progress(self, replica: ReplicaId) -> Progress | None:
         return self._progress.get(replica)
@@ -78,6 +81,7 @@ class Copies:
     async def leave(self, replica: ReplicaId) -> None:
         """Its container is gone, or will never be."""
         self._had.pop(replica, None)
+        self._brought.pop(replica, None)
         await self._depot.leave(replica.folder)
 
     def _tell(self, replica: ReplicaId, progress: Progress) -> None:
@@ -87,8 +91,8 @@ class Copies:
 
 def _wanted(spec: JobSpec) -> Iterator[Wanted]:
     image = image_of(spec.root_image)
-    if image.kind is ImageKind.TAR:
-        yield Wanted("image", FetchKind.TAR, image.where)
+    if image.kind in _FETCHED:
+        yield Wanted("image", _FETCHED[image.kind], image.where)
     if spec.staging:
         datasets = {f"datasets[{index}]" for index in range(len(spec.datasets))}
         yield from (Wanted(each.what, FetchKind.TREE, each.source) for each in shown(spec) if each.what in datasets)

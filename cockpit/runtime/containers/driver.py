@@ -91,6 +91,8 @@ class ContainerExecutor:
         self._depot = depot
         self._copies = Copies(depot, observer.staging_moved) if depot is not None else None
         self._copying: dict[ReplicaId, asyncio.Task[None]] = {}
+        self._waiting: set[ReplicaId] = set()
+        """They have their copies, and start once the other replicas of their jobs have theirs."""
         self._python = python
         self._tasks = Tasks()
         self._sampler = Sampler(self._tasks)
@@ -130,6 +132,7 @@ class ContainerExecutor:
         return self._depot is not None and await self._depot.remove(key)
 
     async def start(self, effect: StartReplica) -> None:
+        self._waiting.discard(effect.replica)
         begun = effect.replica in self._watched or self._attempt(effect.replica).read("plan.json") is not None
         if self._copies is not None and not begun and self._copies.lacks(effect):
             self._copy(effect, self._start_alone)
@@ -151,6 +154,7 @@ class ContainerExecutor:
             self._observer.precheck_passed(effect.replica, said)
 
     async def _staged(self, start: StartReplica) -> None:
+        self._waiting.add(start.replica)
         self._observer.replica_staged(start.replica)
 
     def _copy(self, start: StartReplica, then: Callable[[StartReplica], Coroutine[Any, Any, None]]) -> None:
@@ -167,6 +171,7 @@ class ContainerExecutor:
         except FetchFailed as failed:
             self._observer.replica_ended(start.replica, ExitStatus(lost=str(failed)))
         else:
+            del self._copying[start.replica]  # from here on it is told to end as any other
             await then(start)
 
     async def signal(self, effect: SignalReplica) -> None:
@@ -174,7 +179,8 @@ class ContainerExecutor:
         if copying is not None:
             copying.cancel()
             await asyncio.wait([copying])
-        if copying is not None or self._waits_for_others(effect.replica):
+        if copying is not None or effect.replica in self._waiting:
+            self._waiting.discard(effect.replica)
             self._observer.replica_ended(effect.replica, _ENDED_BEFORE)
             return
         async with self._lock(effect.replica):
@@ -182,11 +188,6 @@ class ContainerExecutor:
             if watched is not None:
                 await asyncio.to_thread(freezing.thaw, watched.attempt)  # a frozen process neither hears nor dies
                 watched.send(_SIGNALS[effect.force])
-
-    def _waits_for_others(self, replica: ReplicaId) -> bool:
-        """Whether it has its copies, and is to start once the other replicas have theirs."""
-        had = self._copies is not None and self._copies.has(replica)
-        return had and replica not in self._watched and self._attempt(replica).read("plan.json") is None
 
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._move(effect.replica, freezing.freeze)
@@ -284,7 +285,7 @@ class ContainerExecutor:
 
     def _planned(self, effect: StartReplica) -> ContainerPlan:
         plan = self._plan_for(effect)
-        return plan if self._copies is None else self._copies.laid_out(plan, effect.replica)
+        return plan if self._copies is None else self._copies.laid_out(plan, effect)
 
     async def _adopt_kept(self, mark: KeepContainer) -> None:
         await self.keep(mark)
@@ -335,6 +336,7 @@ class ContainerExecutor:
             faults.point("removing", attempt.name)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
             await asyncio.to_thread(networks.tidy_up, self._state)
+            self._waiting.discard(replica)
             if self._copies is not None:
                 await self._copies.leave(replica)
         self._locks.pop(replica, None)

@@ -13,18 +13,20 @@ from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form_aside import room_lines, run_lines, start_line, text_lines, why_lines
+from cockpit.present.form_aside import run_lines, start_line, text_lines, why_lines
 from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
-from cockpit.present.job_form import JobForm, Judged, about, title
-from cockpit.present.node_cells import card_demand
+from cockpit.present.form_nodes import node_lines, room_lines
+from cockpit.present.job_form import JobForm, Judged, about
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.spec_offers import models, offers
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.specs import SpecsScreen
 from cockpit.tui.widgets.field_row import FieldRow
 from cockpit.tui.widgets.lines import Lines, LineView
 from cockpit.tui.widgets.typed import Typed
@@ -45,15 +47,17 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
-RUNS, YAML = "What each rank runs", "As a file"
+RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
+VIEWS = (RUNS, ROOM, YAML)
 KEYS = line(
     *(
         Span(text, role)
         for key, what in (
-            ("^e", "in $EDITOR"),
-            ("^o", "another field"),
+            ("^g", "specs"),
             ("^n", "catalogue"),
-            ("^t", "commands or file"),
+            ("^o", "more fields"),
+            ("^t", "nodes, file"),
+            ("^e", "$EDITOR"),
             ("Esc", "leave"),
         )
         for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
@@ -68,6 +72,7 @@ class FormScreen(ModalScreen[None]):
         Binding("ctrl+s", "submit", show=False, priority=True),
         Binding("ctrl+e", "edit", show=False, priority=True),
         Binding("ctrl+o", "add", show=False, priority=True),
+        Binding("ctrl+g", "choose_specs", show=False, priority=True),
         Binding("ctrl+n", "take_entry", show=False, priority=True),
         Binding("ctrl+t", "preview", show=False, priority=True),
         Binding("escape", "leave", show=False),
@@ -97,7 +102,6 @@ class FormScreen(ModalScreen[None]):
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
-        self._demand: Mapping[str, float] = {}
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = RUNS
         self._timer: Timer | None = None
@@ -113,7 +117,7 @@ class FormScreen(ModalScreen[None]):
         yield Lines(theme, id="form-keys")
 
     def _rows(self) -> list[FieldRow]:
-        return [FieldRow(path, text) for path, text in self._form.texts.items()]
+        return [FieldRow(path, text, self._form.lead(path)) for path, text in self._form.texts.items()]
 
     def on_mount(self) -> None:
         self.query_one("#aside", LineView).can_focus = False
@@ -160,7 +164,6 @@ class FormScreen(ModalScreen[None]):
         try:
             self._there = await self.app.backend.nodes()
             self._catalogue = (await self.app.backend.catalogue()).rows
-            self._demand = card_demand(self.app.job_rows.list.rows())  # once: a hundred thousand jobs are common
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -220,19 +223,31 @@ class FormScreen(ModalScreen[None]):
             return
         if values is not None:
             self._form = JobForm(values)
-            await self._lay_out_anew(0)
+            await self._lay_out_anew()
 
     def action_add(self) -> None:
         self.run_worker(self._add(), group="add")
 
     async def _add(self) -> None:
-        choices = [Choice(path, title(path), about(path)) for path in self._form.absent]
+        choices = [Choice(path, self._form.choice(path), about(path)) for path in self._form.absent]
         picked = await self.app.push_screen_wait(
             Pick("Another field", choices, self.app.role_theme, verb="puts it into the form")
         )
         if picked is not None:
-            self._form.add(picked.id)
-            await self._lay_out_anew(-1)
+            await self._lay_out_anew(self._form.add(picked.id))
+
+    def action_choose_specs(self) -> None:
+        self.run_worker(self._choose_specs(), group="add")
+
+    async def _choose_specs(self) -> None:
+        demand = self.app.overview.demand if self.app.overview is not None else {}
+        entries = [row.entry for row in self._catalogue]
+        chosen = await self.app.push_screen_wait(
+            SpecsScreen(offers(self._there, entries), models(self._there, demand), self.app.role_theme)
+        )
+        if chosen:
+            self._form.put_specs([each.values for each in chosen])
+            await self._lay_out_anew(self._form.first_spec)
 
     def action_take_entry(self) -> None:
         self.run_worker(self._take_entry(), group="add")
@@ -249,17 +264,19 @@ class FormScreen(ModalScreen[None]):
         )
         if picked is not None:
             path = take_entry(self._form, rows[EntryKey(picked.id)])
-            await self._lay_out_anew(list(self._form.texts).index(path))
+            await self._lay_out_anew(path)
 
-    async def _lay_out_anew(self, focused: int) -> None:
+    async def _lay_out_anew(self, focused: str = "") -> None:
+        """`focused`: the path of a field; else the first."""
         fields = self.query_one("#fields", VerticalScroll)
         await fields.remove_children()
         await fields.mount(*self._rows())
-        list(self.query(Typed))[focused].focus()
+        rows = list(self.query(FieldRow))
+        next((row for row in rows if row.path == focused), rows[0]).typed.focus()
         self._judge()
 
     def action_preview(self) -> None:
-        self._shows = YAML if self._shows == RUNS else RUNS
+        self._shows = VIEWS[(VIEWS.index(self._shows) + 1) % len(VIEWS)]
         self._draw()
 
     def action_scroll_aside(self, pages: int) -> None:
@@ -303,12 +320,15 @@ class FormScreen(ModalScreen[None]):
         if spec is None:
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
+        known = self._meant(spec)
         yield from why_lines(self._outlook, self.app.context(), columns)
-        yield from room_lines(self._meant(spec), self._there, self._demand, columns)
+        yield from room_lines(known, self._there, self.app.demand, columns)
         yield line()
         yield line(Span(self._shows, STRONG))
         if self._shows == RUNS:
-            yield from run_lines(self._meant(spec), self._submitter, self._there, columns)
+            yield from run_lines(known, self._submitter, self._there, columns)
+        elif self._shows == ROOM:
+            yield from node_lines(known, self._there, columns)
         else:
             from cockpit.formats.specfile import spec_as_yaml
 

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 class FieldRow(Vertical):
     """A field's name, its text, and below it what is wrong."""
 
-    def __init__(self, path: str, text: str) -> None:
+    def __init__(self, path: str, text: str, lead: str = "") -> None:
+        """`lead`: what stands above it."""
         super().__init__()
         self.path = path
+        self._lead = lead
         self._text = text
 
     def compose(self) -> ComposeResult:
+        if self._lead:
+            yield Label(self._lead, classes="lead", markup=False)
         with Horizontal():
             yield Label(title(self.path), classes="title", markup=False)
             yield Typed(self._text)

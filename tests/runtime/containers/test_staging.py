@@ -136,6 +136,22 @@ async def test_who_waits_for_a_copy_keeps_it_when_the_one_who_began_it_goes(hous
     assert left_on_disk(house) == []
 
 
+@pytest.mark.req("JT-50")
+async def test_one_that_has_its_copies_and_waits_for_others_is_ended_at_once(house, cats):
+    await staged(house, start := job(house, cats))
+    await house.executor.signal(SignalReplica(start.replica, Force.TERM))
+    assert "while its files were copied" in (await house.ended(start.replica)).lost
+
+
+@pytest.mark.req("JT-50", "JT-36")
+async def test_one_that_is_told_to_end_as_it_starts_ends_as_any_other(house, cats):
+    start = job(house, cats, "sleep 100")
+    await house.executor.start(start)
+    await house.started(start.replica)
+    await house.executor.signal(SignalReplica(start.replica, Force.TERM))
+    assert (await house.ended(start.replica)).signal == 15
+
+
 @pytest.mark.req("JT-50", "TR-01")
 async def test_the_next_engine_goes_on_where_the_last_one_was_killed(house, cats):
     (cats / "b.bin").write_bytes(bytes(1 << 20))

@@ -1,7 +1,7 @@
 """Measures and copies what a container needs on its node: `boot.py fetch`, with an order as JSON on standard input.
 
-    {"do": "measure" | "copy", "kind": "tree" | "tar", "what", "source", "user", "uid", "gid", "groups", "rootless",
-     "target", "key", "full_percent", "most_bytes", "known"}
+    {"do": "measure" | "copy", "kind": "tree" | "tar" | "named", "what", "source", "user", "uid", "gid", "groups",
+     "rootless", "target", "key", "full_percent", "most_bytes", "known"}
 
 The source is opened and read with the submitter's rights, and what is written is the engine's. On standard output come
 lines of JSON: `{"done": bytes}` now and then, and at last `{"key", "size"}` (with `seen`, by which `known` tells it the
@@ -13,27 +13,44 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 
-from cockpit.runtime.containers.shim import linux, treecopy, untar
+from cockpit.runtime.containers.shim import linux, named, treecopy, untar
 from cockpit.runtime.containers.shim.metering import DiskFull, FetchError, Meter, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cockpit.runtime.containers.shim.metering import Order
+    from types import FrameType
+    from typing import NoReturn, Protocol
+
+    from cockpit.runtime.containers.shim.metering import Measure, Order
+
+    class Kind(Protocol):
+        """A module that knows one kind of source."""
+
+        def measure(self, order: Order, meter: Meter, /) -> Measure: ...
+
+        def copy(self, order: Order, meter: Meter, /) -> int: ...
+
 
 _MOST_MEMORY = 4 << 30
 """Address space: an archive that wants more to be unpacked is none that a person has made."""
 _NICE = 10
 
 
+_KINDS: dict[str, Kind] = {"tree": treecopy, "tar": untar, "named": named}
+
+
 def main() -> int:
+    signal.signal(signal.SIGTERM, _end)
     linux.end_with_parent()
     linux.name_process("cockpit-fetch")
     os.umask(0o077)
     os.nice(_NICE)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     order: Order = json.loads(sys.stdin.buffer.readline())
+    if order["kind"] == "tar":
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     try:
         say(_done(order))
     except DiskFull:
@@ -49,11 +66,14 @@ def main() -> int:
 
 
 def _done(order: Order) -> dict[str, object]:
-    is_tree = order["kind"] == "tree"
+    kind = _KINDS[order["kind"]]
     if order["do"] == "measure":
-        meter = Meter("", 100)
-        return treecopy.measure(order, meter) if is_tree else untar.measure(order, meter)
-    meter = Meter(order["target"], order["full_percent"])
-    size = treecopy.copy(order, meter) if is_tree else untar.copy(order, meter)
+        return kind.measure(order, Meter("", 100))
+    size = kind.copy(order, Meter(order["target"], order["full_percent"]))
     linux.sync_file_system(order["target"])
     return {"key": order["key"], "size": size}
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Asked to end: what was begun elsewhere is undone on the way out."""
+    raise SystemExit(1)

@@ -21,10 +21,15 @@ from cockpit.runtime.containers.shim.sources import credentials
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Protocol
 
     from cockpit.runtime.containers.shim.metering import Measure, Meter, Order
 
-_PIECE = 1 << 20
+    class Readable(Protocol):
+        def read(self, size: int = -1) -> bytes: ...
+
+
+PIECE = 1 << 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_MEMBERS = 5_000_000
 _MOST_DEPTH = 200
@@ -39,7 +44,7 @@ def measure(order: Order, meter: Meter) -> Measure:
     """Its digest, and the bytes of the file itself. Raises FetchError or OSError."""
     with contextlib.closing(_File(order, meter)) as file:
         key = order["known"].get(file.seen, "")
-        while not key and file.read(_PIECE):
+        while not key and file.read(PIECE):
             pass
         return {"key": key or file.digest, "size": file.size, "seen": file.seen}
 
@@ -47,20 +52,27 @@ def measure(order: Order, meter: Meter) -> Measure:
 def copy(order: Order, meter: Meter) -> int:
     """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError."""
     with contextlib.closing(_File(order, meter)) as file:
-        unpacked = _Unpacking(order, meter)
-        try:
-            with tarfile.open(fileobj=file, mode="r|*", errorlevel=2) as archive:  # type: ignore[call-overload] # it only reads
-                unpacked.take(archive)
-        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, UnicodeError) as error:
-            raise FetchError(
-                f"{order['source']} is damaged, or no tar file (plain or packed by gzip, bzip2 or xz): {error}"
-            ) from None
-        finally:
-            unpacked.close()
-        while file.read(_PIECE):
+        size = unpack(order, meter, file)
+        while file.read(PIECE):
             pass
         if file.digest != order["key"]:
             raise FetchError(f"{order['source']} changed while it was unpacked; submit the job again")
+    return size
+
+
+def unpack(order: Order, meter: Meter, stream: Readable) -> int:
+    """A whole archive; the bytes of its files. Raises FetchError, also where it holds no root file system, DiskFull or
+    OSError."""
+    unpacked = _Unpacking(order, meter)
+    try:
+        with tarfile.open(fileobj=stream, mode="r|*", errorlevel=2) as archive:  # type: ignore[call-overload] # it only reads
+            unpacked.take(archive)
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, UnicodeError) as error:
+        raise FetchError(
+            f"{order['source']} is damaged, or no tar file (plain or packed by gzip, bzip2 or xz): {error}"
+        ) from None
+    finally:
+        unpacked.close()
     _check_root(order)
     return unpacked.size
 
@@ -103,7 +115,7 @@ class _File:
         return self._digest.hexdigest()
 
     def read(self, size: int = -1) -> bytes:
-        piece = os.read(self._fd, size if size >= 0 else _PIECE)
+        piece = os.read(self._fd, size if size >= 0 else PIECE)
         self._digest.update(piece)
         self._meter.count(len(piece))
         return piece
@@ -195,7 +207,7 @@ class _Unpacking:
         _clear(name, parent, member.name)
         written = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=parent)
         with open(written, "wb") as target:
-            while piece := source.read(_PIECE):
+            while piece := source.read(PIECE):
                 target.write(piece)
                 self._meter.count(0)
             os.fchmod(written, member.mode & _PERMISSIONS | 0o600)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _RATE_MS = 10_000
 """The rate is that of so long a time."""
-_KINDS = {FetchKind.TREE: "dataset", FetchKind.TAR: "image"}
+_KINDS = {FetchKind.TREE: "dataset", FetchKind.TAR: "image", FetchKind.NAMED: "image"}
 
 
 class Copying:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from contextlib import suppress
 from enum import StrEnum
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 MOST_UNPACKED = 1 << 40
 _LINE_BYTES = 1 << 20
 _MOST_KNOWN = 100
+_INHERITED = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_STORAGE_CONF")
+"""By which podman and docker find what they have."""
+_END_SECONDS = 10
 
 
 class FetchKind(StrEnum):
@@ -27,6 +32,8 @@ class FetchKind(StrEnum):
     """A folder with all that is in it."""
     TAR = "tar"
     """A root file system in one file."""
+    NAMED = "named"
+    """One that podman or docker has under this name."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -45,6 +52,8 @@ class Measured(msgspec.Struct, frozen=True):
     """Of what it holds."""
     size: int
     """Bytes."""
+    env: dict[str, str] = {}
+    """Of an image: variables that it brings."""
 
 
 class FetchFailed(Exception):
@@ -90,16 +99,13 @@ class Fetcher:
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
             cwd="/",
-            env={},
+            env={name: os.environ[name] for name in _INHERITED if name in os.environ},
             limit=_LINE_BYTES,
         )
         try:
             return await self._heard(process, order, tell)
         finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+            await asyncio.shield(_ended(process))
 
     async def _heard(
         self, process: asyncio.subprocess.Process, order: dict[str, Any], tell: Callable[[int], None]
@@ -125,3 +131,16 @@ class Fetcher:
             self._known[seen] = key
         if len(self._known) > _MOST_KNOWN:
             del self._known[next(iter(self._known))]
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Asked first: it may have begun something elsewhere. One that stands still would not hear it."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+        process.send_signal(signal.SIGCONT)
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

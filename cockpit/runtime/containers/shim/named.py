@@ -1,0 +1,114 @@
+"""An image that podman or docker has on this node, taken over as a root file system: what `export` writes of a
+container that is made of it and never run. Its store is that of the engine's user, and nothing is ever pulled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+
+from cockpit.runtime.containers.shim import untar
+from cockpit.runtime.containers.shim.metering import FetchError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.runtime.containers.shim.metering import Measure, Meter, Order
+
+_PROGRAMS = ("podman", "docker")
+_SECONDS = 60
+_NEVER_RUN = "true"
+"""A container must have a command."""
+
+
+def measure(order: Order, _meter: Meter) -> Measure:
+    """Its id, its size, and the variables that it brings. Raises FetchError."""
+    program = _who_has(order["source"])
+    found = json.loads(_said(program, "image", "inspect", order["source"]))[0]
+    key = str(found["Id"]).rpartition(":")[2]
+    return {"key": key, "size": int(found["Size"]), "env": _variables(found.get("Config", {}).get("Env"))}
+
+
+def copy(order: Order, meter: Meter) -> int:
+    """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError."""
+    program = _who_has(order["source"])
+    with _container(program, order) as name:
+        export = subprocess.Popen([program, "export", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert export.stdout is not None
+        try:
+            size = untar.unpack(order, meter, _Stream(export.stdout.fileno(), meter))
+        finally:
+            export.stdout.close()
+            export.wait(_SECONDS)
+    return size
+
+
+class _Stream:
+    """What `export` writes, counted."""
+
+    def __init__(self, fd: int, meter: Meter) -> None:
+        self._fd = fd
+        self._meter = meter
+
+    def read(self, size: int = -1) -> bytes:
+        parts: list[bytes] = []
+        left = size if size >= 0 else untar.PIECE
+        while left and (piece := os.read(self._fd, left)):
+            parts.append(piece)
+            left -= len(piece)
+            self._meter.count(len(piece))
+        return b"".join(parts)
+
+
+@contextlib.contextmanager
+def _container(program: str, order: Order) -> Iterator[str]:
+    """Made of the image, and removed; one that an earlier try has left goes first."""
+    name = f"cockpit-export-{order['key'][:24]}"
+    _run(program, "rm", "--force", name)
+    _said(program, "create", "--pull=never", "--name", name, order["key"], _NEVER_RUN)
+    try:
+        yield name
+    finally:
+        _run(program, "rm", "--force", name)
+
+
+def _who_has(name: str) -> str:
+    there = [each for each in _PROGRAMS if _is_installed(each)]
+    if not there:
+        raise FetchError(
+            f"{name} would be an image of podman or docker, and neither is on this node; install one, or write "
+            "dir:PATH or tar:PATH"
+        )
+    for program in there:
+        if _run(program, "image", "inspect", name).returncode == 0:
+            return program
+    raise FetchError(f"{there[0]} has no image {name} on this node; `{there[0]} pull {name}` there gets it")
+
+
+def _is_installed(program: str) -> bool:
+    folders = os.environ.get("PATH", "").split(":")
+    return any(os.access(os.path.join(folder, program), os.X_OK) for folder in folders if folder)
+
+
+def _run(program: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            [program, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise FetchError(f"{program} does not answer within {_SECONDS} seconds; try `{program} images`") from None
+
+
+def _said(program: str, *words: str) -> bytes:
+    done = _run(program, *words)
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise FetchError(f"{program} {words[0]} failed: {lines[-1] if lines else 'without a word'}")
+    return done.stdout
+
+
+def _variables(given: list[str] | None) -> dict[str, str]:
+    return {name: value for name, _, value in (each.partition("=") for each in given or ()) if name}
