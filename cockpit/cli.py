@@ -47,6 +47,8 @@ SLURM_CONFS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slur
 PING_SECONDS = 2.0
 RECORDED = "recorded:"
 """Before the version of a recorded Slurm cluster."""
+SSH = "ssh://"
+"""Before the login node of a Slurm cluster elsewhere."""
 SNAPSHOT = "snapshot:"
 """Before the file that a snapshot is in."""
 
@@ -156,7 +158,7 @@ async def _session_on(name: str) -> Session:
     return Session(
         backend=backend,
         now=now,
-        user=_user(),
+        user=getattr(backend, "asker", "") or _user(),
         read_jobs=read_jobs,
         close=backend.close,
         filters=saved_filters(name),
@@ -176,7 +178,7 @@ def _user() -> str:
 
 def _needs_a_loop(name: str) -> bool:
     """It is read in this process."""
-    return name == SLURM or name.startswith((RECORDED, SNAPSHOT))
+    return name == SLURM or name.startswith((RECORDED, SNAPSHOT, SSH))
 
 
 async def _opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
@@ -192,7 +194,10 @@ async def _opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
 
     if name.startswith(RECORDED):
         return await opening.open_recorded(name.removeprefix(RECORDED))
-    return await opening.open_here(_user(), _own_places().socket.parent / "slurm"), SystemClock().now
+    shelf = _own_places().socket.parent / "slurm"
+    if name.startswith(SSH):
+        return await opening.open_over_ssh(name, shelf), SystemClock().now
+    return await opening.open_here(_user(), shelf), SystemClock().now
 
 
 def _snapshot_in(file: str) -> Snapshot:
@@ -383,7 +388,7 @@ def _cluster_name(cluster: str | None) -> str:
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or _slurm_if_it_answers()
     if name not in {*CLUSTERS, ""} and not _needs_a_loop(name):
-        known = f"{', '.join(map(repr, CLUSTERS))} '{RECORDED}VERSION' and '{SNAPSHOT}FILE'"
+        known = f"{', '.join(map(repr, CLUSTERS))} '{SSH}USER@LOGIN', '{SNAPSHOT}FILE' and '{RECORDED}VERSION'"
         raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
     return name
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cockpit.model.node import Node
 
 ENGINE = "engine"
-DISK = "the disk for staged copies is too full: "
+DISK = "the disk for staged copies: "
 """Begins the reason for which a node was drained that comes back by itself."""
 
 

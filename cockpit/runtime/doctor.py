@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cockpit.runtime.asking import Ask, ask, printable
-from cockpit.runtime.checks import containers, folders, hardware, limits, schedulers, terminal
+from cockpit.runtime.checks import containers, folders, hardware, images, limits, schedulers, terminal
 from cockpit.runtime.checks.surroundings import Check, Surroundings
 from cockpit.runtime.findings import Finding, note
 
@@ -18,6 +18,7 @@ CHECKS: tuple[Check, ...] = (
     containers.namespaces,
     containers.overlay,
     containers.outward,
+    images.images,
     limits.limits,
     folders.state_folder,
     folders.socket_folder,

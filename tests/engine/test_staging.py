@@ -117,7 +117,7 @@ def test_nodes_whose_disk_is_full_start_nothing_until_it_is_not(engine) -> None:
     engine.act(service.disk_filled(engine.machine, "/fast is filled to 95 %, beyond 90 %"))
     nodes = engine.machine.state.nodes
     assert [each.state for each in nodes.values()] == [NodeState.DRAINED] * 2
-    assert nodes["n1"].state_reason == "the disk for staged copies is too full: /fast is filled to 95 %, beyond 90 %"
+    assert nodes["n1"].state_reason == "the disk for staged copies: /fast is filled to 95 %, beyond 90 %"
     job = begun(engine)
     assert engine.job(job).state is JobState.QUEUED
     engine.act(service.disk_filled(engine.machine, ""))

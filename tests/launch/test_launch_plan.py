@@ -114,6 +114,7 @@ def test_it_works_in_its_algorithm_where_it_has_one() -> None:
     assert plan(algorithm=Algorithm(path="/a")).workdir == "/workspace/algorithm"
 
 
+@pytest.mark.req("JT-27")
 def test_a_home_that_is_not_there_is_replaced_by_a_writable_place() -> None:
     assert plan(home=HomeAccess.NONE).env["HOME"] == "/tmp"
     assert plan(home=HomeAccess.RW).env["HOME"] == "/home/alice"

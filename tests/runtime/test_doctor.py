@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.runtime.asking import Answer, Outcome, ask
-from cockpit.runtime.checks import containers, folders, hardware, limits, schedulers, terminal
+from cockpit.runtime.checks import containers, folders, hardware, images, limits, schedulers, terminal
 from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.doctor import CHECKS, findings
 from cockpit.runtime.findings import Level
@@ -39,6 +39,14 @@ def around(tmp_path: Path):
         return Surroundings(**{**defaults, **given})
 
     return build
+
+
+@pytest.mark.req("UI-44")
+def test_images_by_name_need_a_program_that_has_them(around) -> None:
+    (none,) = images.images(around())
+    assert (none.level, "podman" in none.advice) == (Level.NOTE, True)
+    (found,) = images.images(around(ask=answering(docker=Answer(Outcome.ANSWERED, 0, "Docker version 24.0.7"))))
+    assert (found.level, found.found) == (Level.OK, "by name from Docker version 24.0.7, or as dir:PATH and tar:PATH")
 
 
 @pytest.mark.req("UI-44")

@@ -62,7 +62,8 @@ class SlurmBackend(Verbs):
 
     def __init__(self, name: str, commands: Commands, reading: Reading, clock: Timekeeper, asker: str) -> None:
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
-        self._asker = asker
+        self.asker = asker
+        """Who asks, by the cluster's name for them."""
         self._rows = Rows(asker)
         self._mirror = Mirror(clock, name)
         self._acts = Acts(commands, reading, asker)
@@ -84,7 +85,7 @@ class SlurmBackend(Verbs):
             jobs=len(await self._reading.jobs()),
             containers="",
             trouble=tuple(self._reading.trouble.values()),
-            asker=self._asker,
+            asker=self.asker,
         )
 
     async def overview(self) -> view.Overview:

@@ -14,7 +14,7 @@ SHELL = ("/bin/bash", "-l")
 def command(job: Job, request: ShellRequest) -> tuple[str, ...]:
     """srun on the node of that rank, within the job's allocation but beside its steps. Refused where none runs."""
     attempt = job.attempt
-    if job.state is not JobState.RUNNING or attempt is None:
+    if (job.state is not JobState.RUNNING and not job.kept) or attempt is None:
         raise RequestRefused(
             Refusal(
                 RefusalKind.CONFLICT,

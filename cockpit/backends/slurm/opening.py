@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.runtime.clock import Timekeeper
 
-RECORDED = "recorded:"
+WHO_SECONDS = 30.0
 
 
 async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis]]:
@@ -40,6 +40,23 @@ async def open_here(user: str, shelf: Path, manners: Manners | None = None) -> S
     """The cluster that this machine's commands speak to; `shelf`: this user's own folder for answers."""
     commands = LocalCommands(os.environ)
     return await opened(commands, SystemClock(), user, shelf, f"here {os.environ.get('SLURM_CONF', '')}", manners)
+
+
+async def open_over_ssh(address: str, shelf: Path, manners: Manners | None = None) -> SlurmBackend:
+    """The cluster of a login node elsewhere."""
+    from cockpit.backends.slurm.wire.ssh import SshCommands
+
+    commands = SshCommands(address)
+    user = commands.user or await _whoami(commands)
+    return await opened(commands, SystemClock(), user, shelf, address, manners)
+
+
+async def _whoami(commands: Commands) -> str:
+    """Who one is there; empty while nobody answers."""
+    try:
+        return (await commands.run(("id", "-un"), seconds=WHO_SECONDS)).stdout.strip()
+    except CockpitError:
+        return ""
 
 
 async def opened(

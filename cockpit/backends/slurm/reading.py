@@ -53,6 +53,7 @@ class Reading:
     def __init__(self, answers: Answers, now: Callable[[], Millis], manners: Manners | None = None) -> None:
         self._answers, self._now = answers, now
         self.manners = manners or Manners()
+        answers.patience = self.manners.patience
         self._fields: tuple[str, ...] = listing.FIELDS
         self._made: dict[str, tuple[object, Any]] = {}
         self._records: dict[str, tuple[Fields, int, tuple[Listed, ...]]] = {}

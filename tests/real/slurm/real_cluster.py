@@ -147,7 +147,15 @@ class RealCluster(SlurmDaemons):
             home = self.home(person)
             home.mkdir(parents=True, exist_ok=True)
             subprocess.run(["userdel", person], check=False, capture_output=True)
-            made = ["useradd", f"--uid={uid}", "--no-create-home", f"--home-dir={home}", "--shell=/bin/bash", person]
+            made = [
+                "useradd",
+                f"--uid={uid}",
+                "--no-create-home",
+                f"--home-dir={home}",
+                "--shell=/bin/bash",
+                "--password=*",
+                person,
+            ]
             subprocess.run(made, check=True, capture_output=True)
             os.chown(home, uid, pwd.getpwnam(person).pw_gid)
 

@@ -21,6 +21,7 @@ SLOW_FACTOR = 20
 TRIES = 3
 PAUSE_SECONDS = 0.5
 FAILED_MS = 3_000
+"""Before a question that failed is asked again, and as long as it took twice."""
 
 Fetch = Callable[[], Awaitable[Printed]]
 
@@ -53,6 +54,8 @@ class Answers:
         self._failed: dict[tuple[str, ...], tuple[CockpitError, float]] = {}
         """What went wrong, and until when it is not tried again."""
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
+        self.patience = PATIENCE_SECONDS
+        """How long one answer is waited for, in seconds."""
         self.calls = 0
         """Commands that were really run."""
 
@@ -70,7 +73,7 @@ class Answers:
                 return known.printed
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
-            known = self._known[question] = await self._tried(question, fresh_seconds, seconds or PATIENCE_SECONDS)
+            known = self._known[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
             return known.printed
 
     def given_at(self, argv: Sequence[str]) -> Millis | None:
@@ -84,7 +87,7 @@ class Answers:
         try:
             answer = await self._fresh(question, fresh_seconds, seconds)
         except CockpitError as error:
-            pause = max(FAILED_MS, SLOW_FACTOR * (self._now() - began)) * self._random.uniform(0.5, 1.0)
+            pause = max(FAILED_MS, 2 * (self._now() - began)) * self._random.uniform(0.5, 1.0)
             self._failed[question] = error, self._now() + pause
             raise
         self._failed.pop(question, None)

@@ -24,7 +24,7 @@ _EXIT = struct.Struct(">i")
 def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellRequest) -> OpenShell:
     """The program ends when its control socket is closed. Raises `Unreachable` where it cannot be run."""
     ours, theirs = socket.socketpair()
-    ends = _terminal(request) if request.terminal else _pipes()
+    ends = pseudo_terminal(request) if request.terminal else pipes()
     env = {**env, "TERM": request.term}
     try:
         process = subprocess.Popen(
@@ -47,7 +47,12 @@ def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellReque
     return OpenShell(opened, (ours.detach(), *ends.outer))
 
 
-class _Ends:
+def exit_bytes(code: int) -> bytes:
+    """As the control socket says it at the end."""
+    return _EXIT.pack(code if code >= 0 else 128 - code)
+
+
+class Ends:
     """What the program gets, and what the person gets."""
 
     def __init__(self, inner: tuple[int, ...], outer: tuple[int, ...]) -> None:
@@ -55,16 +60,18 @@ class _Ends:
         self.inner, self.outer = inner, outer
 
 
-def _terminal(request: ShellRequest) -> _Ends:
+def pseudo_terminal(request: ShellRequest) -> Ends:
+    """Of the size of the person's screen."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", request.rows, request.columns, 0, 0))
     os.set_inheritable(slave, True)
-    return _Ends((slave,), (master,))
+    return Ends((slave,), (master,))
 
 
-def _pipes() -> _Ends:
+def pipes() -> Ends:
+    """Standard input, output and error."""
     stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
-    return _Ends((stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0]))
+    return Ends((stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0]))
 
 
 def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:
@@ -73,7 +80,7 @@ def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:
     watcher.start()
     code = process.wait()
     with suppress(OSError):
-        control.sendall(_EXIT.pack(code if code >= 0 else 128 - code))
+        control.sendall(exit_bytes(code))
         control.shutdown(socket.SHUT_RDWR)
     watcher.join()
     control.close()

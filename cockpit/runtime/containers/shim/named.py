@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 
-from cockpit.runtime.containers.shim import untar
+from cockpit.runtime.containers.shim import linux, untar
 from cockpit.runtime.containers.shim.metering import FetchError
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ _NEVER_RUN = "true"
 
 def measure(order: Order, _meter: Meter) -> Measure:
     """Its id, its size, and the variables that it brings. Raises FetchError."""
+    _hide_mounts(order)
     program = _who_has(order["source"])
     found = json.loads(_said(program, "image", "inspect", order["source"]))[0]
     key = str(found["Id"]).rpartition(":")[2]
@@ -34,6 +35,7 @@ def measure(order: Order, _meter: Meter) -> Measure:
 
 def copy(order: Order, meter: Meter) -> int:
     """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError."""
+    _hide_mounts(order)
     program = _who_has(order["source"])
     with _container(program, order) as name:
         export = subprocess.Popen([program, "export", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -44,6 +46,13 @@ def copy(order: Order, meter: Meter) -> int:
             export.stdout.close()
             export.wait(_SECONDS)
     return size
+
+
+def _hide_mounts(order: Order) -> None:
+    """What podman mounts meanwhile is nobody else's to see; an ordinary user's does so by itself."""
+    if not order["rootless"]:
+        linux.unshare(linux.CLONE_NEWNS)
+        linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
 
 
 class _Stream:

@@ -1,0 +1,131 @@
+"""A remote program behind a terminal, or behind pipes, of this machine. It lives in a thread with an event loop and a
+connection of its own, because whoever holds the terminal may block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import socket
+import struct
+import termios
+import threading
+import tty
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cockpit.backends.slurm.wire.terminal import Ends, exit_bytes, pipes, pseudo_terminal
+from cockpit.errors import CockpitError
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    import asyncssh
+
+    from cockpit.model.asking import ShellRequest
+
+LOOK_SECONDS = 0.2
+"""How often the size of the terminal is looked at: without a controlling process nobody tells."""
+LOST = 255
+
+Connect = Callable[[], Awaitable["asyncssh.SSHClientConnection"]]
+
+
+def remote_shell(connect: Connect, line: str, request: ShellRequest) -> tuple[int, ...]:
+    """The control socket and the person's ends: the terminal, or three pipes."""
+    ours, theirs = socket.socketpair()
+    ends = pseudo_terminal(request) if request.terminal else pipes()
+    if request.terminal:
+        tty.setraw(ends.stdin)
+    work = threading.Thread(target=_live, args=(connect, line, request, ends, theirs), daemon=True)
+    work.start()
+    return (ours.detach(), *ends.outer)
+
+
+def _live(connect: Connect, line: str, request: ShellRequest, ends: Ends, control: socket.socket) -> None:
+    code = LOST
+    try:
+        code = asyncio.run(_session(connect, line, request, ends, control))
+    except CockpitError as error:
+        with suppress(OSError):
+            os.write(ends.stderr, f"{error}\r\n".encode())
+    finally:
+        with suppress(OSError):
+            control.sendall(exit_bytes(code))
+        control.close()
+        for fd in ends.inner:
+            os.close(fd)
+
+
+async def _session(connect: Connect, line: str, request: ShellRequest, ends: Ends, control: socket.socket) -> int:
+    connection = await connect()
+    size: dict[str, Any] = {}
+    if request.terminal:
+        size = {"term_type": request.term, "term_size": (request.columns, request.rows)}
+    async with connection, connection.create_process(line, encoding=None, **size) as process:
+        beside = Tasks()
+        beside.start(_typed(process, ends.stdin), "what is typed")
+        beside.start(_until_left(process, control), "whether anybody listens")
+        if request.terminal:
+            beside.start(_resized(process, ends.stdin), "the size of the terminal")
+        await asyncio.gather(_printed(process.stdout, ends.stdout), _printed(process.stderr, ends.stderr))
+        await process.wait_closed()
+        await beside.cancel_all()
+        code = process.returncode
+    return LOST if code is None else code
+
+
+async def _printed(stream: asyncssh.SSHReader[bytes], fd: int) -> None:
+    while piece := await stream.read(1 << 16):
+        await asyncio.to_thread(_write_all, fd, piece)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    with suppress(OSError):
+        while data:
+            data = data[os.write(fd, data) :]
+
+
+async def _typed(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+
+    def readable() -> None:
+        try:
+            data = os.read(fd, 1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            loop.remove_reader(fd)
+        queue.put_nowait(data)
+
+    loop.add_reader(fd, readable)
+    try:
+        while data := await queue.get():
+            process.stdin.write(data)
+            await process.stdin.drain()
+        process.stdin.write_eof()
+    finally:
+        loop.remove_reader(fd)
+
+
+async def _resized(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
+    before = _size(fd)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = _size(fd)
+        if now != before:
+            process.change_terminal_size(now[1], now[0])
+            before = now
+
+
+def _size(fd: int) -> tuple[int, int]:
+    rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(fd, termios.TIOCGWINSZ, bytes(8)))
+    return rows, columns
+
+
+async def _until_left(process: asyncssh.SSHClientProcess[bytes], control: socket.socket) -> None:
+    control.setblocking(False)
+    with suppress(OSError):
+        if await asyncio.get_running_loop().sock_recv(control, 1) == b"":
+            process.close()

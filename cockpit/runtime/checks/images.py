@@ -1,0 +1,22 @@
+"""What jobs' images may be on this machine, beside folders and tar files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.runtime.findings import Finding, note, ok
+
+if TYPE_CHECKING:
+    from cockpit.runtime.checks.surroundings import Surroundings
+
+PROGRAMS = ("podman", "docker")
+"""In the order in which they are asked for an image."""
+
+
+def images(around: Surroundings) -> list[Finding]:
+    for program in PROGRAMS:
+        version = around.ask((program, "--version"))
+        if version.ok:
+            return [ok("images", f"by name from {version.first_line}, or as dir:PATH and tar:PATH")]
+    advice = "An image by its name needs podman or docker: `apt-get install podman` as root."
+    return [note("images", "as dir:PATH and tar:PATH; neither podman nor docker is here", advice)]

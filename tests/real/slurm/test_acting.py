@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import os
+import select
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.errors import RequestRefused
+from cockpit.model.accountchange import AddUser, AssociationChange, LimitsChange
+from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import JobState
+from cockpit.model.reasons import Held
+from cockpit.model.refusal import RefusalKind
+from cockpit.model.spec import Array, DebugHold, NodeSpec
+from cockpit.protocol import messages
+from tests.builders import a_spec
+from tests.real.slurm.conftest import eventually
+from tests.real.slurm.real_cluster import ADA
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.backend import SlurmBackend
+    from cockpit.model.job import Job
+    from cockpit.model.spec import JobSpec
+    from tests.real.slurm.real_cluster import RealCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
+
+
+def a_job(cluster: RealCluster, name: str, command: str, **more: object) -> JobSpec:
+    spec = replace(a_spec(name), command=command, output=str(cluster.home(ADA)), time_limit_seconds=600)
+    return replace(
+        spec, **{"account": "vision", "partitions": ("debug",), "specs": (NodeSpec(memory_mib=100),), **more}
+    )
+
+
+async def state_of(backend: SlurmBackend, job: JobId) -> Job:
+    return (await backend.job(job)).job
+
+
+@pytest.mark.req("SL-20", "SL-21")
+async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: SlurmBackend) -> None:
+    spec = a_job(emptied, "it's $HOME; a name", 'echo "$COCKPIT_REPLICA of $COCKPIT_REPLICAS: $WORD"; exit 4')
+    spec = replace(spec, env={"WORD": "two words; $(id)"})
+    (command,) = await ada.commands("submit", messages.SubmitArgs((spec,)))
+    assert command == ("sbatch", "--parsable")
+    (job,) = await ada.submit([spec])
+    ended = await ada.wait(job, timeout_seconds=60)
+    assert ended is not None
+    assert (ended.spec.name, ended.state, ended.exit and ended.exit.code) == (spec.name, JobState.ERROR, 4)
+    assert (await ada.logs(LogRequest(job=job))).data == b"0 of 1: two words; $(id)\n"
+
+
+@pytest.mark.req("SL-20")
+async def test_jobs_are_held_changed_and_ended(emptied: RealCluster, ada: SlurmBackend, root: SlurmBackend) -> None:
+    sleeper = a_job(emptied, "sleeper", "sleep 300", hold=True)
+    job, other = await ada.submit([sleeper, replace(sleeper, name="other", array=Array((0, 1, 2), 1))])
+    held = await eventually(lambda: ada.job(job), lambda found: isinstance(found.row.reason, Held))
+    assert held.row.reason == Held(ADA, None)
+    assert len([row for row in await ada.jobs() if row.array is not None]) == 3
+    await ada.edit(job, replace(held.job.spec, name="renamed", nice=7, time_limit_seconds=1200))
+    edited = await eventually(lambda: state_of(ada, job), lambda found: found.spec.name == "renamed")
+    assert (edited.spec.nice, edited.spec.time_limit_seconds) == (7, 1200)
+    await ada.release(job)
+    await eventually(lambda: state_of(ada, job), lambda found: found.state is JobState.RUNNING)
+    await ada.set_time_limit(job, WantedLimit(-300, beside=True))
+    await eventually(lambda: state_of(ada, job), lambda found: found.spec.time_limit_seconds == 900)
+    with pytest.raises(RequestRefused, match="only its administrators raise") as no:
+        await ada.set_time_limit(job, WantedLimit(3600))
+    assert no.value.refusal.kind is RefusalKind.DENIED
+    await root.set_time_limit(job, WantedLimit(1500))
+    await eventually(lambda: state_of(root, job), lambda found: found.spec.time_limit_seconds == 1500)
+    await root.suspend(job)
+    await eventually(lambda: state_of(root, job), lambda found: found.state is JobState.SUSPENDED)
+    await root.resume(job)
+    await eventually(lambda: state_of(root, job), lambda found: found.state is JobState.RUNNING)
+    await ada.cancel(job)
+    assert (await ada.wait(job, timeout_seconds=60)).state is JobState.STOPPED
+    await ada.cancel(other, task=1)
+    left = await eventually(ada.jobs, lambda rows: len([row for row in rows if row.array is not None]) == 2)
+    assert {row.array.index for row in left if row.array is not None} == {0, 2}
+
+
+@pytest.mark.req("SL-20")
+async def test_what_slurm_says_no_to_is_told_in_its_words(emptied: RealCluster, ada: SlurmBackend) -> None:
+    with pytest.raises(RequestRefused, match=r"Slurm says no: .*partition"):
+        await ada.submit([a_job(emptied, "lost", "true", partitions=("nowhere",))])
+    with pytest.raises(RequestRefused, match="volumes: Slurm mounts nothing"):
+        await ada.submit([replace(a_job(emptied, "x", "true"), pool="p", volumes=(object(),))])
+
+
+@pytest.mark.req("SL-22")
+async def test_a_running_job_is_entered_on_its_node_at_the_size_of_the_screen(
+    emptied: RealCluster, ada: SlurmBackend
+) -> None:
+    (job,) = await ada.submit([a_job(emptied, "entered", "sleep 300")])
+    await eventually(lambda: state_of(ada, job), lambda found: found.state is JobState.RUNNING)
+    asked = ShellRequest(job=job, command=("sh", "-c", "stty size; echo $SLURMD_NODENAME; exit 7"), terminal=True)
+    shell = await ada.open_shell(replace(asked, rows=33, columns=111))
+    said = read_all(shell.terminal_fd)
+    assert b"33 111" in said
+    assert b"n4" in said
+    assert shell.exit_code() == 7
+
+
+def read_all(terminal: int | None) -> bytes:
+    """Until the other side is gone."""
+    assert terminal is not None
+    said = b""
+    while select.select([terminal], [], [], 30)[0]:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        said += piece
+    return said
+
+
+@pytest.mark.req("SL-23")
+async def test_a_failed_job_keeps_its_allocation_until_it_is_let_go(emptied: RealCluster, ada: SlurmBackend) -> None:
+    spec = a_job(emptied, "kept", "echo gone; exit 3", terminal=True, debug_hold=DebugHold(window_seconds=120))
+    (job,) = await ada.submit([spec])
+    kept = await eventually(lambda: state_of(ada, job), lambda found: found.kept)
+    assert (kept.state, kept.exit and kept.exit.code) == (JobState.ERROR, 3)
+    assert kept.spec.time_limit_seconds == 720
+    (hold,) = await ada.holds()
+    assert (hold.job, hold.exit_code, hold.nodes) == (job, 3, ("n4",))
+    shell = await ada.open_shell(ShellRequest(job=job, command=("sh", "-c", "echo inside")))
+    assert shell.pipe_fds is not None
+    assert os.read(shell.pipe_fds[1], 100) == b"inside\n"
+    await ada.end_hold(job)
+    ended = await ada.wait(job, timeout_seconds=60)
+    assert ended is not None
+    assert (ended.state, ended.exit and ended.exit.code) == (JobState.ERROR, 3)
+    done = await eventually(ada.accounting, lambda found: any(each.row.id == job for each in found))
+    assert next(each.row.exit_code for each in done if each.row.id == job) == 3
+
+
+@pytest.mark.req("SL-20")
+async def test_administrators_change_nodes_reservations_and_accounts(emptied: RealCluster, root: SlurmBackend) -> None:
+    await root.drain_node("n2", "bad disk; $(reboot)")
+    nodes = await eventually(root.nodes, lambda rows: any(row.node.state == "drained" for row in rows))
+    assert next(row.node.state_reason for row in nodes if row.node.name == "n2").startswith("bad disk; $(reboot)")
+    await root.resume_node("n2")
+    start = Millis(4_102_444_800_000)
+    await root.make_reservation(
+        Reservation(name="course", nodes=(NodeName("n1"),), start_at=start, end_at=start + 3_600_000, users=(ADA,))
+    )
+    (made,) = await eventually(root.reservations, len)
+    assert (made.name, made.nodes, made.start_at, made.users) == ("course", ("n1",), start, (ADA,))
+    await root.end_reservation("course")
+    limits = AssociationChange(limits=LimitsChange(max_jobs=3))
+    await root.change_accounts(AddUser(ADA, "nlp", change=limits))
+    rows = await eventually(
+        root.accounts, lambda shown: any(row.association.limits.max_jobs == 3 for row in shown.rows)
+    )
+    assert any(row.association.account == "nlp" and row.association.user == ADA for row in rows.rows)

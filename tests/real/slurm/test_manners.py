@@ -1,0 +1,126 @@
+"""How politely a controller is asked, and what becomes of a cockpit whose cluster does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from contextlib import aclosing, suppress
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.backends.base import Phase
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.local import LocalCommands
+from cockpit.backends.slurm.wire.shelf import FolderShelf
+from cockpit.errors import CockpitError, Unreachable
+from cockpit.runtime.clock import SystemClock
+from tests.real.slurm.real_cluster import ADA
+
+if TYPE_CHECKING:
+    from tests.real.slurm.real_cluster import RealCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
+
+
+def cockpits(cluster: RealCluster, count: int, folder: Path, manners: Manners | None = None) -> list[SlurmBackend]:
+    """As so many people open them on one login node."""
+    clock = SystemClock()
+
+    def one() -> SlurmBackend:
+        commands = LocalCommands(cluster.env)
+        answers = Answers(commands, clock.now, Random(1), FolderShelf(folder, clock.now))
+        return SlurmBackend("cockpit", commands, Reading(answers, clock.now, manners), clock, "root")
+
+    return [one() for _ in range(count)]
+
+
+def calls(cluster: RealCluster, kind: str) -> int:
+    """How often the controller was asked that, as sdiag counts."""
+    found = re.search(rf"^\s*{kind}\s*\(\s*\d+\) count:(\d+)", cluster.ask("sdiag") or "", re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+@pytest.mark.req("SL-03")
+async def test_ten_cockpits_ask_once(emptied: RealCluster, tmp_path: Path) -> None:
+    emptied.submit(ADA, "-H", run="true")
+    before = {kind: calls(emptied, kind) for kind in ("REQUEST_JOB_INFO", "REQUEST_NODE_INFO")}
+    for _ in range(3):
+        lists = await asyncio.gather(*(each.jobs() for each in cockpits(emptied, 10, tmp_path)))
+    assert {len(rows) for rows in lists} == {1}
+    assert {kind: calls(emptied, kind) - count for kind, count in before.items()} == dict.fromkeys(before, 1)
+
+
+@pytest.mark.req("SL-04", "TR-04")
+async def test_a_controller_that_stands_still_is_told_of_and_comes_back(emptied: RealCluster, tmp_path: Path) -> None:
+    (cockpit,) = cockpits(emptied, 1, tmp_path, Manners(jobs=0.1, patience=2.0))
+    phases: list[Phase] = []
+
+    async def note() -> None:
+        async for connection in cockpit.connections():
+            phases[:] = [connection.phase]
+
+    async def look() -> None:
+        async with aclosing(cockpit.watch_jobs(anything=True)) as deltas:
+            async for _ in deltas:
+                pass
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(note()), tasks.create_task(look())]
+        while phases != [Phase.CONNECTED]:  # noqa: ASYNC110 - seen from outside
+            await asyncio.sleep(0.1)
+        emptied.signal_controller(signal.SIGSTOP)
+        try:
+            while phases != [Phase.STALE]:  # noqa: ASYNC110 - seen from outside
+                await asyncio.sleep(0.1)
+            assert "squeue has not answered within 2 s" in cockpit.connection.reason
+            assert cockpit.connection.good_at is not None
+        finally:
+            emptied.signal_controller(signal.SIGCONT)
+        while phases != [Phase.CONNECTED]:  # noqa: ASYNC110 - seen from outside
+            await asyncio.sleep(0.1)
+        for task in running:
+            task.cancel()
+
+
+@pytest.mark.req("TR-04", "SL-02")
+@pytest.mark.parametrize(
+    "nonsense", ["echo garbage", "head -c 3000000 /dev/urandom", "exit 1", "sleep 60", "kill -9 $$"]
+)
+async def test_a_wrapper_in_the_place_of_squeue_does_no_harm(
+    cluster: RealCluster, tmp_path: Path, nonsense: str
+) -> None:
+    wrapper = tmp_path / "squeue"
+    wrapper.write_text(f"#!/bin/sh\n{nonsense}\n")
+    wrapper.chmod(0o755)
+    commands = LocalCommands({**cluster.env, "PATH": f"{tmp_path}:{cluster.env['PATH']}"})
+    clock = SystemClock()
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, Manners(patience=1.0))
+    backend = SlurmBackend("cockpit", commands, reading, clock, "root")
+    with suppress(CockpitError):
+        assert await backend.jobs() == []
+    assert len(await reading.nodes()) == 4
+
+
+@pytest.mark.req("SL-04")
+async def test_without_its_database_the_rest_goes_on(cluster: RealCluster, tmp_path: Path) -> None:
+    broken = tmp_path / "sacctmgr"
+    broken.write_text("#!/bin/sh\nsleep 60\n")
+    broken.chmod(0o755)
+    commands = LocalCommands({**cluster.env, "PATH": f"{tmp_path}:{cluster.env['PATH']}"})
+    clock = SystemClock()
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, Manners(patience=1.5))
+    backend = SlurmBackend("cockpit", commands, reading, clock, "root")
+    assert await backend.accounts()
+    assert any("sacctmgr" in each for each in (await backend.status()).trouble)
+
+
+async def test_a_program_that_is_not_there_is_unreachable() -> None:
+    commands = LocalCommands({"PATH": "/nonexistent"})
+    with pytest.raises(Unreachable, match="cannot be run on this machine"):
+        await commands.run(("squeue-of-nowhere",), seconds=5)

@@ -1,0 +1,217 @@
+"""A login node reached over OpenSSH's own server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.ssh import SshCommands, remote_line
+from cockpit.errors import SpecErrors, Unreachable
+from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
+from cockpit.runtime.clock import SystemClock
+from tests.e2e.slurm_daemons import free_ports
+from tests.hostile import HOSTILE
+from tests.real.slurm.conftest import HASTE, eventually
+from tests.real.slurm.real_cluster import ADA
+
+if TYPE_CHECKING:
+    from tests.real.slurm.real_cluster import RealCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
+
+
+class LoginNode:
+    """An sshd on loopback that lets one key in."""
+
+    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+        self.folder = folder
+        (self.port,) = free_ports(1)
+        for name in ("host", "own"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+        shutil.copy(folder / "own.pub", folder / "authorized")
+        lines = [
+            f"Port {self.port}",
+            "ListenAddress 127.0.0.1",
+            f"HostKey {folder}/host",
+            f"PidFile {folder}/sshd.pid",
+            f"AuthorizedKeysFile {folder}/authorized",
+            "PasswordAuthentication no",
+            "StrictModes no",
+            "UsePAM no",
+            f"SetEnv SLURM_CONF={env['SLURM_CONF']} PATH={env['PATH']}",
+        ]
+        (folder / "sshd_config").write_text("\n".join([*lines, ""]))
+        self.process = self._start()
+
+    @property
+    def address(self) -> str:
+        return f"ssh://{ADA}@127.0.0.1:{self.port}"
+
+    @property
+    def accepted(self) -> int:
+        """How often somebody came in."""
+        return (self.folder / "sshd.log").read_text().count("Accepted publickey")
+
+    def known_by(self, home: Path, key: str) -> None:
+        """Make it known in this home, with this key."""
+        (home / ".ssh").mkdir(mode=0o700)
+        (home / ".ssh" / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {key}\n")
+        (home / ".ssh" / "config").write_text(f"Host 127.0.0.1\n  IdentityFile {self.folder}/own\n")
+
+    def restart(self) -> None:
+        self.stop()
+        self.process = self._start()
+
+    def stop(self) -> None:
+        """With every connection that it has."""
+        children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        self.process.terminate()
+        for child in children.stdout.split():
+            subprocess.run(["kill", child], check=False)
+        self.process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        Path("/run/sshd").mkdir(exist_ok=True)
+        command = [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        process = subprocess.Popen(command, stderr=(self.folder / "sshd.log").open("ab"))
+        deadline = time.monotonic() + 20
+        while True:
+            with socket.socket() as asking:
+                if asking.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return process
+            assert time.monotonic() < deadline, (self.folder / "sshd.log").read_text()
+            time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def login(cluster: RealCluster) -> Iterator[LoginNode]:
+    if shutil.which("sshd") is None:
+        pytest.skip("OpenSSH's server is not installed")
+    folder = cluster.folder / "login"
+    folder.mkdir()
+    node = LoginNode(folder, cluster.env)
+    yield node
+    node.stop()
+
+
+@pytest.fixture
+def home(login: LoginNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the login node is known."""
+    login.known_by(tmp_path, (login.folder / "host.pub").read_text())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+async def backend(login: LoginNode, home: Path) -> AsyncIterator[SlurmBackend]:
+    commands, clock = SshCommands(login.address), SystemClock()
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, HASTE)
+    made = SlurmBackend("cockpit", commands, reading, clock, ADA)
+    yield made
+    await made.close()
+
+
+@pytest.mark.req("SL-01", "TR-07")
+async def test_the_same_cluster_over_one_connection(
+    emptied: RealCluster, backend: SlurmBackend, login: LoginNode
+) -> None:
+    before = login.accepted
+    job = JobId(emptied.submit(ADA, "-pdebug", "-Jfar", run="echo far away; sleep 300"))
+    rows = await eventually(backend.jobs, lambda rows: any(row.state is JobState.RUNNING for row in rows))
+    assert [(row.id, row.name) for row in rows] == [(job, "far")]
+    assert len(await backend.nodes()) == 4
+    shell = await backend.open_shell(ShellRequest(job=job, command=("echo", "a b; id"), terminal=True, rows=30))
+    assert b"a b; id" in read_all(shell.terminal_fd)
+    assert shell.exit_code() == 0
+    await backend.cancel(job)
+    ended = await backend.wait(job, timeout_seconds=60)
+    assert ended is not None
+    assert ended.state is JobState.STOPPED
+    assert login.accepted == before + 2, "one for everything, one for the shell"
+
+
+@pytest.mark.req("TR-04", "SL-01")
+async def test_a_connection_that_is_cut_is_made_again(
+    emptied: RealCluster, backend: SlurmBackend, login: LoginNode
+) -> None:
+    assert await backend.jobs() == []
+    before = login.accepted
+    login.restart()
+    job = emptied.submit(ADA, "-H", run="true")
+
+    async def listed() -> list[int]:
+        try:
+            return [row.id for row in await backend.jobs()]
+        except Unreachable:
+            return []
+
+    assert await eventually(listed, bool) == [job]
+    assert login.accepted == before + 1
+
+
+@pytest.mark.req("TR-07")
+@pytest.mark.parametrize("known", ["", "another"])
+def test_an_unknown_and_a_changed_host_key_are_refused_with_the_fingerprint(
+    login: LoginNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str
+) -> None:
+    if known:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "other")], check=True)
+        login.known_by(tmp_path, (tmp_path / "other.pub").read_text())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shown = subprocess.run(
+        ["ssh-keygen", "-lf", str(login.folder / "host.pub")], capture_output=True, text=True, check=True
+    )
+    with pytest.raises(Unreachable) as refused:
+        asyncio.run(SshCommands(login.address).run(("id",), seconds=20))
+    assert "host key" in str(refused.value)
+    assert shown.stdout.split()[1] in str(refused.value)
+
+
+@pytest.mark.req("TR-06")
+async def test_no_word_is_more_than_a_word_over_there(home: Path, login: LoginNode) -> None:
+    commands = SshCommands(login.address)
+    words = [each.replace("\0", "") for each in HOSTILE]
+    printed = await commands.run(("printf", "%s\\001", *words, "$(id)", "`id`", "'; id; '", "-n", ""), seconds=20)
+    assert printed.stdout.split("\x01")[:-1] == [*words, "$(id)", "`id`", "'; id; '", "-n", ""]
+    assert remote_line(("a b", "$x"), utc=True) == "env TZ=UTC 'a b' '$x'"
+    await commands.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["ssh://", "http://login", "ssh://login/path", "ssh://me:secret@login", "ssh://login:x"]
+)
+def test_what_is_no_way_in_is_said(address: str) -> None:
+    with pytest.raises(SpecErrors, match="is no way in; write ssh://user@login"):
+        SshCommands(address)
+
+
+def read_all(terminal: int | None) -> bytes:
+    """Until the other side is gone."""
+    assert terminal is not None
+    said = b""
+    while select.select([terminal], [], [], 30)[0]:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        said += piece
+    return said
