@@ -13,6 +13,7 @@ from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
@@ -66,7 +67,8 @@ def launch_plan(
     trial = trial_number(array.index) if spec.sweep is not None and array is not None else ""
     of_pools = pool_environment(spec, peers, own, job=str(replica.job), trial=trial) if spec.worker_pools else {}
     spec = replica_spec(spec, own)
-    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, own, node.mpi)
+    mpi = node.mpi if spec.image == HOST else spec.image_mpi
+    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, own, mpi)
     env = {
         **_base_environment(spec, submitter),
         **spec.env,
