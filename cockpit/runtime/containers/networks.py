@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,9 @@ def folder_of(state: Path, replica: ReplicaId) -> Path:
 def lay_out(folder: Path) -> None:
     """Before the first shim; done again, it changes nothing."""
     shown = folder / SHOWN
-    (shown / _NAMES).mkdir(parents=True, exist_ok=True)
+    while not (shown / _NAMES).is_dir():
+        with suppress(FileNotFoundError):  # the folder of all networks was just taken away, being empty
+            (shown / _NAMES).mkdir(parents=True, exist_ok=True)
     for each in (shown, shown / _NAMES):
         each.chmod(0o755)
     agent = shown / _AGENT
@@ -55,7 +58,8 @@ def tidy_up(state: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
     if not any(networks.iterdir()) and not any(Path("/sys/class/net").glob(f"{CABLE}*")):
         _forget_rules()
-        networks.rmdir()
+        with suppress(OSError):  # another job has just laid out its own
+            networks.rmdir()
 
 
 def _forget_rules() -> None:
