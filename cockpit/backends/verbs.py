@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from cockpit.backends.base import Announced
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model import accounting, asking, cluster, forecast, staging, view
     from cockpit.model import catalogue as catalogues
@@ -50,10 +51,10 @@ class Verbs(ABC):
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Changes nothing, and takes as long as it takes."""
 
-    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+    def announce(self, look: Announced) -> bool:
         """An engine is told what to do; nobody runs a command."""
-        del op, args
-        return []
+        del look
+        return False
 
     async def snapshot(self) -> Snapshot:
         from cockpit.errors import RequestRefused
