@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import msgspec
 
     from cockpit.backends.base import Announced
-    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model import accounting, asking, cluster, forecast, staging, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
@@ -55,13 +54,6 @@ class Verbs(ABC):
         """An engine is told what to do; nobody runs a command."""
         del look
         return False
-
-    async def snapshot(self) -> Snapshot:
-        from cockpit.errors import RequestRefused
-        from cockpit.model.refusal import Refusal, RefusalKind
-
-        message = "A snapshot can be taken of Slurm clusters and of the demo; of this one not yet."
-        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message))
 
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)
