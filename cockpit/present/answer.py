@@ -18,6 +18,7 @@ from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
+from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
@@ -253,10 +254,15 @@ def _started(row: JobRow, context: Context) -> Line:
     since = clock(row.started_at or row.state_since, context.now, context.zone)
     waited = wait_seconds(row, context) // 60 * 60
     after = f" after a wait of {units.spoken(waited)}" if waited else " at once"
-    return line(Span(f"{INDENT}started ", MUTED), since, Span(after if row.started_at else "", MUTED))
+    word = "started" if row.started_at else "placed"
+    return line(Span(f"{INDENT}{word} ", MUTED), since, Span(after if row.started_at else "", MUTED))
 
 
 def _progress(row: JobRow, context: Context) -> Line:
+    """Of its copies while they are made, else of its time."""
+    if row.staged is not None and row.staged.total:
+        filled = bar(row.staged.done / row.staged.total, PROGRESS_COLUMNS, str(row.state))
+        return (Span(f"{INDENT}{percent(row.staged)} "), *filled)
     elapsed, limit = elapsed_seconds(row, context) or 0, row.time_limit_seconds
     left = units.spoken(max(limit - elapsed, 0) // 60 * 60 or 60)
     gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"

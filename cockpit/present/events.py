@@ -144,7 +144,8 @@ def _before_running(body: _BeforeRunning) -> str:
             return f"was edited, and is now {safe(body.spec.name)}"
         case events.JobPlaced():
             where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
-            return where + _attempt(body.attempt)
+            spec = f", by spec {body.spec_index + 1}; the others are withdrawn" if body.spec_index else ""
+            return where + _attempt(body.attempt) + spec
         case _:
             return _before_start(body)
 

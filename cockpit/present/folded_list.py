@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from cockpit.present.folding import FoldedRow, folded
+from cockpit.present.folding import FoldedRow, folded, folds
 from cockpit.present.job_list import Changes, JobList
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class FoldedList:
         self._order: list[JobId] = []
         self._groups: dict[JobId, list[JobId]] = {}
         """Shown tasks by array."""
+        self._known: Counter[JobId] = Counter()
+        """How many tasks of each array are listed, shown or not."""
         self._places: dict[JobId, int] | None = None
 
     @property
@@ -57,7 +60,7 @@ class FoldedList:
     def row(self, row_id: JobId) -> JobRow | None:
         """The row that is shown under this id, or a job's own."""
         if self.is_folded(row_id):
-            return folded(self.behind(row_id))
+            return folded(self.behind(row_id), self._gone(row_id))
         return self.jobs.row(row_id)
 
     def tasks(self, job: JobId) -> list[JobId]:
@@ -66,7 +69,7 @@ class FoldedList:
             return []
         self._refresh()
         tasks = self._groups.get(self._array_of.get(job, job), [])
-        return tasks if len(tasks) > 1 else []
+        return tasks if self._may_fold(self._array_of.get(job, job)) else []
 
     def acted_on(self, row_id: JobId) -> list[JobRow]:
         """The jobs that an act on a row is about. Of an array those that have not ended, where there are any."""
@@ -88,7 +91,23 @@ class FoldedList:
         if not self._array_of:
             return False
         self._refresh()
-        return row_id not in self._unfolded and len(self._groups.get(row_id, ())) > 1
+        return row_id not in self._unfolded and self._may_fold(row_id)
+
+    def _may_fold(self, array: JobId) -> bool:
+        """Whether its shown tasks can be one row."""
+        return self._rows_fold(self._groups.get(array, []), array)
+
+    def _rows_fold(self, tasks: Sequence[JobId], array: JobId) -> bool:
+        if len(tasks) != 1:
+            return len(tasks) > 1
+        row = self.jobs.row(tasks[0])
+        return row is not None and folds([row], self._gone(array))
+
+    def _gone(self, array: JobId) -> int:
+        """How many of its tasks have ended so long ago that nobody lists them; 0 where a filter hides others too."""
+        tasks = self._groups[array]
+        row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
+        return 0 if row is None or row.array is None else row.array.count - len(tasks)
 
     def shown_as(self, job: JobId) -> JobId:
         """The row in which a job is shown: its own, or its array's."""
@@ -97,7 +116,8 @@ class FoldedList:
 
     def toggle(self, row_id: JobId) -> JobId | None:
         """Unfold the array of this row, or fold it; the row to stand on then. None: it is of no array."""
-        array = self._array_of.get(row_id)
+        self._refresh()
+        array = self._array_of.get(row_id, row_id if row_id in self._groups else None)
         if array is None:
             return None
         self._unfolded ^= {array}
@@ -140,6 +160,7 @@ class FoldedList:
         for job in jobs:
             if (array := array_of.get(job)) is not None:
                 groups.setdefault(array, []).append(job)
-        folds = {array for array, tasks in groups.items() if len(tasks) > 1} - self._unfolded
+        self._known = Counter(array_of.values())
+        folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
         heads = {groups[array][0]: array for array in folds}
         self._order = [heads.get(job, job) for job in jobs if array_of.get(job) not in folds or job in heads]

@@ -35,10 +35,12 @@ class FoldedRow(JobRow, frozen=True, array_like=True, gc=False):
     """Of all tasks, in order."""
     states: tuple[tuple[JobState, int], ...] = ()
     """How many are in which state, in the states' own order."""
+    gone: int = 0
+    """Further tasks, which have ended and are not listed any more."""
 
 
-def folded(tasks: Sequence[JobRow]) -> FoldedRow:
-    """One row for these tasks of one array."""
+def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
+    """One row for these tasks of one array; `gone`: of how many more nothing is known but that they have ended."""
     speaker = next(row for wanted in _FIRST_OF for row in tasks if wanted(row))
     counting = [row for row in tasks if row.ended_at is None] or tasks
     counts = Counter(row.state for row in tasks)
@@ -57,15 +59,24 @@ def folded(tasks: Sequence[JobRow]) -> FoldedRow:
         speaker=speaker.id,
         indices=tuple(sorted(row.array.index for row in tasks if row.array is not None)),
         states=tuple((state, counts[state]) for state in JobState if counts[state]),
+        gone=gone,
     )
 
 
-def fold(rows: Iterable[JobRow]) -> list[JobRow]:
-    """The same with one row for each array of which there are several tasks, where the first of them stood."""
+def folds(tasks: Sequence[JobRow], gone: int = 0) -> bool:
+    """Whether these are one row: several tasks, or what is left of a batch."""
+    first = tasks[0].array
+    return len(tasks) > 1 or (gone > 0 and first is not None and first.batch)
+
+
+def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]:
+    """The same with one row for each array of which there are several tasks, where the first of them stood.
+    `all_that_live`: the rows hold every job that has not ended, so that what is missing of an array has."""
     groups: dict[object, list[JobRow]] = {}
     for row in rows:
         groups.setdefault((row.array.array,) if row.array is not None else row.id, []).append(row)
-    return [group[0] if len(group) == 1 else folded(group) for group in groups.values()]
+    counted = [(group, _missing(group) if all_that_live else 0) for group in groups.values()]
+    return [folded(group, gone) if folds(group, gone) else group[0] for group, gone in counted]
 
 
 def id_text(row: JobRow) -> str:
@@ -83,11 +94,18 @@ def task_count(row: JobRow) -> int:
     return len(row.indices) if isinstance(row, FoldedRow) else 1
 
 
-def ended_count(row: JobRow) -> int:
-    """How many of them have ended."""
-    if isinstance(row, FoldedRow):
-        return sum(count for state, count in row.states if state in ENDED)
-    return int(row.ended_at is not None)
+def progress(row: JobRow) -> tuple[int, int] | None:
+    """Of several tasks how many have ended, of how many; None: it is one job."""
+    if not isinstance(row, FoldedRow):
+        return None
+    ended = sum(count for state, count in row.states if state in ENDED)
+    return ended + row.gone, len(row.indices) + row.gone
+
+
+def _missing(tasks: Sequence[JobRow]) -> int:
+    """Of the whole array."""
+    first = tasks[0].array
+    return 0 if first is None else first.count - len(tasks)
 
 
 def _ranges(indices: Sequence[int]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
 from cockpit.present.copying import percent
-from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
+from cockpit.present.folding import FoldedRow, id_text, progress, task_count
 from cockpit.present.layout import GAP, fitting
 from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
@@ -62,7 +62,8 @@ def _user(row: JobRow, _: Context) -> Line:
 def state_cell(row: JobRow, _: Context) -> Line:
     """Shape and word, in the state's colour; of a folded array how many are in which."""
     if isinstance(row, FoldedRow):
-        return tuple(Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
+        states = (Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
+        return (*states, *((Span(f"{row.gone} ended", MUTED),) if row.gone else ()))
     word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
     part = f" {percent(row.staged)}" if row.staged is not None and row.ending is None else ""
     shown = Span(f"{GLYPHS[row.state]} {word}{part}", str(row.state))
@@ -90,11 +91,11 @@ def _cards(row: JobRow, _: Context) -> Line:
 def _time(row: JobRow, context: Context) -> Line:
     """Elapsed, its part of the limit as a bar, the limit; of several tasks how many have ended, in place of elapsed."""
     limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
-    if isinstance(row, FoldedRow):
-        ended, count = ended_count(row), task_count(row)
-        progress = f"{ended}/{count}"
-        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(progress)) - 1
-        return (Span(f"{progress:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
+    if (tasks := progress(row)) is not None:
+        ended, count = tasks
+        said = f"{ended}/{count}"
+        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(said)) - 1
+        return (Span(f"{said:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
     elapsed = elapsed_seconds(row, context)
     if elapsed is None:
         return line(Span(" " * (TIME_COLUMNS + 1 + BAR_COLUMNS)), limit)

@@ -124,9 +124,12 @@ class JobForm:
 
     @property
     def absent(self) -> list[str]:
-        """Fields that could be added; a further spec unless they stand in a line of their own."""
+        """Fields that could be added: a further spec unless they stand in one line; to a batch a task first."""
+        batch = self.texts.get("kind") == JobKind.BATCH
+        there = self.texts.keys() | (EACH_TASKS if batch else frozenset())
         named = [Member(SPECS, number, field).path for number in self.specs for field in GROUPS[SPECS]]
-        return [path for path in (*FIELDS, *named) if path not in self.texts]
+        paths = dict.fromkeys((*([TASKS] if batch else []), *FIELDS, *named))
+        return [path for path in paths if path not in there]
 
     def choice(self, path: str) -> str:
         """What a field is called where one is chosen to be added."""
@@ -200,12 +203,12 @@ def _kin(path: str, other: str) -> bool:
 
 
 def title(path: str) -> str:
-    """What stands before a field: `card models`, `1 command` of a task."""
+    """What stands before a field: `card models`, `#1 command` of a task."""
     member = member_of(path)
     if member is None:
         return path.replace("_", " ")
     name = member.field.replace("_", " ")
-    return f"{member.number} {name}" if member.group == TASKS else name
+    return f"#{member.number} {name}" if member.group == TASKS else name
 
 
 def about(path: str) -> str:

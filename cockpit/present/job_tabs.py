@@ -70,6 +70,11 @@ def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
     """The job file that would ask for the same, as `cockpit submit` reads it."""
     from cockpit.formats.specfile import spec_as_yaml
 
+    attempt, specs = detail.job.attempt, detail.job.spec.specs
+    if attempt is not None and len(specs) > 1:
+        placed = f"Spec {attempt.spec_index + 1} of {len(specs)} was placed; the others are withdrawn."
+        yield line(Span(f"{INDENT}{placed}", MUTED))
+        yield line()
     for text in spec_as_yaml(detail.job.spec).rstrip("\n").split("\n"):
         yield _yaml_line(safe(text))
 

@@ -44,7 +44,7 @@ def test_each_task_writes_into_its_own_folder_without_knowing(user: CockpitUser)
         assert (folder / "which").read_text() == str(index)
     assert sorted(each.name for each in (user.work / "out").iterdir()) == ["tune-0", "tune-1", "tune-2"]
     row = user.row("jobs", "--all", "--fold", "--filter", "kind:batch")
-    assert (row["id"], row["tasks"], row["tasks_ended"]) == (int(batch), 3, 3)
+    assert (row["id"], row["tasks"], row["progress"]) == (int(batch), 3, {"used": 3, "total": 3})
     states = [(each["task"], each["state"]) for each in user.row("job", batch)["batch"]]
     assert states == [(0, "succeeded"), (1, "error"), (2, "succeeded")]
 

@@ -158,7 +158,7 @@ def test_ten_thousand_rows_are_all_written(desk: Desk) -> None:
 
 @pytest.mark.req("UI-01", "UI-40")
 def test_arrays_are_folded_when_asked_after_the_filter_and_before_the_order(desk: Desk) -> None:
-    array = [(10 + index, ArrayTask(JobId(10), index, 2)) for index in range(4)]
+    array = [(10 + index, ArrayTask(JobId(10), index, 2, 4)) for index in range(4)]
     running = [job_row(number, array=task, name="sweep", partitions=("gpu",)) for number, task in array[:1]]
     waiting = [queued_row(number, array=task, name="sweep", priority=90 + number) for number, task in array[1:]]
     desk.backend.job_rows = [*running, *waiting, queued_row(20, priority=95)]

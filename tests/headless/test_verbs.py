@@ -152,6 +152,14 @@ def test_cancel_asks_a_person_and_no_is_the_default(desk: Desk) -> None:
     assert agreed.lines == ["cancelled 4711", "cancelled 4712"]
 
 
+@pytest.mark.req("JT-37")
+def test_deleting_several_asks_once_with_their_number(desk: Desk) -> None:
+    refused = desk("delete", "4715", "4716_3", terminal=True, stdin=b"\n")
+    assert (refused.code, refused.err) == (71, "Delete 2 jobs (4715, 4716_3)? [y/N] ")
+    assert desk.backend.asked == []
+    assert desk("delete", "4715", "4716", "--yes", terminal=True).lines == ["deleted 4715", "deleted 4716"]
+
+
 @pytest.mark.req("JT-36")
 def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
     desk("cancel", "1")

@@ -123,6 +123,7 @@ def test_all_errors_come_at_once() -> None:
     assert [error.split(":")[0] for error in errors] == ["name", "command", "output", "nodes"]
 
 
+@pytest.mark.req("JT-10", "JT-11", "JT-12")
 def test_pins_exclude_pool_and_driver() -> None:
     errors = spec_errors(
         changed(node_names=("n1",), pool="p", driver_version="535", specs=(NodeSpec(card_milli=1000),))

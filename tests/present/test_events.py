@@ -31,6 +31,10 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobReleased(JOB), "was released"),
     (events.JobDeleted(JOB), "was taken off the lists"),
     (events.JobPlaced(JOB, 1, 0, PLACE), "was placed on n01 and n02 with 2 cards"),
+    (
+        events.JobPlaced(JOB, 1, 1, PLACE),
+        "was placed on n01 and n02 with 2 cards, by spec 2; the others are withdrawn",
+    ),
     (events.JobPlaced(JOB, 2, 0, PLACE[:1]), "was placed on n01 (attempt 2)"),
     (events.PrecheckPassed(JOB, 1, ""), "its nodes were checked"),
     (

@@ -9,7 +9,7 @@ from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Context
 from cockpit.present.folded_list import FoldedList
-from cockpit.present.folding import FoldedRow, fold, folded, id_text, task_count
+from cockpit.present.folding import FoldedRow, fold, folded, id_text, progress, task_count
 from cockpit.present.job_list import JobList
 from cockpit.present.tables.jobs import JOBS
 from tests.doubles.samples import NOW, failed_row, job_row, queued_row
@@ -153,3 +153,26 @@ def test_without_arrays_the_list_is_the_jobs_own() -> None:
     assert jobs.order is jobs.jobs.order
     assert jobs.used == frozenset()
     assert jobs.place(JobId(2)) == 1
+
+
+@pytest.mark.req("JT-03", "UI-01")
+def test_what_is_left_of_a_batch_is_one_row_that_counts_what_has_gone() -> None:
+    batch = ArrayTask(ARRAY, 2, count=3, last=2, batch=True)
+    left = job_row(12, array=batch)
+    (row,) = fold([left], all_that_live=True)
+    assert (id_text(row), progress(row)) == ("10_[2]", (2, 3))
+    assert fold([left]) == [left], "others may be filtered away"
+    assert fold([task(3)], all_that_live=True) == [task(3)]
+    jobs = a_list(left, job_row(7))
+    assert list(jobs.order) == [7, 10]
+    assert progress(jobs.row(ARRAY)) == (2, 3)
+    assert jobs.toggle(ARRAY) == 12
+    assert (list(jobs.order), jobs.toggle(JobId(12))) == ([7, 12], 10)
+
+
+@pytest.mark.req("UI-01")
+def test_where_a_filter_hides_tasks_none_is_taken_for_gone() -> None:
+    jobs = a_list(*TASKS)
+    assert progress(jobs.row(ARRAY)) == (6, 9)
+    jobs.jobs.filter_by("state:queued")
+    assert progress(jobs.row(ARRAY)) == (0, 2)

@@ -7,7 +7,7 @@ import pytest
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.model.spec import NodeSpec
 from cockpit.present.form_names import take_entry, with_named_specs
-from cockpit.present.job_form import JobForm
+from cockpit.present.job_form import JobForm, title
 from cockpit.present.spans import plain, worded
 from tests.doubles.catalogue import catalogue_shown
 
@@ -89,7 +89,9 @@ def test_a_batchs_tasks_have_a_line_for_each_of_their_fields():
     batch = {"name": "tune", "kind": "batch", "output": "/o", "tasks": [{"command": "a", "algorithm": "/algo"}]}
     form = JobForm(batch)
     assert not {"command", "algorithm"} & form.texts.keys()
+    assert (form.absent[0], {"command", "algorithm"} & set(form.absent)) == ("tasks", set())
     form.add("tasks")
+    assert [title(path) for path in form.texts][2:6] == ["#0 command", "#0 algorithm", "#1 command", "#1 algorithm"]
     form.texts["tasks[1].command"] = "b && c"
     assert set(form.judged(read, "/").errors) == {"tasks[1].command"}
     form.texts["tasks[1].command"] = "b"

@@ -4,7 +4,9 @@ from datetime import UTC
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from cockpit.model.spec import NodeSpec
 from cockpit.present.answer import Around
 from cockpit.present.columns import Context
 from cockpit.present.first_sight import empty_lines
@@ -27,6 +29,15 @@ def test_the_spec_is_the_job_file_with_units() -> None:
     assert "    memory: 16G" in shown
     assert "    cards: 0.5" in shown
     assert Span("command", "accent") in lines[shown.index("  command: python eval.py")]
+
+
+@pytest.mark.req("UI-03", "JT-09")
+def test_the_spec_says_which_of_several_was_placed() -> None:
+    known = detail()
+    several = replace(known.job.spec, specs=(NodeSpec(cpus=64), *known.job.spec.specs))
+    attempt = replace(known.job.attempt, spec_index=1)
+    lines = tab_lines("spec", replace(known, job=replace(known.job, spec=several, attempt=attempt)), AROUND)
+    assert texts(lines)[0] == "  Spec 2 of 2 was placed; the others are withdrawn."
 
 
 @pytest.mark.req("UI-03")

@@ -56,6 +56,7 @@ async def test_a_job_is_suspended_and_goes_on_with_one_key_and_begins_anew_with_
         await lab.cockpit.press("j").stands_on("kept 3:").press("R").sees("Requeue job").press("y").misses("kept 3:")
 
 
+@pytest.mark.req("JT-37")
 async def test_several_are_deleted_at_once_and_counted_first() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("j", "Space", "Space").press("X").sees("Delete 2 jobs?").press("Enter").sees("broken")

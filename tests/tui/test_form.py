@@ -129,6 +129,21 @@ async def test_an_edited_job_keeps_its_id_and_its_place() -> None:
         assert not isinstance((await lab.backend.job(JobId(6))).row.reason, Held)
 
 
+@pytest.mark.req("UI-08", "JT-42")
+async def test_a_job_that_starts_while_it_is_edited_says_so_and_what_was_typed_stays() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("G", "k").stands_on("eval").press("e").sees("Job 6 eval", READY).type("renamed")
+        await cockpit.sees("renamed-0")
+        for job in (1, 4, 5):
+            await lab.backend.cancel(JobId(job), grace_seconds=0)
+        await lab.demo.elapse(5)
+        await cockpit.press("Ctrl-s").sees(
+            "Job 6 is running; only a queued job can be edited.", "name          renamed"
+        )
+        assert (await lab.backend.job(JobId(6))).job.spec.name == "eval"
+
+
 @pytest.mark.req("UI-08")
 async def test_the_editor_gives_back_to_the_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     change = "sed -i 's/^name: .*/name: written-here/; s/^}$//; $a env: {A: 1}' $1"

@@ -6,6 +6,7 @@ import pytest
 
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import Millis, NodeName
+from cockpit.model.staging import StagedCopy
 from tests.tui.lab import the_lab
 
 HOUR = 3_600_000
@@ -69,3 +70,35 @@ def test_a_reservation_in_a_line() -> None:
         name="x", nodes=tuple(NodeName(f"n{n}") for n in range(9)), start_at=HOUR, end_at=2 * HOUR, maintenance=True
     )
     assert reservation_line(many, now, UTC) == "01:00 to 02:00 · 9 nodes · maintenance, nobody's jobs"
+
+
+@pytest.mark.req("JT-50")
+async def test_staged_copies_are_seen_and_removed_from_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("2").sees("NODE").press("C").sees("Nothing is staged.")
+        at = Millis(0)
+        cats = StagedCopy(
+            key="4f2a",
+            what="dataset",
+            source="/data/cats",
+            size=3 << 30,
+            users=("bob",),
+            made_at=at,
+            used_at=at,
+            jobs=(),
+        )
+        there = [cats]
+
+        async def copies() -> list[StagedCopy]:
+            return there
+
+        async def remove(key: str) -> bool:
+            there[:] = [each for each in there if each.key != key]
+            return True
+
+        executor = lab.backend._engine.host.executor
+        monkeypatch.setattr(executor, "copies", copies)
+        monkeypatch.setattr(executor, "remove_copy", remove)
+        await lab.cockpit.press("C").sees("/data/cats", "dataset · 3G", "bob").press("X")
+        await lab.cockpit.sees("Remove the copy of /data/cats?", "3G come free").press("y").sees("removed the copy of")
+        assert there == []

@@ -31,7 +31,9 @@ async def run(call: Call) -> int:
         await watch_jobs(call, call.context(user=user))
     else:
         rows = await call.backend.jobs(ended=call.args.all)
-        write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, fold if call.args.fold else None)
+        whole = not call.args.filter
+        folding = (lambda chosen: fold(chosen, all_that_live=whole)) if call.args.fold else None
+        write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, folding)
     return ExitCode.OK
 
 

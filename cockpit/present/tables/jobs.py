@@ -12,9 +12,9 @@ from cockpit.model.reasons import Held, Reason, WouldDelay
 from cockpit.model.spec import Access, JobKind
 from cockpit.model.staging import Progress
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Fraction, Kind, Table
 from cockpit.present.copying import copying_sentence, percent
-from cockpit.present.folding import FoldedRow, ended_count, id_text, task_count
+from cockpit.present.folding import FoldedRow, id_text, progress, task_count
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
@@ -57,7 +57,8 @@ def state_text(row: JobRow, context: Context) -> str:
 def states_text(row: JobRow, context: Context) -> str:
     """`queued`; `2 running, 7 queued` of a folded array."""
     if isinstance(row, FoldedRow):
-        return ", ".join(f"{count} {state}" for state, count in row.states)
+        gone = (f"{row.gone} ended",) if row.gone else ()
+        return ", ".join((*(f"{count} {state}" for state, count in row.states), *gone))
     return state_text(row, context)
 
 
@@ -119,6 +120,11 @@ def reason_json(reason: Reason) -> Reason | dict[str, object]:
 def bounds_json(bounds: tuple[int, int, int] | None) -> dict[str, int] | None:
     """By the names of a job file."""
     return dict(zip(("min_workers", "workers", "max_workers"), bounds, strict=True)) if bounds is not None else None
+
+
+def _progress(row: JobRow, _: Context) -> Fraction | None:
+    found = progress(row)
+    return None if found is None else Fraction(*found)
 
 
 def reason_type(row: JobRow, _: Context) -> str:
@@ -417,12 +423,13 @@ JOBS: Final = Table(
             wide=True,
         ),
         Column(
-            "tasks_ended",
-            "TASKS ENDED",
-            Kind.INTEGER,
-            "How many of these have ended",
-            derive=lambda row, _: ended_count(row),
-            wide=True,
+            "progress",
+            "ENDED",
+            Kind.FRACTION,
+            "Where tasks are folded: how many have ended, of how many",
+            derive=_progress,
+            nullable=True,
+            rare=True,
         ),
         Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
         Column(

@@ -55,9 +55,9 @@ KEYS = line(
         for key, what in (
             ("^g", "specs"),
             ("^n", "catalogue"),
-            ("^o", "more fields"),
+            ("^o", "fields"),
             ("^t", "nodes, file"),
-            ("^e", "$EDITOR"),
+            ("^e", "editor"),
             ("Esc", "leave"),
         )
         for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
@@ -322,8 +322,9 @@ class FormScreen(ModalScreen[None]):
             return
         known = self._meant(spec)
         yield from why_lines(self._outlook, self.app.context(), columns)
-        yield from room_lines(known, self._there, self.app.demand, columns)
-        yield line()
+        if self._shows == RUNS or not self.has_class("narrow"):
+            yield from room_lines(known, self._there, self.app.demand, columns)
+            yield line()
         yield line(Span(self._shows, STRONG))
         if self._shows == RUNS:
             yield from run_lines(known, self._submitter, self._there, columns)

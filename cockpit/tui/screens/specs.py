@@ -25,7 +25,7 @@ KEYS = line(
     Span("Node specs", STRONG),
     *(
         Span(text, role)
-        for key, what in (("Enter", "takes"), ("Space", "marks alternatives"), ("1–9", "card models"))
+        for key, what in (("Enter", "takes"), ("Space", "marks alternatives"), ("1–9", "models"))
         for text, role in ((f"   {key}", ACCENT), (f" {what}", MUTED))
     ),
 )

@@ -34,6 +34,7 @@ async def test_the_home_is_there_to_read(house):
     assert "Read-only file system" in house.err(job)
 
 
+@pytest.mark.req("JT-27")
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
 @pytest.mark.parametrize(
     ("access", "sees", "writes"), [(HomeAccess.NONE, 1, 1), (HomeAccess.RO, 0, 1), (HomeAccess.RW, 0, 0)]

@@ -1,0 +1,58 @@
+"""What is said of copies that are being made."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.engine.views import slowest
+from cockpit.model.job import JobState
+from cockpit.model.staging import Progress
+from cockpit.present.columns import Context
+from cockpit.present.copying import copying_sentence, percent
+from cockpit.present.job_cells import state_cell
+from cockpit.present.spans import plain
+from cockpit.present.tables.jobs import copied_json, why
+from tests.doubles import samples
+
+GIB = 1 << 30
+HALF = Progress(GIB, 2 * GIB, 256 << 20)
+ROW = samples.job_row(4711, state=JobState.STAGING, staged=HALF, started_at=None, reason=None)
+CONTEXT = Context(now=samples.NOW, zone=UTC)
+
+
+@pytest.mark.req("JT-50", "UI-27")
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [
+        (HALF, "copies its files: 1G of 2G, 256M a second, 4 s left"),
+        (Progress(0, 2 * GIB, 0), "copies its files: 0M of 2G"),
+        (Progress(0, 0, 0), "looks through what it has to copy"),
+        (None, "its files are copied; it starts with the others of its replicas"),
+    ],
+)
+def test_how_far_the_copies_are(progress: Progress | None, said: str) -> None:
+    assert copying_sentence(progress) == said
+
+
+@pytest.mark.req("JT-50")
+def test_a_list_a_page_and_a_script_tell_the_same() -> None:
+    assert plain(state_cell(ROW, CONTEXT)) == "◍ staging 50%"
+    assert why(ROW, CONTEXT) == copying_sentence(HALF)
+    assert copied_json(HALF) == {
+        "done_bytes": GIB,
+        "total_bytes": 2 * GIB,
+        "bytes_per_second": 256 << 20,
+        "seconds_left": 4,
+    }
+    assert percent(None) == "–"
+
+
+@pytest.mark.req("JT-50")
+def test_a_job_waits_for_its_slowest_replica() -> None:
+    slow = Progress(1, 100, 1)
+    assert slowest([HALF, slow]) is slow
+    assert slowest([]) is None
+    assert Progress(5, 10, 2).seconds_left == 3
+    assert Progress(5, 10, 0).seconds_left is None
