@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,7 +29,7 @@ def folder_of(state: Path, replica: ReplicaId) -> Path:
 
 
 def lay_out(folder: Path) -> None:
-    """Before the first shim; done again, it changes nothing."""
+    """Before the first shim; done again, also at the same time, it changes nothing."""
     shown = folder / SHOWN
     while not (shown / _NAMES).is_dir():
         with suppress(FileNotFoundError):  # the folder of all networks was just taken away, being empty
@@ -37,22 +38,25 @@ def lay_out(folder: Path) -> None:
         each.chmod(0o755)
     agent = shown / _AGENT
     if not agent.exists():
-        draft = shown / f".{_AGENT}.new"
-        draft.write_bytes(Path(agentscript.__file__).read_bytes())
-        draft.chmod(0o755)
-        draft.replace(agent)
-    ssh = shown / _NAMES / "ssh"
-    if not ssh.is_symlink():
-        ssh.symlink_to(f"../{_AGENT}")
+        number, draft = tempfile.mkstemp(dir=shown)  # of this replica: others may be at it, too
+        with os.fdopen(number, "wb") as file:
+            file.write(Path(agentscript.__file__).read_bytes())
+        Path(draft).chmod(0o755)
+        Path(draft).replace(agent)
+    with suppress(FileExistsError):
+        (shown / _NAMES / "ssh").symlink_to(f"../{_AGENT}")
 
 
 def tidy_up(state: Path) -> None:
     """Delete the folders of attempts without containers; without any network, also the rules that they went out by."""
     networks = state / "networks"
-    if not networks.is_dir():
-        return
+    with suppress(FileNotFoundError):  # it was taken away meanwhile
+        _tidy_up(networks, state / "containers")
+
+
+def _tidy_up(networks: Path, containers: Path) -> None:
     found = list(networks.iterdir())  # first: a container's folder is made before its network's
-    alive = {path.name.rpartition(".")[0] for path in (state / "containers").iterdir()}
+    alive = {path.name.rpartition(".")[0] for path in containers.iterdir()}
     for folder in found:
         if folder.name not in alive:
             shutil.rmtree(folder, ignore_errors=True)
