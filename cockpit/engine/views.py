@@ -35,7 +35,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
     attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     elastic = job.spec.elastic
-    nodes = job.spec.nodes if elastic is None or attempt is None else len(attempt.placement)
+    nodes = job.spec.least_nodes if elastic is None else job.spec.nodes if attempt is None else len(attempt.placement)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
     return JobRow(
         id=job.id,
