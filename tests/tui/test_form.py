@@ -87,6 +87,15 @@ async def test_leaving_asks_only_where_something_was_typed() -> None:
         assert len(await lab.backend.jobs(ended=True)) == 7
 
 
+@pytest.mark.req("UI-08", "UI-24")
+async def test_a_field_that_is_added_is_seen_on_a_small_screen() -> None:
+    async with the_lab(size=(80, 24)) as lab:
+        entry = DatasetEntry(name="corpus", project="alice", owner="alice", path="/data/corpus")
+        await lab.backend.change_catalogue([EntryChange(None, entry)])
+        cockpit = lab.cockpit.press("n").sees("New job", READY, "room now on").press("Ctrl-n").sees("dataset corpus")
+        await cockpit.press("Enter").sees('datasets      [{"name": "corpus"}]')
+
+
 @pytest.mark.req("UI-08", "JT-49")
 async def test_a_name_of_the_catalogue_is_chosen_and_not_typed() -> None:
     async with the_lab() as lab:

@@ -274,7 +274,9 @@ class FormScreen(ModalScreen[None]):
         await fields.remove_children()
         await fields.mount(*self._rows())
         rows = list(self.query(FieldRow))
-        next((row for row in rows if row.path == focused), rows[0]).typed.focus()
+        row = next((row for row in rows if row.path == focused), rows[0])
+        row.typed.focus(scroll_visible=False)
+        self.call_after_refresh(row.scroll_visible, animate=False)  # it has no place before
         self._judge()
 
     def action_preview(self) -> None:
