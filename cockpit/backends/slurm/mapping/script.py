@@ -38,6 +38,8 @@ def refusals(spec: JobSpec) -> Iterator[str]:
     if spec.pool is not None or spec.driver_version is not None:
         yield "pool: choose a partition instead"
     yield from _life_refusals(spec)
+    if spec.node_selector or spec.tolerations:
+        yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
     if spec.divide_over_clusters:
         yield "divide_over_clusters: this is one cluster"
     if spec.suspension.scheduling:
