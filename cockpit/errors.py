@@ -5,6 +5,7 @@
     ├── Unreachable              the engine or cluster does not answer
     │   └── ProtocolMismatch     it answers, in another protocol
     ├── RequestRefused           the engine understood and said no (carries the Refusal)
+    ├── NotRun                   a person saw the command of an act, and it was not run
     ├── StoreError               the journal cannot be read or written
     └── RuntimeMissing           this machine lacks what containers need
 
@@ -48,6 +49,13 @@ class RequestRefused(CockpitError):
     def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
         super().__init__(refusal.message)
+
+
+class NotRun(CockpitError):
+    """Whoever looked at the command of an act did not want it run."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing was run.")
 
 
 class StoreError(CockpitError):

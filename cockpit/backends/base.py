@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accountchange import AccountChange
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
         QueuesShown,
         WeightsSet,
     )
+
+
+Announced = Callable[[Sequence[tuple[str, ...]]], Awaitable[bool]]
+"""Sees the commands of an act, word by word, before they are run; where it says no, `NotRun` is raised instead."""
 
 
 class ShellSession(Protocol):
@@ -88,8 +93,9 @@ class Connection(msgspec.Struct, frozen=True):
 class Backend(Protocol):
     """One cluster."""
 
-    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
-        """The commands that an act would run there, word by word; none where the cluster is cockpit's own."""
+    def announce(self, look: Announced) -> bool:
+        """Have `look` see every command before it is run on the cluster. False: no act runs one, the cluster is
+        cockpit's own."""
         ...
 
     async def snapshot(self) -> Snapshot:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.backends.base import Backend, JobsDelta, ShellSession
+    from cockpit.backends.base import Announced, Backend, JobsDelta, ShellSession
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
@@ -39,8 +39,8 @@ class Blocking(Verbs, Generic[Wrapped]):
         gc.enable()  # commands switch it off because they end soon; this one may follow a log for hours
         self._runner, self.backend = runner, backend
 
-    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
-        return self._run(self.backend.commands(op, args))
+    def announce(self, look: Announced) -> bool:
+        return self.backend.announce(look)
 
     async def snapshot(self) -> Snapshot:
         return self._run(self.backend.snapshot())

@@ -12,7 +12,7 @@ import msgspec
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.shell import OpenShell
 from cockpit.backends.verbs import Verbs
-from cockpit.formats.snapshotfile import Snapshot, without_secrets
+from cockpit.formats.snapshotfile import Snapshot
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.protocol import messages
@@ -24,6 +24,7 @@ from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.operations import OPERATIONS, SHELL
 from cockpit.runtime.priorities import priorities
 from cockpit.runtime.shells import open_shell
+from cockpit.runtime.snapshots import snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -58,9 +59,8 @@ class InProcessBackend(Verbs):
         return rows_of_all([page async for page in pages])
 
     async def snapshot(self) -> Snapshot:
-        """Of everything, whoever asks: an engine in this process is the asker's own."""
-        host = self._engine.host
-        return Snapshot(cluster=self._engine.cluster, at=host.clock.now(), state=without_secrets(host.machine.state))
+        await allow(self._engine, self._asked, "snapshot", messages.NoArgs())
+        return snapshot_of(self._engine)
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))

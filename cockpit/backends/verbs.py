@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.backends.base import Announced
     from cockpit.model import accounting, asking, cluster, forecast, staging, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
@@ -50,17 +50,10 @@ class Verbs(ABC):
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Changes nothing, and takes as long as it takes."""
 
-    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
+    def announce(self, look: Announced) -> bool:
         """An engine is told what to do; nobody runs a command."""
-        del op, args
-        return []
-
-    async def snapshot(self) -> Snapshot:
-        from cockpit.errors import RequestRefused
-        from cockpit.model.refusal import Refusal, RefusalKind
-
-        message = "A snapshot can be taken of Slurm clusters and of the demo; of this one not yet."
-        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message))
+        del look
+        return False
 
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)

@@ -68,6 +68,7 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "accounting": Right.ASK,
         "spending": Right.ASK,
         "queues": Right.ASK,
+        "snapshot": Right.ADMINISTER,
         "predict": Right.ASK,
         "submit": Right.ASK,
         "change_accounts": Right.ASK,

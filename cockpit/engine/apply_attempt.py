@@ -68,7 +68,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
-    checked = job.spec.resume is not None and not body.members and job.part is None
+    checked = job.spec.resume is not None
     after = JobState.PRECHECKING if checked else _after_checks(job.spec, earlier, fleet=bool(body.members))
     state.jobs[body.job] = replace(
         job,

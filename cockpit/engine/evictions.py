@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine import workers
+from cockpit.engine.dependencies import Fates, settled, waiter
 from cockpit.model import events
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import Millis
@@ -47,7 +48,10 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
         if machine.live_job_named(job.project, job.spec.name) is not None:
             theirs = f"Another job of project {job.project} has the name of job {job.id} now"
             return _conflict(f"{theirs}; `cockpit clone {job.id}` gives it another.")
-        return [events.JobRequeued(job.id, EndCause.REQUEUE)]
+        return [
+            events.JobRequeued(job.id, EndCause.REQUEUE),
+            *settled(machine, waiter(job), job.waits_for, Fates()),  # what it waited for may have ended since
+        ]
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds

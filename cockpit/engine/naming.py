@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cockpit.engine.access import Actor
     from cockpit.engine.state import ClusterState
     from cockpit.model.catalogue import AnyEntry
+    from cockpit.model.image import Mpi
     from cockpit.model.spec import NodeSpec, Task
 
 Ref = TypeVar("Ref", bound=Reference)
@@ -54,7 +55,13 @@ class Meant(NamedTuple):
 
 def names_nothing(spec: JobSpec) -> bool:
     """Most jobs: there is nothing to look up, and nothing that a request has filled in."""
-    if spec.pool is not None or spec.pool_nodes or spec.image_found or any(each.name for each in spec.specs):
+    if (
+        spec.pool is not None
+        or spec.pool_nodes
+        or spec.image_found
+        or spec.image_mpi
+        or any(each.name for each in spec.specs)
+    ):
         return False
     named = image_of(spec.image).kind is ImageKind.NAMED
     return not named and all(each.path and each.found is None for _, each in spec.references())
@@ -70,6 +77,8 @@ class Names:
         self._before = before
         self._errors: list[str] = []
         self._project = ""
+        self._listed: dict[EntryKind, str] = {}
+        """What there is of a kind, in words."""
 
     def meant(self, spec: JobSpec, project: str) -> Meant:
         """`project`: the job's."""
@@ -84,7 +93,8 @@ class Names:
             specs=tuple(self._node_spec(f"specs[{at}].name", each) for at, each in enumerate(spec.specs)),
             pool_nodes=self._pool_nodes(spec),
         )
-        found = replace(found, image_found=self._image(found))
+        image, mpi = self._image(found)
+        found = replace(found, image_found=image, image_mpi=mpi)
         if spec.access is not Access.NONE:
             self._check_access(found)
         return Meant(found, self._errors)
@@ -120,6 +130,12 @@ class Names:
         return None
 
     def _there(self, kind: EntryKind) -> str:
+        """A request may have many wrong names, and the catalogue be long."""
+        if kind not in self._listed:
+            self._listed[kind] = self._list(kind)
+        return self._listed[kind]
+
+    def _list(self, kind: EntryKind) -> str:
         seen = (
             each.name
             for each in self._state.catalogue.values()
@@ -176,19 +192,19 @@ class Names:
             )
         return entry.nodes
 
-    def _image(self, spec: JobSpec) -> str:
-        """A name that the catalogue does not have is the driver's."""
+    def _image(self, spec: JobSpec) -> tuple[str, Mpi | None]:
+        """What it is, and its MPI. A name that the catalogue does not have is the driver's."""
         if image_of(spec.image).kind is not ImageKind.NAMED:
-            return ""
+            return "", None
         if self._before is not None and (self._before.image, self._before.specs) == (spec.image, spec.specs):
-            return self._before.image_found
+            return self._before.image_found, self._before.image_mpi
         errors = len(self._errors)
         entry = self._entry(EntryKind.IMAGE, "image", spec.image)
         del self._errors[errors:]
         if not isinstance(entry, ImageEntry):
-            return ""
+            return "", None
         self._errors += [f"image: {error}" for error in image_errors(entry, spec, self._state.nodes.values())]
-        return entry.image
+        return entry.image, entry.mpi
 
     def _check_access(self, spec: JobSpec) -> None:
         """What a job opens to its project, it opens of all that it mounts."""

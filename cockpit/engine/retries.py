@@ -43,6 +43,8 @@ def resume_errors(cluster: Cluster, spec: JobSpec) -> Iterator[str]:
     """What the administrator allows no job."""
     if spec.resume is None:
         return
+    if cluster.members:
+        yield "resume: a fleet's jobs go on from no checkpoints; submit it to one of its clusters, or write restart"
     most, grace = cluster.max_resumes, cluster.max_grace_seconds
     if most is not None and spec.resume.max_resumes > most:
         yield f"resume.max_resumes: {spec.resume.max_resumes} is more than the {most} that this cluster allows"

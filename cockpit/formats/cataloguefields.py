@@ -16,7 +16,6 @@ from cockpit.model.catalogue import (
     EntryKind,
     ImageEntry,
     ModelEntry,
-    Mpi,
     PoolEntry,
     ProjectEntry,
     Scope,
@@ -25,6 +24,7 @@ from cockpit.model.catalogue import (
     VolumeEntry,
 )
 from cockpit.model.cataloguerules import MOST_WORDS
+from cockpit.model.image import Mpi
 from cockpit.model.mounts import AlgorithmSource, DatasetSource, ModelSource
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
 from cockpit.model.spec import Access
@@ -123,7 +123,7 @@ TABLES: Final[dict[EntryKind, Table[Any]]] = {
                 about="What it is meant for; jobs run only in one for training.",
             ),
             Field(name="card_types", attribute="card_types", kind=_WORDS, about=_CARD_TYPES),
-            Field(name="mpi", attribute="mpi", kind=Choice(Mpi), about="The MPI that it has: openmpi, mpich or none."),
+            Field(name="mpi", attribute="mpi", kind=Choice(Mpi), about="The MPI that it has: openmpi or mpich."),
         ],
     ),
     EntryKind.SPEC: _SpecTable(),

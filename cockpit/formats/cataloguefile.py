@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cataloguefields import TABLES, entry_values
@@ -20,13 +20,17 @@ _ABOUT = "The catalogue: what names in job files stand for. `cockpit schema cata
 def read_catalogue(text: str, source: str = "catalogue.toml", folder: str = "/", home: str = "") -> list[AnyEntry]:
     """Every entry. Relative paths begin at `folder`. Raises `SpecErrors` with all errors, each led by source and
     place: `datasets[0].path: …`."""
-    reading = Reading(folder, home)
-    found = list(_entries(parse_toml(text, source), reading))
+    return read_entries(parse_toml(text, source), f"{source}: ", Reading(folder, home))
+
+
+def read_entries(document: Mapping[str, object], source: str, reading: Reading) -> list[AnyEntry]:
+    """What a table says in catalogue.toml's words. `source` leads every error."""
+    found = list(_entries(document, reading))
     errors = [*reading.errors, *_repeated(found)]
     for at, entry in found if not reading.errors else ():
         errors += [f"{at}.{error}" for error in entry_errors(entry)]
     if errors:
-        raise SpecErrors([f"{visible(source, 200)}: {error}" for error in errors])
+        raise SpecErrors([f"{visible(source, 200)}{error}" for error in errors])
     return [entry for _, entry in found]
 
 
@@ -51,7 +55,7 @@ def catalogue_schema() -> Schema:
     }
 
 
-def _entries(document: dict[str, object], reading: Reading) -> Iterator[tuple[str, AnyEntry]]:
+def _entries(document: Mapping[str, object], reading: Reading) -> Iterator[tuple[str, AnyEntry]]:
     for heading, rows in document.items():
         kind = HEADINGS.get(heading)
         if kind is None:

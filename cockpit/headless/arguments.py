@@ -101,6 +101,9 @@ def load(name: str) -> Verb:
     return verb
 
 
+SHOW_COMMANDS = "on a Slurm cluster: say which commands an act would run, and run none"
+
+
 def verb_parser(name: str, verb: Verb) -> ArgumentParser:
     """The parser of one verb; its help ends with examples."""
     parser = _Parser(
@@ -113,6 +116,7 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
     )
     verb.arguments(parser)
     parser.add_argument("-c", "--cluster", metavar="NAME", help="the cluster to look at")
+    parser.add_argument("--show-commands", action="store_true", help=SHOW_COMMANDS)
     parser.add_argument("-h", "--help", action="store_true", help="show this")
     return parser
 

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from cockpit.errors import (
     CockpitError,
+    NotRun,
     ProtocolMismatch,
     RequestRefused,
     RuntimeMissing,
@@ -64,6 +65,7 @@ OF_REFUSAL = {
 
 OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
     (SpecErrors, ExitCode.INVALID),
+    (NotRun, ExitCode.DECLINED),
     (ProtocolMismatch, ExitCode.PROTOCOL),
     (Unreachable, ExitCode.UNREACHABLE),
     (StoreError, ExitCode.STORE),

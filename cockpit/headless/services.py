@@ -54,7 +54,18 @@ class Call:
         """The cluster; connecting may start the engine, so only commands that need one ask."""
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
+            self._backend.announce(self._tell)
         return self._backend
+
+    async def _tell(self, commands: Sequence[tuple[str, ...]]) -> bool:
+        """As a shell does that is asked to show what it runs."""
+        import shlex
+
+        from cockpit.present.safe import safe
+
+        for each in commands:
+            self.streams.say(f"+ {safe(shlex.join(each))}")
+        return not self.args.show_commands
 
     async def job_id(self, ref: JobRef) -> JobId:
         """Of the job that a person names, or of the task."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cockpit.model.ids import NodeName
-from cockpit.model.node import Allocation, Card, CardSlice, Mpi, Node, Placement
+from cockpit.model.image import Mpi
+from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from cockpit.launch.command import STAYS_OPEN, starts_with, words_of
-from cockpit.model.node import Mpi
+from cockpit.model.image import Mpi
 from cockpit.model.spec import JobSpec, Mode
 
 PORT: Final = 2222

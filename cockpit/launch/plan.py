@@ -11,6 +11,7 @@ from cockpit.launch.network import hosts
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
@@ -61,7 +62,8 @@ def launch_plan(
     says which task it is. Raises `SpecErrors` where the command's arithmetic fails with the replica's environment."""
     ranks = [part.rank for part in placement]
     peers = peers_of(spec, placement)
-    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, ranks.index(replica.rank), node.mpi)
+    mpi = node.mpi if spec.image == HOST else spec.image_mpi
+    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, ranks.index(replica.rank), mpi)
     env = {
         **_base_environment(spec, submitter),
         **spec.env,

@@ -7,6 +7,7 @@ from typing import NewType
 
 import msgspec
 
+from cockpit.model.image import Mpi
 from cockpit.model.mounts import AlgorithmSource, DatasetSource, ModelSource
 from cockpit.model.spec import Access, NodeSpec
 
@@ -40,14 +41,6 @@ class Scope(StrEnum):
     """Jobs may run in it."""
     DEVELOPMENT = "development"
     SERVING = "serving"
-
-
-class Mpi(StrEnum):
-    """The MPI that an image has."""
-
-    NONE = "none"
-    OPENMPI = "openmpi"
-    MPICH = "mpich"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -110,7 +103,8 @@ class ImageEntry(Entry, frozen=True, kw_only=True, tag="image"):
     scopes: tuple[Scope, ...] = (Scope.TRAINING,)
     card_types: tuple[str, ...] = ()
     """Vendors or models of cards that it is made for, and `cpu` for none; empty: any."""
-    mpi: Mpi = Mpi.NONE
+    mpi: Mpi | None = None
+    """Whose `mpirun` it has; None: none, or nobody says."""
 
 
 class SpecEntry(Entry, frozen=True, kw_only=True, tag="spec"):

@@ -19,6 +19,13 @@ class ImageKind(StrEnum):
     """One that podman or docker has on the node."""
 
 
+class Mpi(StrEnum):
+    """An implementation of MPI: each has host files, variables and options of its own."""
+
+    OPENMPI = "openmpi"
+    MPICH = "mpich"
+
+
 class Image(NamedTuple):
     """An image as it is written: `host`, `dir:PATH`, `tar:PATH`, or a name."""
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import NodeName
+from cockpit.model.image import Mpi
 from cockpit.model.labels import Taint
 from cockpit.model.spec import WHOLE_CARD
 
@@ -15,13 +16,6 @@ class NodeState(StrEnum):
     UP = "up"
     DRAINED = "drained"
     DOWN = "down"
-
-
-class Mpi(StrEnum):
-    """An implementation of MPI: each has host files, variables and options of its own."""
-
-    OPENMPI = "openmpi"
-    MPICH = "mpich"
 
 
 class CardVendor(StrEnum):

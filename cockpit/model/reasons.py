@@ -73,6 +73,10 @@ class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
     most: int
     """The most that any eligible node has in all (or the number of nodes that are big enough)."""
     card_models: tuple[str, ...] = ()
+    taints: tuple[str, ...] = ()
+    """Of nodes that could hold it: what the job does not tolerate of them."""
+    dedicated: tuple[str, ...] = ()
+    """Pools of nodes that could hold it, which are for jobs that name them."""
 
 
 class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligible_node"):

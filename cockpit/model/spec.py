@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.image import HOST
+from cockpit.model.image import HOST, Mpi
 from cockpit.model.labels import Toleration
 from cockpit.model.mounts import Algorithm, Dataset, Model, Reference, Volume
 
@@ -299,7 +299,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     image: str = HOST
     """`model.image` says what it may be; a name may be one of the catalogue."""
     image_found: str = ""
-    """What the name means in the catalogue; empty: it stands for itself. Written by the engine alone."""
+    """What the name means in the catalogue; empty: it stands for itself. Written by the engine alone, as is its MPI."""
+    image_mpi: Mpi | None = None
+    """What the catalogue says of its MPI."""
     staging: bool = False
     """Its datasets are copied to fast storage of its nodes before the command runs."""
     env: dict[str, str] = {}

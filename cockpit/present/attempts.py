@@ -10,12 +10,14 @@ from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
 from cockpit.present.states import ended_words, exit_sentence, retry_words
+from cockpit.present.units import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.model.job import Attempt
     from cockpit.model.jobrow import JobRow
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
     from cockpit.present.columns import Context
 
@@ -29,7 +31,9 @@ def attempt_id(row: JobRow) -> str:
 
 
 def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, str]]:
-    """Label and text of each line; none where it has begun once at most."""
+    """Label and text of each line: what follows a failure, and how it went before; none where there is neither."""
+    if follows := _after_failure(detail.job.spec):
+        yield "on failure", follows
     earlier = detail.job.earlier
     if not earlier:
         return
@@ -39,12 +43,27 @@ def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, st
         yield f"attempt #{attempt.number}", _told(attempt, context)
 
 
+def _after_failure(spec: JobSpec) -> str:
+    if spec.resume is not None:
+        return f"goes on, {_times(spec.most_retries)}; has {duration(spec.resume.grace_seconds)} for a checkpoint"
+    worker = spec.most_worker_retries
+    begins = [f"begins again, {_times(spec.most_retries)}"] if spec.most_retries else []
+    begins += [f"another worker takes the place of one, {_times(worker)}"] if worker else []
+    return "; ".join(begins)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"up to {count} times"
+
+
 def _told(attempt: Attempt, context: Context) -> str:
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
-    began = f"from {clock(min(starts), context.now, context.zone)}" if starts else "never started"
-    ended = f"to {clock(attempt.ended_at, context.now, context.zone)}" if attempt.ended_at is not None else ""
+    lasted = "never started"
+    if starts:
+        moments = (min(starts), attempt.ended_at or context.now)
+        lasted = "from {} to {}".format(*(clock(each, context.now, context.zone) for each in moments))
     nodes = listed(dict.fromkeys(safe(part.node) for part in attempt.placement))
-    return " · ".join(filter(None, (f"on {nodes}", f"{began} {ended}".strip(), _why_over(attempt))))
+    return " · ".join(filter(None, (f"on {nodes}", lasted, _why_over(attempt))))
 
 
 def _why_over(attempt: Attempt) -> str:

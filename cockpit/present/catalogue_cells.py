@@ -14,6 +14,7 @@ from cockpit.present.layout import fitting
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.tables.catalogue import means_text
+from cockpit.present.width import pad, widest
 
 INDENT = "  "
 _ROLES = {Access.RW: "running", Access.RO: "text", Access.NONE: MUTED}
@@ -78,8 +79,10 @@ def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterat
     offer = line(Span(change, ACCENT), Span(" changes it", MUTED)) if row.may is Access.RW and not entry.filed else ()
     yield spread(line(Span(f"{INDENT}{entry.kind} {safe(entry.name)}", STRONG), about), offer, columns)
     yield line(Span(f"{INDENT}{ownership(row)}", MUTED))
-    for name, text in own_facts(row):
-        yield line(Span(f"{INDENT}{name:<12} ", MUTED), text)
+    facts = list(own_facts(row))
+    names = widest([name for name, _ in facts])
+    for name, text in facts:
+        yield line(Span(f"{INDENT}{pad(name, names)}  ", MUTED), text)
 
 
 def no_entries_lines(keys: Mapping[str, str], *, filtered: bool) -> Iterator[Line]:

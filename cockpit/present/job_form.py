@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 SOURCE: Final = "the form"
+KIND: Final = "kind"
 USUAL: Final = (
     *("name", "command", "algorithm", "output", "nodes"),
-    *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "terminal", "kind"),
+    *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "terminal", KIND),
 )
 """Always there,"""
-EACH_TASKS: Final = frozenset({"command", "algorithm"})
+EACH_TASKS: Final = ("command", "algorithm")
 """but for these in a batch."""
 _PATH: Final = re.compile(
     r"(?:the form: )?(?:jobs\[0\]\.)?(?P<path>[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)*)[^:]*: (?P<said>.*)"
@@ -60,9 +61,9 @@ class JobForm:
         """`values`: as in a job file."""
         given = texts_of(values)
         usual = list(USUAL)
-        if values.get("kind") == JobKind.BATCH:
+        if values.get(KIND) == JobKind.BATCH:
             tasks = [path for path in given if path.startswith(TASKS)]
-            usual = ["name", "kind", *tasks, *(path for path in usual if path not in EACH_TASKS)]
+            usual = ["name", KIND, *tasks, *(path for path in usual if path not in EACH_TASKS)]
         if SPECS not in given:
             at = usual.index(SPECS)
             usual[at : at + 1] = [path for path in given if path.startswith(SPECS)] or member_paths(SPECS, 0)
@@ -73,6 +74,18 @@ class JobForm:
         paths = member_paths(path, len(self._numbers(path))) if path in GROUPS else [path]
         self.put(dict.fromkeys(paths, ""))
         return paths[0]
+
+    def follow_kind(self) -> bool:
+        """Command and algorithm of a job that becomes a batch are its first task's; those of an only task are the job's
+        when it is a batch no more. Whether fields have changed."""
+        batch = self.texts.get(KIND, "").strip() == JobKind.BATCH
+        fields = dict(zip(EACH_TASKS, member_paths(TASKS, 0), strict=True))
+        names = fields if batch else {task: own for own, task in fields.items()}
+        there = self.texts.keys()
+        if not there & names.keys() or there & {*names.values()} or len(self._numbers(TASKS)) > 1:
+            return False
+        self.texts = {names.get(path, path): text for path, text in self.texts.items()}
+        return True
 
     def put(self, texts: Mapping[str, str]) -> None:
         """These fields with these texts, each where its like stand."""
@@ -125,8 +138,8 @@ class JobForm:
     @property
     def absent(self) -> list[str]:
         """Fields that could be added: a further spec unless they stand in one line; to a batch a task first."""
-        batch = self.texts.get("kind") == JobKind.BATCH
-        there = self.texts.keys() | (EACH_TASKS if batch else frozenset())
+        batch = self.texts.get(KIND) == JobKind.BATCH
+        there = self.texts.keys() | {*(EACH_TASKS if batch else ())}
         named = [Member(SPECS, number, field).path for number in self.specs for field in GROUPS[SPECS]]
         paths = dict.fromkeys((*([TASKS] if batch else []), *FIELDS, *named))
         return [path for path in paths if path not in there]

@@ -133,24 +133,34 @@ def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> 
             yield f"spec {number}: {', '.join(more)}"
 
 
-def _never_fits(reason: NeverFits) -> tuple[str, str]:
+def _never_fits(reason: NeverFits) -> tuple[str, ...]:
     if reason.resource is None:
         big_enough = "none is" if reason.most == 0 else f"only {reason.most} {_is(reason.most)}"
-        return f"asks for {units.counted(reason.wanted, 'node')} of that size", f"{big_enough} big enough"
-    wanted = amount(reason.resource, reason.wanted, reason.card_models)
-    largest = f"the largest has {bare_amount(reason.resource, reason.most)}" if reason.most else "no node has any"
-    return f"asks for {wanted} on one node", largest
+        head = f"asks for {units.counted(reason.wanted, 'node')} of that size", f"{big_enough} big enough"
+    else:
+        wanted = amount(reason.resource, reason.wanted, reason.card_models)
+        whose = "it may use " if reason.taints or reason.dedicated else ""
+        largest = f"the largest {whose}has {bare_amount(reason.resource, reason.most)}"
+        none = f"no node {whose and 'that it may use '}has any"
+        head = f"asks for {wanted} on one node", largest if reason.most else none
+    return (*head, *_kept(reason, "others"))
 
 
-def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, str]:
+def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
+    """For whom the nodes are that would do."""
+    if reason.dedicated:
+        yield f"{which} are set apart for jobs that name pool {listed(reason.dedicated, 'or')}"
+    if reason.taints:
+        yield f"{which} are kept for jobs that tolerate {listed(reason.taints)}"
+
+
+def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     asked = _asked_of_nodes(reason)
     if reason.out_of_service:
         down = listed(reason.out_of_service)
         return f"asks for {asked}", f"{down} {_is(len(reason.out_of_service))} out of service"
-    if reason.dedicated:
-        return f"asks for {asked}", f"such nodes are set apart for jobs that name pool {listed(reason.dedicated, 'or')}"
-    if reason.taints:
-        return f"asks for {asked}", f"such nodes are kept for jobs that tolerate {listed(reason.taints)}"
+    if kept := tuple(_kept(reason, "such nodes")):
+        return f"asks for {asked}", *kept
     return f"asks for {asked}", "the cluster has no such node"
 
 

@@ -6,7 +6,7 @@ import posixpath
 from pathlib import Path
 from typing import Final
 
-from cockpit.model.node import Mpi
+from cockpit.model.image import Mpi
 
 _PLACES: Final = ("usr/local/bin/mpirun", "usr/bin/mpirun", "bin/mpirun")
 _PROGRAMS: Final = {Mpi.OPENMPI: ("openmpi", "orterun", "prterun"), Mpi.MPICH: ("mpich", "hydra")}

@@ -10,6 +10,7 @@ from cockpit.model import asking
 from cockpit.protocol import messages, pages
 from cockpit.runtime import accounting, acting, predicting, reading, staging
 from cockpit.runtime.priorities import priorities
+from cockpit.runtime.snapshots import snapshot
 from cockpit.runtime.weighing import set_weights
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ OPERATIONS: dict[str, Operation] = {
     "catalogue": (messages.NoArgs, reading.catalogue),
     "change_catalogue": (messages.ChangeCatalogueArgs, acting.change_catalogue),
     "queues": (messages.NoArgs, reading.queues),
+    "snapshot": (messages.NoArgs, snapshot),
     "apply_quota": (messages.ApplyQuotaArgs, acting.apply_quota),
     "remove_quota": (messages.NoArgs, acting.remove_quota),
     "stop": (messages.StopArgs, acting.stop),

@@ -105,6 +105,7 @@ class Board:
 
     def _spawn(self, found: str, lock: int) -> subprocess.Popen[bytes]:
         """It inherits the lock, and so has it as long as it lives."""
+        os.ftruncate(lock, 0)  # before anybody can take an earlier one for it
         with self._log.open("wb") as log:
             process = subprocess.Popen(
                 [found, "--logdir", self._runs, "--host", HOST, "--port", "0"],
@@ -114,7 +115,6 @@ class Board:
                 start_new_session=True,
                 pass_fds=(lock,),
             )
-        os.ftruncate(lock, 0)
         os.write(lock, str(process.pid).encode())
         return process
 
@@ -136,9 +136,12 @@ class Board:
 
     def _holder(self) -> int:
         """Who has the lock; it is written down a moment after it is had."""
-        while not (written := (self._folder / "running").read_text()):
+        until = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < until:
+            if written := (self._folder / "running").read_text():
+                return int(written)
             time.sleep(LOOK_SECONDS)
-        return int(written)
+        raise CockpitError(f"Nobody says which program has {self._folder / 'running'} locked; end it by hand.")
 
     def _ends_within(self, seconds: float) -> bool:
         until = time.monotonic() + seconds

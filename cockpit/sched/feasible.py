@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.labels import pair_text
 from cockpit.model.node import Node, NodeState
-from cockpit.model.reasons import NeverFits, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
+from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.eligibility import Place, kept_off, suits
+from cockpit.sched.eligibility import kept_off, suits
 from cockpit.sched.floor import Floor, admits, serves
 from cockpit.sched.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
@@ -31,8 +31,7 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
     """
     shape = shape_of(spec)
     never = _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
-    pinned = (node for node in nodes.values() if not shape.node_names or node.name in shape.node_names)
-    return _kept_off(never, pinned, shape)
+    return _with_kept_off(never, _singly(nodes.values()), shape)
 
 
 def infeasible(shape: Shape, floor: Floor) -> Reason | None:
@@ -42,7 +41,7 @@ def infeasible(shape: Shape, floor: Floor) -> Reason | None:
         return floor.never[shape]
     except KeyError:
         never = _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
-        never = floor.never[shape] = _kept_off(never, _serving(shape, floor), shape)
+        never = floor.never[shape] = _with_kept_off(never, _serving(shape, floor), shape)
         return never
 
 
@@ -85,10 +84,14 @@ def _admitting(shape: Shape, floor: Floor) -> list[Group]:
     return _singly(nodes)
 
 
-def _serving(shape: Shape, floor: Floor) -> Iterable[Place]:
+def _serving(shape: Shape, floor: Floor) -> list[Group]:
     """Where it might be, if it suited."""
-    kinds = [floor.kinds[floor.kind_of[order]] for order in _pinned(shape, floor)] if shape.node_names else floor.kinds
-    return (kind for kind in kinds if serves(kind, shape))
+
+    def is_served(room: Room) -> bool:
+        return serves(floor.kinds[floor.kind_of[floor.position[room.node.name]]], shape)
+
+    groups = _singly(floor.nodes[order] for order in _pinned(shape, floor)) if shape.node_names else floor.sizes
+    return [(room, nodes) for room, nodes in groups if is_served(room)]
 
 
 def _pinned(shape: Shape, floor: Floor) -> list[int]:
@@ -96,11 +99,24 @@ def _pinned(shape: Shape, floor: Floor) -> list[int]:
     return sorted(set(orders))
 
 
-def _kept_off(never: Reason | None, places: Iterable[Place], shape: Shape) -> Reason | None:
+def _with_kept_off(never: Reason | None, groups: Sequence[Group], shape: Shape) -> Reason | None:
     """With what keeps the shape off nodes that are otherwise what it asks for."""
-    if not isinstance(never, NoEligibleNode) or never.out_of_service:
+    if isinstance(never, NoAlternative):
+        each = zip(never.specs, shape.specs, strict=True)
+        told = [_kept_off(one, groups, replace(shape, specs=(spec,))) for one, spec in each]
+        return none_of(told)
+    return _kept_off(never, groups, shape) if isinstance(never, NeverFits | NoEligibleNode) else never
+
+
+def _kept_off(never: OfOne, groups: Sequence[Group], shape: Shape) -> OfOne:
+    if not isinstance(never, NeverFits | NoEligibleNode):
         return never
-    taints, pools = kept_off(places, shape)
+    if isinstance(never, NoEligibleNode) and never.out_of_service:
+        return never
+    rooms = [room for room, _ in groups if not shape.node_names or room.node.name in shape.node_names]
+    if isinstance(never, NeverFits):
+        rooms = [room for room in rooms if shortfall(room, shape.specs[0], exclusive=shape.exclusive) is None]
+    taints, pools = kept_off([room.node for room in rooms], shape)
     return replace(never, taints=taints, dedicated=pools)
 
 

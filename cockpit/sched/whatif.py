@@ -85,7 +85,7 @@ def _other_pools(snapshot: Snapshot, spec: JobSpec) -> Iterator[Candidate]:
         return
     pools = sorted({node.pool for node in snapshot.nodes.values()} - {spec.pool})
     for pool in pools[:MOST_PLACES]:
-        yield Candidate(Change.POOL, spec.pool, pool, replace(spec, pool=pool))
+        yield Candidate(Change.POOL, spec.pool, pool, replace(spec, pool=pool, pool_nodes=()))
 
 
 def _more_urgent(job: Job) -> Iterator[Candidate]:

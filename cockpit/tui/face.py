@@ -130,6 +130,8 @@ class Face(KeysInTurn):
     card_rows: CardRows
     priority_rows: PriorityRows
     overview: Overview | None
+    announces: bool
+    """Every act shows the command that it runs on the cluster, and asks."""
     loaded: bool
     """The first list of jobs has come."""
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cockpit.model.asking import ShellRequest
-from cockpit.model.ids import JobRef
+from cockpit.model.ids import JobRef, job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
 from cockpit.present.entering import container_words, entry_lines
@@ -200,14 +200,14 @@ async def _which_replica(app: Face, detail: JobDetail) -> int | None:
 async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
     """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
     rows = app.chosen_rows()
-    if await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
+    if app.announces or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
             await act(row.id, task=task_of(row))
 
 
 def named(rows: Sequence[JobRow]) -> str:
     """`job 7 bert`, or `3 jobs`."""
-    return f"job {rows[0].id} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
+    return f"job {job_words(rows[0].id)} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
 
 
 def task_of(row: JobRow) -> int | None:

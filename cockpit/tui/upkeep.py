@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shlex
 from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
@@ -14,6 +15,7 @@ from cockpit.tui.arrivals import Arrivals
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
 from cockpit.tui.priority_feed import PriorityFeed
+from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.standstill import Standstill
@@ -44,6 +46,7 @@ class Upkeep(Knowing):
         self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
         self._arrivals = Arrivals()
         self._columns_for = self.job_rows.folds.used
+        self.announces = backend.announce(self._may_run)
         self._all_came = False
         self._wanted = asyncio.Event()
         self._spending_at = 0.0
@@ -55,6 +58,11 @@ class Upkeep(Knowing):
         self.run_worker(self._ask_regularly(), name="figures", group="feed")
         self.run_worker(self._watch_priorities(), name="priorities", group="feed")
         self.set_interval(TICK_SECONDS, self._tick)
+
+    async def _may_run(self, commands: Sequence[tuple[str, ...]]) -> bool:
+        """Whether the person wants these run on the cluster."""
+        line = "; ".join(map(shlex.join, commands))
+        return await self.push_screen_wait(Confirm("Run this on the cluster?", line))
 
     def wake(self) -> None:
         """Ask again now: another row or view is looked at."""

@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.errors import RequestRefused
+from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accountchange import AddAccount, AddUser, AssociationChange, RemoveAccount
 from cockpit.model.accounts import Association
 from cockpit.model.asking import LogRequest, ShellRequest
@@ -159,6 +160,13 @@ class BackendContract:
         assert overview.used_cpus == sum(row.used_cpus for row in nodes)
         assert overview.held == len(await backend.holds())
         assert (await backend.status()).running
+
+    async def test_a_snapshot_has_the_whole_cluster(self, backend: Backend) -> None:
+        (job,) = await backend.submit([replace(held("written down"), env={"API_TOKEN": "do not tell", "SEED": "7"})])
+        snapshot = await backend.snapshot()
+        assert snapshot.state.jobs[job].spec.env == {"API_TOKEN": "***", "SEED": "7"}
+        assert set(snapshot.state.nodes) == {row.node.name for row in await backend.nodes()}
+        assert read_snapshot(write_snapshot(snapshot), "file") == snapshot
 
     async def test_accounts_are_changed_and_told(self, backend: Backend) -> None:
         assert isinstance(await backend.rules(), Cluster)

@@ -10,7 +10,6 @@ from cockpit.model.catalogue import (
     EntryRow,
     ImageEntry,
     ModelEntry,
-    Mpi,
     PoolEntry,
     ProjectEntry,
     Scope,
@@ -18,6 +17,7 @@ from cockpit.model.catalogue import (
     UserEntry,
     VolumeEntry,
 )
+from cockpit.model.image import Mpi
 from cockpit.model.mounts import AlgorithmSource, DatasetSource, ModelSource
 from cockpit.model.spec import Access, NodeSpec
 

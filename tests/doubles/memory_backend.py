@@ -63,15 +63,14 @@ class MemoryBackend:
         self.session: ShellSession | None = None
         self.refusal: Refusal | None = None
         self.asked: list[tuple[object, ...]] = []
-        self.told_commands: list[tuple[str, ...]] = []
         self.closed = False
 
     async def snapshot(self) -> Snapshot:
         jobs = {each.job.id: each.job for each in self.details.values()}
         return Snapshot(cluster=(await self.overview()).cluster, at=Millis(0), state=ClusterState(jobs=jobs))
 
-    async def commands(self, op: str, args: object) -> list[tuple[str, ...]]:
-        return self.told_commands
+    def announce(self, look: object) -> bool:
+        return False
 
     async def status(self) -> EngineStatus:
         raise NotImplementedError("no face asks the backend: the engine's control knows")

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from cockpit.model.job import ENDED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -139,11 +141,14 @@ class CockpitUser:
         """Follow the changes until the job is in that state."""
         watching = self.start("jobs", "--watch", "--filter", f"id:{job}", "--columns", "state", stdout=subprocess.PIPE)
         assert watching.stdout is not None
+        seen = []
         for line in watching.stdout:
-            if json.loads(line).get("row") == {"state": state}:
+            seen.append((json.loads(line).get("row") or {}).get("state"))
+            if seen[-1] == state or seen[-1] in ENDED:
                 break
         watching.kill()
         watching.communicate()
+        assert seen[-1] == state, self.ok("job", job)
 
     def wait(self, job: str, timeout: int = 30) -> int:
         return self.run("wait", job, "--timeout", str(timeout)).returncode

@@ -134,3 +134,18 @@ def test_the_catalogue_outlives_the_engine_and_goes_through_a_file(lab: Lab) -> 
     assert root.ok("catalogue", "export") == before
     file = root.write("catalogue.toml", before)
     assert root.ok("catalogue", "apply", str(file)).endswith(": 0 new or changed\n")
+
+
+@pytest.mark.req("JT-49")
+def test_a_file_that_is_wrong_is_told_whole_where_the_engine_starts(lab: Lab) -> None:
+    root, file = lab.engine.root, lab.engine.machine.root / "etc/cockpit-cluster/catalogue.toml"
+    root.ok("engine", "stop")
+    file.write_text(FILED + '[[volumes]]\nname = "v"\npath = "v/../.."\nmode = 1\n[[users]]\nemail = 3\n')
+    said = refusal(root, "engine", "start", "--system")
+    assert "volumes[0].mode: is no field here" in said
+    assert "users[0].name: is missing" in said
+    file.write_text(FILED + '[[projects]]\nname = "nlp"\n')
+    assert "projects: nlp stands in cluster.toml too" in refusal(root, "engine", "start", "--system")
+    file.write_text(FILED)
+    root.ok("engine", "start", "--system")
+    assert root.row("catalogue", "list", "spec")["file"] == "catalogue.toml"

@@ -43,7 +43,7 @@ ACTS = {
 }
 ADMINISTERS = {
     *("set_weights", "make_reservation", "end_reservation", "drain_node", "resume_node", "apply_quota"),
-    *("staged", "unstage"),
+    *("staged", "unstage", "snapshot"),
     *("remove_quota", "stop"),
 }
 ASKS = {*OPERATIONS, SHELL} - LOOKS - ACTS - ADMINISTERS

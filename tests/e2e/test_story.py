@@ -114,6 +114,7 @@ def test_a_job_that_runs_past_its_limit_expires_and_is_held(user: CockpitUser) -
     row = user.row("job", job)
     assert row["state"] == "expired"
     assert row["held_until"] is not None
+    assert user.ok("shell", job, "--", "pwd") == "/workspace/algorithm\n"
 
 
 @pytest.mark.req("JT-40")

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
 from cockpit.engine.admission import named_elsewhere
+from cockpit.engine.evictions import requeue
 from cockpit.engine.submit import edit, submit
 from cockpit.model.events import DependencyFailed, DependencyMet
 from cockpit.model.ids import JobId
@@ -290,3 +291,16 @@ def test_jobs_that_would_wait_for_each_other_are_refused(engine: EngineDriver) -
         refused = edit(engine.machine, engine.job(first), a_spec("first", **after(OK, other)))
         assert isinstance(refused, Refusal)
         assert "neither would ever start" in refused.message
+
+
+@pytest.mark.req("SC-10")
+@pytest.mark.parametrize(("code", "waiting"), [(0, False), (1, None)])
+def test_what_ended_while_it_was_over_is_told_to_one_that_waits_anew(
+    engine: EngineDriver, code: int, waiting: bool | None
+) -> None:
+    (first,) = engine.run(a_spec("first"))
+    (second,) = engine.submit(a_spec("second", **after(OK, first)))
+    engine.act(decide.cancel(engine.job(second), engine.now, None))
+    engine.ended(first, code=code)
+    engine.act(requeue(engine.machine, engine.job(second), engine.now))
+    assert waits(engine, second) is waiting

@@ -21,7 +21,7 @@ from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Access, DebugHold, Failover, HoldCards, NodeSpec, Suspension
+from cockpit.model.spec import Access, DebugHold, Failover, HoldCards, NodeSpec, Restart, Resume, Suspension
 from cockpit.sched.explain import reason_of
 from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
 from tests.engine.fleet_driver import COUNTING, RESERVING, FleetDriver
@@ -274,6 +274,29 @@ def test_one_replica_s_failure_ends_the_gang_in_every_cluster() -> None:
     driver.ends_one(job, 1, code=1)
     assert driver.job(job).state is JobState.ERROR
     assert [not each.machine.occupied for each in driver.members.values()] == [True, True]
+
+
+@pytest.mark.req("FL-04", "JT-18")
+def test_a_failed_job_is_begun_again_by_the_fleet_and_by_no_cluster_itself() -> None:
+    driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(1)))
+    both = {"nodes": 2, "card_milli": 8000, "divide_over_clusters": True}
+    (job,) = driver.submit(a_spec(restart=Restart(max_restarts=1), **both))
+    driver.settle()
+    driver.ends_one(job, 1, code=1)
+    again = driver.job(job)
+    assert (again.state, again.retries, again.attempt.number) == (JobState.RUNNING, 1, 2)
+    assert [len(each.machine.occupied) for each in driver.members.values()] == [1, 1]
+    driver.ends_one(job, 0, code=1)
+    assert driver.job(job).state is JobState.ERROR
+
+
+@pytest.mark.req("FL-04", "JT-17")
+def test_a_fleet_has_no_jobs_that_go_on_from_checkpoints() -> None:
+    driver = fleet(a=(RESERVING, [a_node("n1", pool="a")]))
+    resumes = a_spec(resume=Resume(max_resumes=1, grace_seconds=5), pool="a")
+    refused = submit(driver.machine, [resumes], Actor(ANN, admin=False), now=driver.now)
+    assert isinstance(refused, Refusal)
+    assert "resume: a fleet's jobs go on from no checkpoints" in refused.message
 
 
 @pytest.mark.req("FL-04", "JT-40")

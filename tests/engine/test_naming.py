@@ -22,6 +22,7 @@ from cockpit.model.catalogue import (
     VolumeEntry,
 )
 from cockpit.model.cluster import Cluster, Project
+from cockpit.model.image import Mpi
 from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Found, Model, ModelSource, Volume
 from cockpit.model.node import CardVendor
 from cockpit.model.refusal import Refusal
@@ -43,7 +44,7 @@ BERT = ModelEntry(name="bert", access=Access.RO, source=ModelSource.PRETRAINED, 
 VIT = AlgorithmEntry(name="vit", project="nlp", owner="bob", access=Access.RW, path="/algo/vit")
 SCRATCH = VolumeEntry(name="scratch", project="nlp", owner="bob", access=Access.RW, path="/scratch")
 BIG = SpecEntry(name="big", access=Access.RO, spec=NodeSpec(cpus=4, card_milli=1000, card_models=("A100",)))
-TORCH = ImageEntry(name="torch", access=Access.RO, image="dir:/images/torch", card_types=("nvidia",))
+TORCH = ImageEntry(name="torch", access=Access.RO, image="dir:/images/torch", card_types=("nvidia",), mpi=Mpi.OPENMPI)
 PAIR = PoolEntry(name="pair", access=Access.RO, nodes=("n2",))
 ALL = (CORPUS, WEB, BERT, VIT, SCRATCH, BIG, TORCH, PAIR)
 
@@ -177,9 +178,10 @@ def test_what_a_request_claims_to_have_found_counts_for_nothing() -> None:
         algorithm=Algorithm(path="/mine", found=lie),
         pool_nodes=("n1",),
         image_found="dir:/",
+        image_mpi=Mpi.MPICH,
     )
     assert [each.folder for _, each in spec.references()] == ["/mine", "/scratch", "/own"]
-    assert (spec.pool_nodes, spec.root_image) == ((), "host")
+    assert (spec.pool_nodes, spec.root_image, spec.image_mpi) == ((), "host", None)
 
 
 @pytest.mark.req("JT-02")
@@ -277,7 +279,7 @@ def test_an_image_is_for_training_and_for_the_cards(image: ImageEntry, node_spec
     engine = an_engine(image)
     if said is None:
         spec = accepted(engine, image="torch", specs=(node_spec,))
-        assert (spec.image, spec.root_image) == ("torch", "dir:/images/torch")
+        assert (spec.image, spec.root_image, spec.image_mpi) == ("torch", "dir:/images/torch", Mpi.OPENMPI)
     else:
         (line,) = (each for each in refused(engine, image="torch", specs=(node_spec,)) if each.startswith("image"))
         assert said in line

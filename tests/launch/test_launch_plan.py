@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from cockpit.launch import plan as launching
+from cockpit.launch.modes import Outfit
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
+from cockpit.model.image import Mpi
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node
 from cockpit.model.spec import Algorithm, HomeAccess, JobKind, JobSpec
@@ -119,3 +123,14 @@ def test_a_home_that_is_not_there_is_replaced_by_a_writable_place() -> None:
 @pytest.mark.req("JT-01")
 def test_the_host_name_is_made_of_the_jobs_name_and_the_rank() -> None:
     assert plan(name="My [bold] job").hostname == "my-bold-job-1"
+
+
+@pytest.mark.req("JT-49", "LA-12")
+def test_the_mpi_is_that_of_the_root_that_the_job_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Mpi | None] = []
+    monkeypatch.setattr(launching, "outfit", lambda *words: asked.append(words[-1]) or Outfit(words[1]))
+    node = msgspec.structs.replace(NODE, mpi=Mpi.OPENMPI)
+    for fields in ({}, {"image": "torch", "image_mpi": Mpi.MPICH}, {"image": "dir:/root"}):
+        spec = JobSpec(name="a", command="x", output="/o", **fields)
+        launch_plan(spec, ALICE, node, PLACEMENT[1], PLACEMENT, ReplicaId(JobId(7), 2, 1))
+    assert asked == [Mpi.OPENMPI, Mpi.MPICH, None]

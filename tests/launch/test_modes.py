@@ -20,7 +20,7 @@ from cockpit.launch.modes import (
     outfit,
     tf_config,
 )
-from cockpit.model.node import Mpi
+from cockpit.model.image import Mpi
 from cockpit.model.spec import Mode
 
 MPIRUN_OF_ONES_OWN = r"""mpirun -np 16 \

@@ -140,3 +140,23 @@ def test_entries_of_one_field_stand_one_after_the_other() -> None:
     assert spec.specs == (NodeSpec(name="big"),)
     meant = with_named_specs(spec, (row.entry for row in ROWS.values()))
     assert (meant.specs[0].cpus, with_named_specs(meant, ())) == (8, meant)
+
+
+@pytest.mark.req("JT-03", "UI-08")
+def test_what_a_job_ran_is_its_first_tasks_once_it_is_a_batch():
+    form = JobForm({**FIRST, "algorithm": "/algo"})
+    assert not form.follow_kind()
+    form.texts["kind"] = "batch"
+    assert form.follow_kind()
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [(each.command, each.algorithm and each.algorithm.path) for each in spec.tasks] == [("true", "/algo")]
+    assert list(form.texts)[:3] == ["name", "tasks[0].command", "tasks[0].algorithm"]
+    form.texts["kind"] = ""
+    assert form.follow_kind()
+    assert (form.texts["command"], form.texts["algorithm"]) == ("true", "/algo")
+    form.texts["kind"] = "batch"
+    assert form.follow_kind()
+    form.add("tasks")
+    form.texts["kind"] = "regular"
+    assert not form.follow_kind(), "the second would be lost"

@@ -72,6 +72,13 @@ SENTENCES: list[tuple[Reason, str]] = [
     (NeverFits(Resource.CARDS, 9, 8), "asks for 9 cards on one node; the largest has 8"),
     (NeverFits(Resource.CARDS, 2, 0, ("H100",)), "asks for 2 H100 on one node; no node has any"),
     (NeverFits(Resource.MEMORY, 1_048_576, 524_288), "asks for 1T of memory on one node; the largest has 512G"),
+    (
+        NeverFits(Resource.CARDS, 2, 0, ("H100",), ("spot",), ("vision",)),
+        (
+            "asks for 2 H100 on one node; no node that it may use has any; others are set apart for jobs that name "
+            "pool vision; others are kept for jobs that tolerate spot"
+        ),
+    ),
     (NeverFits(None, 5, 2), "asks for 5 nodes of that size; only 2 are big enough"),
     (NeverFits(None, 2, 1), "asks for 2 nodes of that size; only 1 is big enough"),
     (NeverFits(None, 1, 0), "asks for 1 node of that size; none is big enough"),

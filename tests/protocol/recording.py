@@ -177,6 +177,7 @@ ANSWERS: dict[str, Any] = {
         ),
         (Qos(name="high", priority=100),),
     ),
+    "snapshot": b"a snapshot's first piece",
     "queues": view.QueuesShown(
         (
             view.QueueRow(
@@ -272,7 +273,7 @@ ANSWERS: dict[str, Any] = {
 }
 """What each operation answers, by its name; what follows a dash is one of several messages."""
 
-STREAMED = ("jobs", "subscribe", "priorities", "events")
+STREAMED = ("jobs", "subscribe", "priorities", "events", "snapshot")
 
 
 def frames() -> dict[str, bytes]:

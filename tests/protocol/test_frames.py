@@ -72,6 +72,7 @@ ANSWERS: dict[str, Any] = {
     "accounting": list[EndedJob],
     "spending": Spending,
     "queues": QueuesShown,
+    "snapshot": bytes,
     "explain": Outlook,
     "predict": list[Outlook],
     "reservations": list[Reservation],

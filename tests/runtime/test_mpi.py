@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.node import Mpi
+from cockpit.model.image import Mpi
 from cockpit.runtime.mpi import found_mpi
 
 

@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.model.node import NodeState
 from cockpit.model.quota import QuotaTree
-from cockpit.model.spec import Dependency, Elastic, NodeSpec, PriorityWord, Suspension
+from cockpit.model.spec import Dependency, Elastic, NodeSpec, PriorityWord, Resume, Suspension
 from tests.sched.world import cards, node, spec_of
 
 NODE_FIELDS = ("pool", "driver_version")
@@ -131,7 +131,10 @@ def read_job(table: dict):
 
 
 def read_workers(table: dict) -> dict:
-    """`workers = "1 2 8"`: at least, wanted at its start, at most."""
+    """`workers = "1 2 8"`: at least, wanted at its start, at most; `resumes_after = "5m"`: it goes on from a checkpoint
+    that takes so long."""
+    if "resumes_after" in table:
+        return {"resume": Resume(max_resumes=1, grace_seconds=seconds(table["resumes_after"]))}
     if "workers" not in table:
         return {}
     least, wanted, most = map(int, table["workers"].split())

@@ -9,7 +9,8 @@ jobs         in order of submission: name, nodes, cpus, memory_gib, cards (a num
              and priority have kept it).
              `starts` names its nodes (and `in_partition` where); or `waits` gives the reason and any of its data
              (`nearest` and `free` are of the nearest node; `ahead` and `job` are a job's name); `reserved` says in how
-             long it starts at the latest. `workers = "1 2 8"`: an elastic job with min, workers and max.
+             long it starts at the latest. `workers = "1 2 8"`: an elastic job with min, workers and max;
+             `resumes_after = "5m"`: one that goes on from a checkpoint.
 partitions, qos, accounts, users, reservations: as in the model (`max_time = "1h"`; an account's parent is root unless
              given; reservations have start_in and end_in); enforce, login_pool: as in slurm.conf
 quota        the root of a quota tree, in a manifest's words; jobs then have a project, and suspended
@@ -17,7 +18,7 @@ priority     as in slurm.conf: kind, weights, max_age, …; `order`: the names o
 usage        account and user, or qos; billed = "1h", minutes = {cpu = 60}, wall = "1h": decayed use
 policy       backfill: kind, window_seconds, resolution_seconds, depth; fraction_fit
 preemption   as in slurm.conf: kind, mode, exempt_seconds; `evicts`: {job, for, mode} of all who give way, in order,
-             with the ranks of the workers where a job shrinks
+             with the ranks of the workers where a job shrinks, and `grace` where it matters
 grows        by name of a running job the nodes of the workers that it takes
 next_in      after how long time alone may change something
 """
@@ -84,6 +85,10 @@ def test_scenario(path: Path) -> None:
     assert evicted == [
         (each["job"], each["for"], each["mode"], tuple(each.get("ranks", ()))) for each in scenario.get("evicts", ())
     ]
+    asked_grace = {each["job"]: seconds(each["grace"]) for each in scenario.get("evicts", ()) if "grace" in each}
+    assert asked_grace == {
+        named[each.job]: each.grace_seconds for each in plan.evictions if named[each.job] in asked_grace
+    }
     grown = {named[each.job]: [part.node for part in each.placement] for each in plan.growths}
     assert grown == scenario.get("grows", {})
     partitions = {start.job: start.partition for start in plan.starts}

@@ -91,6 +91,10 @@ def test_in_a_pool_set_apart_only_jobs_run_that_name_it_whatever_they_are_pinned
     assert starts == {first: "n1", named: "n2", listed: "n2"}
     assert world.reason(second).nearest[0].node == "n1"
     assert world.reason(pinned) == NoEligibleNode(pins=("n2",), dedicated=("vision",))
+    cards_there = {"n3": node("n3", 4, pool="vision", dedicated=True, taints=(Taint("spot"),))}
+    too_many = NeverFits(Resource.CARDS, 2, 0, taints=("spot",), dedicated=("vision",))
+    assert never_fits(spec_of(wants(2000)), world.nodes | cards_there) == too_many
+    assert never_fits(spec_of(wants(8000)), world.nodes | cards_there) == NeverFits(Resource.CARDS, 8, 0)
 
 
 @pytest.mark.req("SC-13")

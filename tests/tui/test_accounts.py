@@ -99,7 +99,8 @@ async def test_refusals_are_told_whole_and_change_nothing() -> None:
     async with the_lab() as lab:
         cockpit = await with_accounts(lab)
         await lab.backend.submit([job("charged")])
-        await cockpit.press(":").type("accounts remove nlp").press("Enter", "y").sees("It has jobs", "(alice,")
+        await cockpit.press(":").type("accounts remove nlp").press("Enter").sees("Remove account nlp?")
+        await cockpit.press("y").sees("It has jobs", "(alice,")
         await cockpit.press("Esc", ":").type("accounts add-usr x").press("Enter").sees("did you mean add-user?")
         await (
             cockpit.press(":").type("accounts modify nlp Colour=2").press("Enter").sees("Colour=2: is no setting here")

@@ -81,7 +81,7 @@ async def test_an_empty_view_says_what_to_do_first() -> None:
         await lab.cockpit.press("7").sees("gpu").press("/").type("name:nothing").press("Enter").sees("Nothing matches.")
 
 
-@pytest.mark.req("UI-14")
+@pytest.mark.req("JT-49")
 async def test_tab_completes_kinds_names_and_settings() -> None:
     async with the_lab() as lab:
         await with_names(lab)
@@ -92,7 +92,7 @@ async def test_tab_completes_kinds_names_and_settings() -> None:
         await cockpit.sees("catalogue set volume /scratch").type(" ab").press("Tab").sees("/scratch about=")
 
 
-@pytest.mark.req("UI-30")
+@pytest.mark.req("JT-49")
 async def test_on_a_small_screen() -> None:
     async with the_lab(size=(80, 24)) as lab:
         await with_names(lab)

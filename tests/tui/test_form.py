@@ -164,3 +164,15 @@ async def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("EDITOR", "/nowhere/editor")
     async with the_lab() as lab:
         await lab.cockpit.press("n").sees("New job").press("Ctrl-e").sees("/nowhere/editor", "EDITOR")
+
+
+@pytest.mark.req("JT-03", "UI-08")
+async def test_a_job_becomes_a_batch_while_one_types() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees(READY).type("sweep").press("Down").type("sleep 60").press(*["Up"] * 2)
+        await cockpit.type("batch").sees("#0 command", "sleep 60", "writes into", "sweep-0", "Starts now.")
+        await cockpit.press("Ctrl-o").sees("another task").press("Enter").sees("#1 command")
+        await cockpit.type("sleep 70").sees("task 1", "Starts now.").press("Ctrl-s").sees("submitted 8")
+        tasks = (await lab.backend.job(JobId(9))).tasks
+        assert [row.command for row in tasks] == ["sleep 60", "sleep 70"]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.demo.crowd import Crowd, actor_of
 from cockpit.backends.demo.executor import ScriptedExecutor
-from cockpit.backends.demo.fixture import grouped, nodes_of, quota_of, read_fixture, rules_of
+from cockpit.backends.demo.fixture import catalogue_of, grouped, nodes_of, quota_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.members import ENGINE, begin, joined
@@ -108,6 +108,7 @@ class DemoCluster:
         self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs, self.now)
         self._nodes = nodes_of(fixture)
         self._rules, self._accounts = rules_of(fixture)
+        self._catalogue = catalogue_of(fixture)
         self._quota = quota_of(fixture)
         self._crowd = Crowd(
             fixture,
@@ -144,6 +145,7 @@ class DemoCluster:
             *decide.nodes_changed(machine, self._nodes),
             events.ClusterConfigured(self._rules),
             *configure.accounts_begun(machine.state, self._accounts),
+            *([events.CatalogueChanged(self._catalogue)] if self._catalogue else []),
             *([events.QuotaApplied(self._quota)] if self._quota is not None else []),
         ]
 

@@ -19,9 +19,12 @@ from msgspec.structs import replace
 from cockpit.engine.fleet.seen import fleet_rules
 from cockpit.errors import SpecErrors
 from cockpit.formats import quotatree
+from cockpit.formats.cataloguefile import read_entries
 from cockpit.formats.clusterfile import read_rules
+from cockpit.formats.kinds import Reading
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.accounts import Accounts
+from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster
 from cockpit.model.fleet import Member, node_in
 from cockpit.model.ids import NodeName
@@ -184,6 +187,8 @@ class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     arrivals: Arrivals
     rules: dict[str, Any] = {}
     """Partitions, priorities, QOS, accounts and users, as cluster.toml says them."""
+    catalogue: dict[str, Any] = {}
+    """What names stand for there, as catalogue.toml says it."""
     quota: dict[str, Any] = {}
     """The root of its quota tree, in an ElasticQuotaTree's words; a user's project is their group. Empty: no tree."""
 
@@ -208,6 +213,7 @@ def read_fixture(name: str) -> Fixture:
         raise SpecErrors([f"{name}: {error}" for error in errors])
     rules_of(found)
     quota_of(found)
+    catalogue_of(found)
     return found
 
 
@@ -226,6 +232,11 @@ def quota_of(fixture: Fixture) -> QuotaTree | None:
     metadata = {"name": fixture.name, "namespace": quotatree.NAMESPACE}
     manifest = {"apiVersion": quotatree.API_VERSION, "kind": quotatree.KIND, "metadata": metadata}
     return quotatree.read_quota_tree(f"{fixture.name}: quota", json.dumps(manifest | {"spec": {"root": fixture.quota}}))
+
+
+def catalogue_of(fixture: Fixture) -> tuple[AnyEntry, ...]:
+    """Raises `SpecErrors`."""
+    return tuple(read_entries(fixture.catalogue, f"{fixture.name}: catalogue.", Reading("/", "")))
 
 
 def fixture_names() -> list[str]:

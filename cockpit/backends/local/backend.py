@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.local.channel import Channel
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model import asking, view
     from cockpit.model.accounting import EndedJob
     from cockpit.model.events import EventRecord
@@ -59,6 +60,11 @@ class LocalBackend(Verbs):
 
         pieces = self._open().stream("accounting", messages.AccountingArgs(since, until, user))
         return [job for piece in pieces for job in msgspec.msgpack.decode(piece, type=list[EndedJob])]
+
+    async def snapshot(self) -> Snapshot:
+        from cockpit.runtime.snapshots import joined
+
+        return joined(list(self._open().stream("snapshot", messages.NoArgs())))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows

@@ -23,6 +23,7 @@ from cockpit.formats.clusterfile import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_file
+from cockpit.model.catalogue import ProjectEntry
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -169,6 +170,10 @@ def _setup(cluster_file: Path) -> ClusterSetup:
     if (content := _text(named)) is None:
         return setup
     entries = read_catalogue(content, str(named), str(named.parent))
+    known = {each.name for each in setup.cluster.projects}
+    twice = [each.name for each in entries if isinstance(each, ProjectEntry) and each.name in known]
+    if twice:
+        raise SpecErrors([f"{named}: projects: {each} stands in cluster.toml too; keep one of them" for each in twice])
     return replace(setup, catalogue=tuple(entries))
 
 

@@ -28,6 +28,7 @@ from cockpit.model.jobrow import JobRows
 from cockpit.model.view import Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, SubscribeArgs, Update, rows_of_all, whole_list
+from cockpit.runtime.snapshots import joined
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Connection, ShellSession
     from cockpit.backends.local.keeping import Dialler
+    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.priority import WeightChanges
 
 T = TypeVar("T")
@@ -91,6 +93,9 @@ class LiveBackend(Verbs):
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         pieces = await self._pieces("priorities", messages.PrioritiesArgs(weights))
         return whole_list(map(_decode_priorities, pieces))
+
+    async def snapshot(self) -> Snapshot:
+        return joined(list(map(bytes, await self._pieces("snapshot", messages.NoArgs()))))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()

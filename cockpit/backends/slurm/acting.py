@@ -13,7 +13,7 @@ from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Failed, checked
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError, NotRun, RequestRefused
 from cockpit.model.asking import WantedPriority
 from cockpit.model.ids import JobId
 from cockpit.model.job import ENDED, Job, JobState
@@ -22,6 +22,7 @@ from cockpit.model.spec import PriorityWord
 from cockpit.protocol import messages
 
 if TYPE_CHECKING:
+    from cockpit.backends.base import Announced
     from cockpit.backends.slurm.wire.calls import Commands
 
 SECONDS = 30.0
@@ -70,6 +71,8 @@ class Acts:
     def __init__(self, commands: Commands, reading: Reading, asker: str) -> None:
         self._commands, self._reading, self._asker = commands, reading, asker
         self._admin: bool | None = None
+        self.look: Announced | None = None
+        """Sees every command before it is run."""
 
     async def is_admin(self) -> bool:
         """Root, the cluster's own user, or an operator in its accounting."""
@@ -97,7 +100,10 @@ class Acts:
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run it; what the verb answers."""
         done = []
-        for command in await self.commands(op, args):
+        commands = await self.commands(op, args)
+        if self.look is not None and not await self.look([each.argv for each in commands]):
+            raise NotRun
+        for command in commands:
             done.append(await self._run(op, command))
             self._reading.forget()
         return messages.Submitted(tuple(int(each.split(";")[0]) for each in done)) if op == "submit" else None

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.backends.base import Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts
 from cockpit.backends.slurm.mapping import rules
@@ -197,9 +197,9 @@ class SlurmBackend(Verbs):
         found = await self._find(JobId(request.job))
         return await self._commands.open_shell(entering.command(found, request), request)
 
-    async def commands(self, op: str, args: msgspec.Struct) -> list[tuple[str, ...]]:
-        """What this act would run, word by word."""
-        return [each.argv for each in await self._acts.commands(op, args)]
+    def announce(self, look: Announced) -> bool:
+        self._acts.look = look
+        return True
 
     async def snapshot(self) -> Snapshot:
         return await taken(self._reading, self._name)

@@ -62,6 +62,7 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
         deadline_at=None,
         dependencies=(),
         array=None,
+        restart=None,
         reservation="",
         suspension=Suspension(),
         divide_over_clusters=False,

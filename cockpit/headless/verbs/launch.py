@@ -13,8 +13,8 @@ from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import read_files
 
 if TYPE_CHECKING:
+    from cockpit.model.image import Mpi
     from cockpit.model.job import Submitter
-    from cockpit.model.node import Mpi
     from cockpit.model.spec import JobSpec
     from cockpit.present.tables.launch import Launch
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,20 +29,20 @@ def folder_of(state: Path, replica: ReplicaId) -> Path:
 
 
 def lay_out(folder: Path) -> None:
-    """Before the first shim; done again, it changes nothing."""
+    """Before the first shim; done again, also at the same time, it changes nothing."""
     shown = folder / SHOWN
     (shown / _NAMES).mkdir(parents=True, exist_ok=True)
     for each in (shown, shown / _NAMES):
         each.chmod(0o755)
     agent = shown / _AGENT
     if not agent.exists():
-        draft = shown / f".{_AGENT}.new"
-        draft.write_bytes(Path(agentscript.__file__).read_bytes())
-        draft.chmod(0o755)
-        draft.replace(agent)
-    ssh = shown / _NAMES / "ssh"
-    if not ssh.is_symlink():
-        ssh.symlink_to(f"../{_AGENT}")
+        number, draft = tempfile.mkstemp(dir=shown)  # of this replica: others may be at it, too
+        with os.fdopen(number, "wb") as file:
+            file.write(Path(agentscript.__file__).read_bytes())
+        Path(draft).chmod(0o755)
+        Path(draft).replace(agent)
+    with suppress(FileExistsError):
+        (shown / _NAMES / "ssh").symlink_to(f"../{_AGENT}")
 
 
 def tidy_up(state: Path) -> None:

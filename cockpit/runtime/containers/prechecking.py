@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model.ids import NodeName
+from cockpit.present.phrases import listed
 from cockpit.present.units import counted
 from cockpit.runtime.machine import probe_machine
 
@@ -54,8 +55,10 @@ def wrong_with(promised: Node, allocation: Allocation, machine: Node, state: Pat
 def _found(promised: Node, allocation: Allocation) -> str:
     """What was looked at: `n1 has its 8 CPUs, its memory and 2 cards that answer`."""
     count = len(_real(promised, allocation))
-    cards = f" and {count} {'card that answers' if count == 1 else 'cards that answer'}" if count else ""
-    return f"{promised.name} has its {counted(allocation.cpus, 'CPU')}, its memory{cards}"
+    parts = [f"its {counted(allocation.cpus, 'CPU')}", "its memory"]
+    if count:
+        parts.append("1 card that answers" if count == 1 else f"{count} cards that answer")
+    return f"{promised.name} has {listed(parts)}"
 
 
 def _wrong(promised: Node, allocation: Allocation, machine: Node, state: Path) -> Iterator[str]:

@@ -16,7 +16,7 @@ from cockpit.model.catalogue import EntryKey
 from cockpit.present.form_aside import run_lines, start_line, text_lines, why_lines
 from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form_nodes import node_lines, room_lines
-from cockpit.present.job_form import JobForm, Judged, about
+from cockpit.present.job_form import KIND, JobForm, Judged, about
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
@@ -136,6 +136,8 @@ class FormScreen(ModalScreen[None]):
         row = event.input.query_ancestor(FieldRow)
         if self._form.texts.get(row.path) != event.value:
             self._form.texts[row.path] = event.value
+            if row.path == KIND and self._form.follow_kind():
+                self.run_worker(self._lay_out_anew(KIND), group="add")
             self._judge()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from cockpit.backends.demo.crowd import actor_of
-from cockpit.backends.demo.fixture import fixture_names, nodes_of, read_fixture
+from cockpit.backends.demo.fixture import catalogue_of, fixture_names, nodes_of, read_fixture
 from cockpit.engine.access import Actor
 from cockpit.errors import SpecErrors
 from cockpit.launch.checks import submission_errors
+from cockpit.model.catalogue import EntryKind
 from cockpit.model.node import NodeState
 from cockpit.model.spec import Algorithm, JobSpec
 from tests.backends.demo.conftest import LAB
@@ -34,6 +35,13 @@ def test_every_template_is_used_and_makes_a_job_that_is_accepted(name: str) -> N
         spec = JobSpec(name=f"{template.name}-1", command=template.command, output="/o", algorithm=Algorithm(path="/a"))
         assert submission_errors(spec) == []
         assert fixture.template_of(spec.name) is template
+
+
+@pytest.mark.req("JT-49", "UI-50")
+def test_the_campus_has_names_for_its_data() -> None:
+    kinds = {entry.kind for entry in catalogue_of(read_fixture("campus"))}
+    assert kinds >= {EntryKind.DATASET, EntryKind.MODEL, EntryKind.IMAGE, EntryKind.SPEC}
+    assert catalogue_of(read_fixture("elastic")) == ()
 
 
 def test_a_name_that_is_no_fixture_is_told_with_those_that_are() -> None:

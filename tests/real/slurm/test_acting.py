@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from cockpit.errors import RequestRefused
+from cockpit.errors import NotRun, RequestRefused
 from cockpit.model.accountchange import AddUser, AssociationChange, LimitsChange
 from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
 from cockpit.model.cluster import Reservation
@@ -16,12 +16,13 @@ from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import Array, DebugHold, NodeSpec
-from cockpit.protocol import messages
 from tests.builders import a_spec
 from tests.real.slurm.conftest import eventually
 from tests.real.slurm.real_cluster import ADA
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.backends.slurm.backend import SlurmBackend
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
@@ -45,9 +46,17 @@ async def state_of(backend: SlurmBackend, job: JobId) -> Job:
 async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: SlurmBackend) -> None:
     spec = a_job(emptied, "it's $HOME; a name", 'echo "$COCKPIT_REPLICA of $COCKPIT_REPLICAS: $WORD"; exit 4')
     spec = replace(spec, env={"WORD": "two words; $(id)"})
-    (command,) = await ada.commands("submit", messages.SubmitArgs((spec,)))
-    assert command == ("sbatch", "--parsable")
+    shown: list[tuple[str, ...]] = []
+
+    async def look(commands: Sequence[tuple[str, ...]]) -> bool:
+        shown.extend(commands)
+        return len(shown) > 1
+
+    assert ada.announce(look)
+    with pytest.raises(NotRun):
+        await ada.submit([spec])
     (job,) = await ada.submit([spec])
+    assert shown == [("sbatch", "--parsable")] * 2
     ended = await ada.wait(job, timeout_seconds=60)
     assert ended is not None
     assert (ended.spec.name, ended.state, ended.exit and ended.exit.code) == (spec.name, JobState.ERROR, 4)

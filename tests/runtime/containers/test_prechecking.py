@@ -70,4 +70,4 @@ def test_declared_cards_and_overcommitted_nodes_are_promises_that_no_machine_kee
 
 def test_a_machine_has_what_it_has(tmp_path: Path) -> None:
     checks = Prechecks(lambda _: Node(name=NodeName("here"), cpus=1, memory_mib=64), tmp_path)
-    assert checks.look((Allocation(0, NodeName("here"), 1, 64),)) == ("", "here has its 1 CPU, its memory")
+    assert checks.look((Allocation(0, NodeName("here"), 1, 64),)) == ("", "here has its 1 CPU and its memory")

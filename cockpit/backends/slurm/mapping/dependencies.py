@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from cockpit.model.ids import JobId
@@ -25,6 +26,7 @@ class Conditions(NamedTuple):
     """They never will."""
 
 
+@lru_cache(maxsize=4096)
 def conditions(printed: str) -> Conditions:
     """Those that squeue still lists; it leaves out what has come true."""
     waiting: list[Dependency] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import tzinfo
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -142,7 +143,7 @@ def _spec(fields: Fields, eligible: Millis | None, submitted: Millis | None, sha
         command=values.text(fields.get("Command", "")) or "(a script of standard input)",
         output=values.text(fields.get("STDOUT", "")) or values.text(fields.get("WorkDir", "")),
         nodes=nodes,
-        specs=(_node_spec(fields, nodes, shards),),
+        specs=(_node_spec(fields.get("tres-alloc", ""), fields["NumCPUs"], nodes, shards),),
         node_names=hosts(values.text(fields.get("ReqNodes", ""))),
         exclusive=fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"},
         time_limit_seconds=seconds or NO_LIMIT_SECONDS,
@@ -163,9 +164,11 @@ def _nice(printed: str) -> int:
     return int(figure) if figure is not None else 0
 
 
-def _node_spec(fields: Fields, nodes: int, shards: int) -> NodeSpec:
-    tres = values.tres(fields.get("tres-alloc", ""))
-    cpus = tres.get("cpu") or values.number(fields["NumCPUs"]) or 1
+@lru_cache(maxsize=4096)
+def _node_spec(amounts: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
+    """Of thousands of jobs many ask for the same."""
+    tres = values.tres(amounts)
+    cpus = tres.get("cpu") or values.number(all_cpus) or 1
     models = tuple(name.partition(":")[2] for name in tres if name.startswith("gres/gpu:"))
     return NodeSpec(
         cpus=-int(-cpus // nodes),

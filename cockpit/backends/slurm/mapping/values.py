@@ -23,6 +23,7 @@ def text(value: str) -> str:
     return "" if value in NOTHING else value
 
 
+@lru_cache(maxsize=4096)
 def number(value: str) -> int | None:
     """A whole number, `4-8` read as its least, `12K` as Slurm counts nodes and CPUs."""
     found = _AMOUNT.match(value)
@@ -105,6 +106,7 @@ def exit_status(value: str) -> ExitStatus:
     return ExitStatus(code=number(code) or 0)
 
 
+@lru_cache(maxsize=4096)
 def names(value: str) -> tuple[str, ...]:
     """`a,b,c`; nothing for ALL and the like."""
     return tuple(each for each in text(value).split(",") if each)

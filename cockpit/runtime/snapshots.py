@@ -1,0 +1,36 @@
+"""The whole cluster written down, over the socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.formats.snapshotfile import Snapshot, without_secrets
+from cockpit.protocol.pages import PIECE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cockpit.protocol import messages
+    from cockpit.runtime.asked import Asked
+    from cockpit.runtime.engine import Engine
+
+
+def snapshot_of(engine: Engine) -> Snapshot:
+    """As it is now, without secrets."""
+    host = engine.host
+    return Snapshot(cluster=engine.cluster, at=host.clock.now(), state=without_secrets(host.machine.state))
+
+
+async def snapshot(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> AsyncIterator[bytes]:
+    """Encoded, in pieces."""
+    encoded = msgspec.msgpack.encode(snapshot_of(engine))
+    for start in range(0, len(encoded), PIECE_BYTES):
+        yield encoded[start : start + PIECE_BYTES]
+
+
+def joined(pieces: list[bytes]) -> Snapshot:
+    """The inverse, of pieces as they were sent."""
+    encoded = b"".join(msgspec.msgpack.decode(each, type=bytes) for each in pieces)
+    return msgspec.msgpack.decode(encoded, type=Snapshot)

@@ -1,0 +1,102 @@
+"""`session` and `train`: what is asked for, and what is told while it waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.backends.base import JobsDelta, ShellSession
+from cockpit.errors import RequestRefused
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import JobKind, JobSpec
+from tests.doubles.samples import detail, failed_row, job_row, queued_row
+from tests.headless.conftest import Desk
+
+SESSION = JobId(100)
+
+
+@pytest.fixture
+def desk(desk: Desk) -> Desk:
+    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
+    return desk
+
+
+def submitted(desk: Desk) -> JobSpec:
+    (spec,) = [each[1] for each in desk.backend.asked if each[0] == "submit"]
+    assert isinstance(spec, JobSpec)
+    return spec
+
+
+@pytest.mark.req("JT-03")
+def test_a_session_needs_nothing_but_takes_room_and_time(desk: Desk) -> None:
+    words = ("--cpus", "8", "--memory", "32G", "--cards", "1", "--time-limit", "4h")
+    done = desk("session", "--detach", *words)
+    assert (done.code, done.out) == (ExitCode.OK, b"submitted session as 100\n")
+    spec = submitted(desk)
+    assert (spec.kind, spec.command, spec.output) == (JobKind.INTERACTIVE, "", str(Path.cwd()))
+    assert (spec.specs[0].cpus, spec.specs[0].memory_mib, spec.specs[0].card_milli) == (8, 32 * 1024, 1000)
+    assert spec.time_limit_seconds == 4 * 3600
+
+
+@pytest.mark.req("JT-39")
+def test_like_a_job_but_for_what_a_file_and_the_options_say(desk: Desk, tmp_path: Path) -> None:
+    like = desk.backend.details[4715].job.spec
+    (tmp_path / "less.yaml").write_text("command: jupyter lab\nenv: {A: 1}\n")
+    assert desk("session", str(tmp_path / "less.yaml"), "--from", "4715", "--cpus", "3", "--detach").code == ExitCode.OK
+    spec = submitted(desk)
+    assert (spec.name, spec.command, spec.env) == (f"{like.name}-dev", "jupyter lab", {"A": "1"})
+    assert (spec.output, spec.algorithm) == (like.output, like.algorithm)
+    assert spec.specs[0] == replace(like.specs[0], cpus=3)
+
+
+@pytest.mark.req("JT-03")
+def test_a_file_of_another_kind_is_no_session(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "batch.yaml").write_text("kind: batch\n")
+    done = desk("session", str(tmp_path / "batch.yaml"))
+    assert done.code == ExitCode.INVALID
+    assert "kind: is batch; a session is interactive: remove it, or submit the file" in done.err
+    assert not desk.backend.asked
+
+
+@pytest.mark.req("JT-39")
+def test_why_it_waits_is_told_once_until_it_changes(desk: Desk) -> None:
+    waits = queued_row(SESSION)
+    ended = failed_row(SESSION, state=JobState.STOPPED, held_until=None)
+    rows = [waits, replace(waits, version=9), job_row(7), ended]
+    desk.backend.deltas = [JobsDelta((row,), (), 1) for row in rows]
+    desk.backend.details[SESSION] = replace(detail(), row=ended)
+    done = desk("session")
+    assert done.err.count("100 is queued: ") == 1
+    assert "has ended before anybody could enter it" in done.err
+    assert done.code == detail().job.exit.shell_code
+    assert not [each for each in desk.backend.asked if each[0] == "open_shell"]
+
+
+@pytest.mark.req("JT-39")
+def test_a_shell_that_does_not_open_leaves_no_session_behind(desk: Desk) -> None:
+    async def refuse(_: object) -> ShellSession:
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "The container did not answer."))
+
+    desk.backend.deltas = [JobsDelta((job_row(SESSION),), (), 1)]
+    desk.backend.open_shell = refuse  # type: ignore[method-assign]  # everything else works
+    done = desk("session")
+    assert "The container did not answer." in done.err
+    assert desk.backend.asked[-1] == ("cancel", 100, None)
+
+
+@pytest.mark.req("JT-39")
+def test_a_training_has_all_that_its_session_has_and_the_words_as_they_are(desk: Desk) -> None:
+    kept = desk.backend.details[4715]
+    session = replace(kept.job.spec, name="bert-dev", kind=JobKind.INTERACTIVE, command="")
+    desk.backend.details[12] = replace(kept, job=replace(kept.job, spec=session))
+    assert desk("train", "12", "--", "python3", "t.py", "--note", "a b $HOME").out == b"submitted bert as 100\n"
+    spec = submitted(desk)
+    assert (spec.kind, spec.command) == (JobKind.REGULAR, "python3 t.py --note 'a b $HOME'")
+    assert replace(spec, name=session.name, kind=session.kind, command="") == session
+    assert desk("train", "12").code == ExitCode.USAGE
