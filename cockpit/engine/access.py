@@ -126,7 +126,7 @@ def access_to_entry(actor: Actor, entry: Entry) -> Access:
     """What the actor may do with an entry of the catalogue: change it, use it for reading, or nothing."""
     if actor.admin or (entry.owner and entry.owner == actor.name):
         return Access.RW
-    return entry.access if not entry.home or entry.home in actor.projects else Access.NONE
+    return entry.to_members if not entry.home or entry.home in actor.projects else Access.NONE
 
 
 def refuse(actor: Actor, operation: str, job: Job | None = None) -> Refusal | None:

@@ -107,6 +107,9 @@ class Admission:
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
             yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+        if spec.helpers and self._machine.state.cluster.members:
+            path = "worker_pools" if spec.worker_pools else "parameter_servers"
+            yield f"{path}: a fleet places replicas that are alike; submit it to one of its clusters"
         yield from resume_errors(self._machine.state.cluster, spec)
         if spec.staging and self._machine.state.cluster.staging is None and not self._machine.state.cluster.members:
             yield "staging: this cluster has no place for copies; an administrator sets one with [staging]"

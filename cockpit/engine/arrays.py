@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.launch.batch import task_spec
+from cockpit.launch.sweeps import swept, trial_count
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.refusal import Refusal
@@ -32,6 +33,8 @@ def indices_of(spec: JobSpec) -> Sequence[int] | None:
     """Of the tasks; None: it is one job."""
     if spec.kind is JobKind.BATCH:
         return range(len(spec.tasks))
+    if spec.sweep is not None:
+        return range(trial_count(spec.sweep))
     return None if spec.array is None else spec.array.indices
 
 
@@ -44,10 +47,10 @@ def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[Jo
         return
     batch = spec.kind is JobKind.BATCH
     alone = replace(spec, array=None)
-    at_once = spec.array.at_once if spec.array is not None else 0
+    at_once = spec.array.at_once if spec.array is not None else spec.sweep.parallel if spec.sweep is not None else 0
     others = set(_corresponding(machine, spec))
     for index in indices:
-        own = task_spec(spec, index) if batch else alone
+        own = task_spec(spec, index) if batch else alone if spec.sweep is None else swept(alone, index)
         own = _taskwise(own, others, index) if others else own
         yield own, ArrayTask(first, index, at_once, len(indices), indices[0], indices[-1], batch)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import evictions, retries, workers
 from cockpit.engine.bindings import given_up
-from cockpit.engine.deciding import counted, is_decided
+from cockpit.engine.deciding import counted, is_decided, matters
 from cockpit.engine.service import still_drained
 from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
 from cockpit.model import events
@@ -215,7 +215,7 @@ def replica_ended(
             decided.append(_job_requeued(job, exits))
         else:
             decided.append(retries.instead(job, _job_ended(job, exits, now, hold_seconds)))
-    elif not status.ok and job.ending is None and not left:
+    elif not status.ok and job.ending is None and not left and matters(job.spec, replica.rank):
         never_began = bool(status.lost) and not _ever_started(job)
         cause = EndCause.START_FAILED if never_began else EndCause.EXIT
         decided.append(events.EndingBegan(job.id, cause, retries.others_end_by(job, now)))

@@ -19,7 +19,13 @@ def is_decided(job: Job, ended: Collection[int]) -> bool:
     return all(each.rank in ended for each in job.attempt.there if decides(job.spec, each.rank))
 
 
+def matters(spec: JobSpec, rank: int) -> bool:
+    """Whether a failure of this replica fails the job: of worker pools only the primary's does."""
+    return not spec.worker_pools or decides(spec, rank)
+
+
 def counted(spec: JobSpec, exits: Sequence[tuple[int, ExitStatus]]) -> Sequence[tuple[int, ExitStatus]]:
     """Of exits in their order those that say how the job went: whoever ends after the last that decides was told to."""
+    exits = [each for each in exits if matters(spec, each[0])]
     last = max((at for at, (rank, _) in enumerate(exits) if decides(spec, rank)), default=len(exits))
     return exits[: last + 1]

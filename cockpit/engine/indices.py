@@ -93,11 +93,11 @@ class Indices:
         self._known[job.id] = job
         if known is None or known.state is not job.state:
             self.states.put(job.id, job.state)
-            self.asking.put(job.id, _asked(job))
+            self._count(job)
         if known is not None and _alike(known, job):
             return
         if known is not None:
-            self.asking.put(job.id, _asked(job))
+            self._count(job)
         if job.kept or known is not None:
             self.kept.put(job.id, True if job.kept else None)
         if job.array is not None:
@@ -133,6 +133,11 @@ class Indices:
         live = (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks)
         yield from (each.groups() for each in (*live, self.arrays, self.states, self.kept, self.asking))
         yield self._waiting
+
+    def _count(self, job: Job) -> None:
+        """Among those that wait for cards, or not any more."""
+        if job.state is JobState.QUEUED or job.id in self.asking.key_of:
+            self.asking.put(job.id, _asked(job))
 
     def _leave_all(self, job: JobId) -> None:
         for each in (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks):

@@ -35,7 +35,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
     attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     elastic = job.spec.elastic
-    nodes = job.spec.nodes if elastic is None or attempt is None else len(attempt.placement)
+    nodes = job.spec.least_nodes if elastic is None else job.spec.nodes if attempt is None else len(attempt.placement)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
     return JobRow(
         id=job.id,
@@ -56,7 +56,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         cpus=spec.cpus * nodes,
         memory_mib=spec.memory_mib * nodes,
         card_milli=spec.card_milli * nodes,
-        card_models=spec.card_models,
+        card_models=spec.card_models if attempt is not None else _any_models(job),
         placed_on=tuple(each.node for each in attempt.placement) if attempt is not None else (),
         time_limit_seconds=job.spec.time_limit_seconds,
         reason=reason if job.state is JobState.QUEUED else _stands_still(job),
@@ -165,6 +165,14 @@ def _node_row(
         slices=tuple(slices),
         jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
     )
+
+
+def _any_models(job: Job) -> tuple[str, ...]:
+    """Of whichever of its specs is placed."""
+    specs = job.spec.specs
+    if len(specs) == 1:
+        return specs[0].card_models
+    return tuple(dict.fromkeys(model for each in specs for model in each.card_models))
 
 
 def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:

@@ -8,11 +8,14 @@ from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.mountfields import ALGORITHM, DATASET, MODEL, VOLUME
+from cockpit.formats.poolfields import pool_table
+from cockpit.formats.sweepfields import SWEEP
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.taskfields import TASK
 from cockpit.model.kindrules import MOST_BATCH_TASKS
 from cockpit.model.mountrules import MOST_MOUNTS
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
+from cockpit.model.poolrules import MOST_POOLS
 from cockpit.model.rules import (
     CPUS,
     GRACE_SECONDS,
@@ -24,6 +27,7 @@ from cockpit.model.rules import (
     MOST_SPECS,
     NICE,
     NODES,
+    PARAMETER_SERVERS,
     RESTARTS,
     TIME_LIMIT_SECONDS,
     TOLERATION_SECONDS,
@@ -259,7 +263,20 @@ JOB = Table(
             name="mode",
             attribute="mode",
             kind=Choice(Mode),
-            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch or deepspeed.",
+            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch, deepspeed or "
+            "worker-pools.",
+        ),
+        Field(
+            name="parameter_servers",
+            attribute="parameter_servers",
+            kind=Whole(PARAMETER_SERVERS),
+            about="TensorFlow's, beside the nodes, each of 1 CPU and 1 GiB; 0 means all-reduce.",
+        ),
+        Field(
+            name="worker_pools",
+            attribute="worker_pools",
+            kind=ListOf(pool_table(NODE_SPEC), MOST_POOLS),
+            about="Up to four kinds of replicas: the primary, workers, servers, evaluators; {} leaves one out.",
         ),
         Field(
             name="spec",
@@ -414,6 +431,12 @@ JOB = Table(
             attribute="array",
             kind=Indices(),
             about="One task per index as for sbatch: 0-9 or 1,3,5-9:2, with %2 two of them at once.",
+        ),
+        Field(
+            name="sweep",
+            attribute="sweep",
+            kind=SWEEP,
+            about="The same job once for each combination of parameters: {parameters: {lr: [0.1, 0.01]}}.",
         ),
         Field(
             name="reservation",

@@ -104,6 +104,8 @@ def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
         given.setdefault("nodes", elastic.workers)
     if (resume := given.get("resume")) is not None and resume.elastic is not None and elastic is None:
         given["elastic"] = resume.sizes(given.get("nodes", 1))
+    if pools := given.get("worker_pools"):
+        given.setdefault("specs", (pools[0].spec,))
     spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given)
     between = [] if reading.errors else conflict_errors(spec)
     reading.errors += [*field_errors(spec), *grammar_errors(spec), *between]

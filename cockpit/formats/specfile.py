@@ -17,7 +17,10 @@ def spec_as_table(spec: JobSpec) -> dict[str, object]:
     """Plain values by field name, for YAML or JSON: what differs from the defaults, and the limits always."""
     if spec.resume is not None:
         spec = replace(spec, elastic=None)  # its own follows from it
-    return JOB.write(spec)
+    table = JOB.write(spec)
+    if spec.worker_pools:  # the first one says it
+        table.pop("specs", None)
+    return table
 
 
 def spec_as_yaml(spec: JobSpec) -> str:

@@ -18,6 +18,7 @@ def grammar_errors(spec: JobSpec) -> list[str]:
     """What is wrong with the commands as commands. An empty or oversized one has its error from the rules already."""
     commands = {"command": spec.command}
     commands |= {f"tasks[{index}].command": task.command for index, task in enumerate(spec.tasks[:MOST_BATCH_TASKS])}
+    commands |= {f"worker_pools[{index}].command": pool.command for index, pool in enumerate(spec.worker_pools)}
     return [
         f"{path}: {error}"
         for path, command in commands.items()

@@ -48,6 +48,15 @@ def words_of(command: str) -> list[str]:
     return [] if isinstance(words, Unlike) else [word.source for word in words]
 
 
+def plain_arguments(command: str) -> tuple[str, ...]:
+    """The arguments for somebody who expands nothing: of a command that has something to expand, those of a shell that
+    does it."""
+    words = lex(command)
+    if isinstance(words, Unlike) or any(not isinstance(part, Literal) for word in words for part in word.parts):
+        return ("bash", "-c", command)
+    return tuple("".join(part.text for part in word.parts if isinstance(part, Literal)) for word in words)
+
+
 def starts_with(command: str, program: str) -> bool:
     """Whether the program is what the command names first, plainly."""
     return words_of(command)[:1] == [program]

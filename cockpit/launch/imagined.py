@@ -8,15 +8,13 @@ from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
 
 
-def imagined_placement(spec: JobSpec, names: tuple[str, ...] = (), most: int | None = None) -> Placement:
-    """Of its first node spec, on nodes of these names by turns, without any on `node-1`, `node-2` …; at most so many
-    replicas."""
-    count = spec.nodes if most is None else min(spec.nodes, most)
-    nodes = names or tuple(f"node-{rank + 1}" for rank in range(count))
-    asked = spec.specs[0]
+def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
+    """Of its first node spec, on nodes of these names by turns; without any on `node-1`, `node-2` …"""
+    kinds = [*[spec.specs[0]] * spec.nodes, *spec.helpers]
+    nodes = names or tuple(f"node-{rank + 1}" for rank in range(len(kinds)))
     return tuple(
         Allocation(rank, NodeName(nodes[rank % len(nodes)]), asked.cpus, asked.memory_mib, _slices(asked))
-        for rank in range(count)
+        for rank, asked in enumerate(kinds)
     )
 
 

@@ -79,13 +79,15 @@ def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mp
             return Outfit(_torch_command(command, peers, rank), torch_environment(peers, rank), relays=relays)
         case Mode.DEEPSPEED:
             return _deepspeed(command, peers, rank)
-        case Mode.STANDALONE | None:
+        case Mode.STANDALONE | Mode.WORKER_POOLS | None:
             return Outfit(command)
 
 
 def decides(spec: JobSpec, rank: int) -> bool:
-    """Whether the job lasts for as long as this replica: the others of some modes only serve the first."""
-    return rank == 0 or spec.mode not in LAUNCHED_BY_FIRST
+    """Whether the job lasts for as long as this replica: others only serve the first, or the workers."""
+    if spec.parameter_servers:
+        return rank < spec.nodes
+    return rank == 0 or (spec.mode not in LAUNCHED_BY_FIRST and not spec.worker_pools)
 
 
 def has_agent(mode: Mode | None, peers: Sequence[Peer]) -> bool:

@@ -8,6 +8,8 @@ from cockpit.launch.cards import card_devices, card_environment, no_cards_enviro
 from cockpit.launch.command import STAYS_OPEN, expand
 from cockpit.launch.modes import AGENT_FOLDER, Peer, Role, has_agent, outfit
 from cockpit.launch.network import hosts
+from cockpit.launch.pools import pool_environment, pool_roles, replica_spec
+from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
@@ -60,14 +62,19 @@ def launch_plan(
 ) -> LaunchPlan:
     """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank, `array`
     says which task it is. Raises `SpecErrors` where the command's arithmetic fails with the replica's environment."""
-    ranks = [part.rank for part in placement]
+    own = [part.rank for part in placement].index(replica.rank)
     peers = peers_of(spec, placement)
+    trial = trial_number(array.index) if spec.sweep is not None and array is not None else ""
+    of_pools = pool_environment(spec, peers, own, job=str(replica.job), trial=trial) if spec.worker_pools else {}
+    spec = replica_spec(spec, own)
     mpi = node.mpi if spec.image == HOST else spec.image_mpi
-    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, ranks.index(replica.rank), mpi)
+    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, own, mpi)
     env = {
         **_base_environment(spec, submitter),
         **spec.env,
         **mode.env,
+        **of_pools,
+        **({"COCKPIT_TRIAL": trial} if trial else {}),
         **_job_environment(spec, allocation, placement, replica),
         **(_array_environment(array) if array is not None else {}),
         **(_resume_environment(spec.resume, replica) if spec.resume is not None else {}),
@@ -96,10 +103,18 @@ def launch_plan(
 
 def peers_of(spec: JobSpec, placement: Placement) -> tuple[Peer, ...]:
     """All replicas as each of them knows them, by rank."""
+    roles = _roles(spec, len(placement))
     return tuple(
-        Peer(host_name(spec.name, part.rank), slots(part.slices), Role("worker", index))
-        for index, part in enumerate(placement)
+        Peer(host_name(spec.name, part.rank), slots(part.slices), role)
+        for part, role in zip(placement, roles, strict=False)
     )
+
+
+def _roles(spec: JobSpec, count: int) -> list[Role]:
+    if spec.worker_pools:
+        return pool_roles(spec.worker_pools)
+    workers = count - spec.parameter_servers
+    return [Role("worker", rank) if rank < workers else Role("ps", rank - workers) for rank in range(count)]
 
 
 def _base_environment(spec: JobSpec, submitter: Submitter) -> dict[str, str]:

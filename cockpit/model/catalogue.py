@@ -72,6 +72,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         """The project whose members `access` is about; empty: everybody."""
         return self.project
 
+    @property
+    def to_members(self) -> Access:
+        """What those members may do."""
+        return self.access
+
 
 class DatasetEntry(Entry, frozen=True, kw_only=True, tag="dataset"):
     source: DatasetSource = DatasetSource.PRIVATE
@@ -124,6 +129,11 @@ class ProjectEntry(Entry, frozen=True, kw_only=True, tag="project"):
     @property
     def home(self) -> str:
         return self.name
+
+    @property
+    def to_members(self) -> Access:
+        """They see at least that they are in it."""
+        return Access.RO if self.access is Access.NONE else self.access
 
 
 class UserEntry(Entry, frozen=True, kw_only=True, tag="user"):

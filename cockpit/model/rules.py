@@ -17,6 +17,7 @@ from cockpit.model.kindrules import kind_checks, kind_conflicts
 from cockpit.model.labels import key_error, value_error
 from cockpit.model.mountrules import mount_checks, mount_conflicts
 from cockpit.model.names import name_error
+from cockpit.model.poolrules import MOST_HELPERS, MOST_POOLS, pool_checks, pool_conflicts, sweep_checks, sweep_conflicts
 from cockpit.model.spec import (
     DAY_SECONDS,
     WHOLE_CARD,
@@ -28,7 +29,7 @@ from cockpit.model.spec import (
     NodeSpec,
 )
 from cockpit.model.text import is_visible, visible
-from cockpit.model.textrules import count_error, path_error, text_error, utf8_size
+from cockpit.model.textrules import COMMAND_BYTES, count_error, path_error, text_error, utf8_size
 
 
 class Bounds(NamedTuple):
@@ -45,6 +46,7 @@ class Bounds(NamedTuple):
 
 
 NODES = Bounds(1, 10_000)
+PARAMETER_SERVERS = Bounds(0, MOST_HELPERS)
 CPUS = Bounds(1, 65_536)
 MEMORY_MIB = Bounds(1, 1 << 30, " MiB")
 CARDS = Bounds(0, 1024)
@@ -99,6 +101,8 @@ def conflict_errors(spec: JobSpec) -> list[str]:
     found = (
         *_conflicts(spec),
         *_mode_conflicts(spec),
+        *pool_conflicts(spec),
+        *sweep_conflicts(spec),
         *_staging_conflicts(spec),
         *_elastic_conflicts(spec),
         *_again_conflicts(spec),
@@ -129,6 +133,11 @@ def _checks(spec: JobSpec) -> _Checks:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
     yield from _again_checks(spec)
     yield "image", image_error(spec.image)
+    yield "parameter_servers", PARAMETER_SERVERS.error(spec.parameter_servers)
+    if spec.worker_pools:
+        yield from _pool_checks(spec)
+    if spec.sweep is not None:
+        yield from sweep_checks(spec.sweep)
     yield from _env_checks(spec.env)
     if spec.project is not None:
         yield "project", name_error(spec.project)
@@ -199,6 +208,17 @@ def _again_checks(spec: JobSpec) -> _Checks:
             yield "resume.elastic.min_nodes", NODES.error(spec.resume.elastic.min_nodes)
     for name in ("before_start", "after_end"):
         yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
+
+
+def _pool_checks(spec: JobSpec) -> _Checks:
+    yield from pool_checks(spec.worker_pools)
+    for index, pool in enumerate(spec.worker_pools[:MOST_POOLS]):
+        at = f"worker_pools[{index}]"
+        yield from node_spec_checks(f"{at}.spec", pool.spec)
+        yield f"{at}.command", text_error(pool.command, COMMAND_BYTES, least=0)
+        yield f"{at}.image", image_error(pool.image) if pool.image else None
+        for name, label in (("machine_type", pool.machine_type), ("disk_type", pool.disk_type)):
+            yield f"{at}.{name}", label_error(label) if label else None
 
 
 def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:

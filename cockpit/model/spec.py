@@ -28,6 +28,8 @@ class Mode(StrEnum):
     TENSORFLOW = "tensorflow"
     PYTORCH = "pytorch"
     DEEPSPEED = "deepspeed"
+    WORKER_POOLS = "worker-pools"
+    """Of up to four kinds, as on Vertex AI; the primary's end is the job's."""
 
 
 class Access(StrEnum):
@@ -144,6 +146,46 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     command: str
     algorithm: Algorithm | None = None
+
+
+PARAMETER_SERVER = NodeSpec(cpus=1, memory_mib=1024)
+"""The one size that a parameter server has."""
+
+
+class WorkerPool(msgspec.Struct, frozen=True, kw_only=True):
+    """Replicas of one kind. Without any it only keeps the positions of the pools behind it."""
+
+    replicas: int = 0
+    spec: NodeSpec = NodeSpec()
+    command: str = ""
+    """Empty: the job's."""
+    image: str = ""
+    """Empty: the job's."""
+    machine_type: str = ""
+    """As a cloud names it; says its bandwidth where that is known."""
+    disk_type: str = ""
+    disk_gib: int = 0
+    bandwidth_gbps: int = 0
+    """Of one replica, outward; 0: its machine type's."""
+
+
+class Search(StrEnum):
+    """In which order the combinations of a sweep are tried."""
+
+    GRID = "grid"
+    RANDOM = "random"
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True):
+    """The same job with different values of its parameters, one trial for each; `launch.sweeps` says which."""
+
+    parameters: dict[str, tuple[str, ...]]
+    max_trials: int = 0
+    """0: one for each combination."""
+    parallel: int = 0
+    """How many may run at the same time; 0: all."""
+    search: Search = Search.GRID
+    seed: int = 0
 
 
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
@@ -273,6 +315,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     volumes: tuple[Volume, ...] = ()
     mode: Mode | None = None
     """None: the command runs on every node as it is, and cockpit's own variables say where."""
+    parameter_servers: int = 0
+    """Beside the nodes, of `PARAMETER_SERVER`'s size; 0: all-reduce."""
+    worker_pools: tuple[WorkerPool, ...] = ()
+    """The primary, workers, parameter or reduction servers, evaluators. The first one's spec is the job's only one."""
+    sweep: Sweep | None = None
+    """Its trials are the tasks of an array."""
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     node_names: tuple[str, ...] = ()
@@ -362,13 +410,20 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.image_found or self.image
 
     @property
+    def helpers(self) -> tuple[NodeSpec, ...]:
+        """What each replica behind the first `nodes` ones asks for, where not all are alike."""
+        if self.parameter_servers:
+            return (PARAMETER_SERVER,) * self.parameter_servers
+        return tuple([pool.spec for pool in self.worker_pools[1:] for _ in range(pool.replicas)])
+
+    @property
     def least_nodes(self) -> int:
         """So many start together or not at all."""
-        return self.nodes if self.elastic is None else self.elastic.min_workers
+        return self.nodes + len(self.helpers) if self.elastic is None else self.elastic.min_workers
 
     @property
     def most_nodes(self) -> int:
-        return self.nodes if self.elastic is None else self.elastic.max_workers
+        return self.nodes + len(self.helpers) if self.elastic is None else self.elastic.max_workers
 
     def algorithms(self) -> Iterator[tuple[str, Algorithm]]:
         """Its own, or those of its tasks, each with the path of its field."""

@@ -66,4 +66,6 @@ class StagedCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_staged(spec: JobSpec) -> bool:
     """Whether something has to be there before the job's containers can be made."""
-    return (spec.staging and bool(spec.datasets)) or image_of(spec.root_image).kind in {ImageKind.TAR, ImageKind.NAMED}
+    images = (spec.root_image, *(pool.image for pool in spec.worker_pools if pool.image))
+    fetched = any(image_of(each).kind in {ImageKind.TAR, ImageKind.NAMED} for each in images)
+    return (spec.staging and bool(spec.datasets)) or fetched

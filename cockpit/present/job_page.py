@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from cockpit.launch.sweeps import trial_number, trial_values
 from cockpit.model.ids import job_words
 from cockpit.model.image import HOST
-from cockpit.model.job import Job, Replica
+from cockpit.model.job import ArrayTask, Job, Replica
 from cockpit.model.mounts import Model, Reference
 from cockpit.model.node import Allocation
-from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec, Sweep
 from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present import units
 from cockpit.present.attempts import attempt_facts, attempt_id
@@ -86,6 +87,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     spec, row = detail.job.spec, detail.row
     yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
+    if spec.sweep is not None and detail.job.array is not None:
+        yield _fact("trial", _trial(spec.sweep, detail.job.array))
     if spec.elastic is not None:
         yield _fact("workers", workers_fact(detail))
     if row.placed_on:
@@ -103,6 +106,12 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     for field, each in spec.references():
         yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
     yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
+
+
+def _trial(sweep: Sweep, task: ArrayTask) -> str:
+    """`3 of 12: lr=0.1 layers=4`."""
+    values = " ".join(f"{safe(name)}={safe(value)}" for name, value in trial_values(sweep, task.index).items())
+    return f"{trial_number(task.index)} of {task.count}: {values}"
 
 
 def _mounted(each: Reference) -> str:

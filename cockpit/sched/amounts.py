@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cockpit.model.cluster import Tres
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.tres import CARDS, CPU, MEMORY, NODE, cards_of, replicas
+from cockpit.sched.tres import CARDS, CPU, MEMORY, NODE, cards_of, together
 
 Amounts = dict[str, int]
 """By TRES name (`model.cluster.Tres`), in thousandths; absent: none."""
@@ -20,9 +20,9 @@ def thousandths(amount: float) -> int:
     return round(ONE * amount)
 
 
-def asked(spec: NodeSpec, nodes: int) -> Amounts:
-    """What so many replicas ask for."""
-    return _amounts(replicas(spec, nodes))
+def asked(spec: NodeSpec, nodes: int, others: Iterable[NodeSpec] = ()) -> Amounts:
+    """What so many replicas ask for, and others of other kinds."""
+    return _amounts(together(spec, nodes, others))
 
 
 def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:

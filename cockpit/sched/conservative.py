@@ -113,6 +113,8 @@ class Conservative:
         grain = self._grain
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
         hole = self._hole(index, shape, span, limit)
+        if hole is not None and hole[0] == self._now and shape.helpers:
+            hole = self._mixed(index, job, shape)
         if hole is not None and hole[0] == self._now:
             return hole
         self._waiting[job.id, shape.partition] = shape
@@ -127,6 +129,13 @@ class Conservative:
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
         return hole
+
+    def _mixed(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
+        """Of a job whose replicas are not alike: all of it now. A plan ahead counts those of its first kind."""
+        found = find(index, shape, self._fit)
+        end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
+        fits = found is not None and self.allows(index, job.id, end, found.placement)
+        return (self._now, found) if found is not None and fits else None
 
     def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
         """Room where others have given way; only for the first job that waits, who delays nobody ahead."""

@@ -124,9 +124,20 @@ def _singly(nodes: Iterable[Node]) -> list[Group]:
     return [(room_of(node, 0, 0, ()), (node,)) for node in nodes]
 
 
+def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:
+    """Of replicas that are not alike each kind by itself, then the number of nodes."""
+    for kind in shape.kinds:
+        if never := _verdict(kind, matching, in_service=in_service):
+            return never
+    wanted, there = shape.nodes + len(shape.helpers), sum(len(nodes) for _, nodes in matching)
+    return NeverFits(None, wanted, there, ()) if there < wanted else None
+
+
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
     """None as soon as one alternative can; else why none of them can."""
     matching = [group for group in groups if not shape.node_names or group[0].node.name in shape.node_names]
+    if shape.helpers:
+        return _mixed_verdict(shape, matching, in_service=in_service)
     if not matching:
         return _no_eligible(shape, ())
     verdicts = []

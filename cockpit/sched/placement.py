@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Allocation, Placement
@@ -45,6 +46,8 @@ class Fit(Protocol):
 
 def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
+    if shape.helpers:
+        return _find_mixed(index, shape, fit, avoid)
     if fit is None and not avoid and (kind := index.floor.plain_kind(shape)) is not None:
         return _find_plainly(index, shape.specs[0], kind)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
@@ -62,6 +65,29 @@ def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
     if not spec.whole_cards or len(kinds := index.floor.kinds_for(shape, spec)) != 1:
         return False
     return index.by_whole[kinds[0].number].has_fewer(shape.nodes, spec.whole_cards, spec.cpus)
+
+
+def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> Found | None:
+    """Of a job whose replicas are not alike: the most demanding kind chooses first. All of it, or nothing."""
+    taken = set(avoid)
+    found: dict[Shape, Found] = {}
+    kinds = shape.kinds
+    for kind in sorted(kinds, key=lambda each: _demand(each.specs[0]), reverse=True):
+        place = find(index, kind, fit, taken)
+        if place is None:
+            return None
+        taken |= {order for order, _ in index.located(place.placement)}
+        found[kind] = place
+    first = found[kinds[0]]
+    own, like_first = first.placement[: shape.nodes], first.placement[shape.nodes :]
+    left = {kind.specs[0]: iter(found[kind].placement) for kind in kinds[1:]}
+    left.setdefault(shape.specs[0], iter(like_first))
+    placement = (*own, *(next(left[spec]) for spec in shape.helpers))
+    return Found(first.spec_index, tuple([replace(part, rank=rank) for rank, part in enumerate(placement)]))
+
+
+def _demand(spec: NodeSpec) -> tuple[int, int, int]:
+    return spec.card_milli, spec.cpus, spec.memory_mib
 
 
 def _find_plainly(index: Index, spec: NodeSpec, kind: int) -> Found | None:
@@ -83,6 +109,8 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
+    if shape.helpers:
+        return find(index, shape) is not None
     if (kind := index.floor.plain_kind(shape)) is not None:
         return _find_plainly(index, shape.specs[0], kind) is not None
     if index.too_narrow_for(shape):

@@ -87,7 +87,8 @@ class Rulebook:
         """What each alternative asks for, with what it is billed."""
         known = self._asked.get(shape)
         if known is None:
-            billed = [self.billed(asked(spec, shape.nodes), shape.partition) for spec in shape.specs]
+            whole = [asked(spec, shape.nodes, shape.helpers) for spec in shape.specs]
+            billed = [self.billed(each, shape.partition) for each in whole]
             known = self._asked[shape] = [amounts | {JOBS: ONE} for amounts in billed]
         return known
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.model.labels import Toleration
 from cockpit.model.spec import JobSpec, NodeSpec
@@ -12,7 +15,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """The part of a job spec that decides where it may run and what it takes, in one partition at one moment."""
 
     nodes: int
-    """Of an elastic job so many as it needs to run at all."""
+    """Of an elastic job so many as it needs to run at all; those that are of the same kind."""
     specs: tuple[NodeSpec, ...]
     node_names: tuple[str, ...]
     pool: str | None
@@ -29,11 +32,27 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """It runs only on this one's nodes."""
     barred: tuple[str, ...] = ()
     """Reservations whose nodes it may not use: it would run into them."""
+    helpers: tuple[NodeSpec, ...] = ()
+    """What further replicas of other kinds ask for, each on a node of its own too."""
+
+    @property
+    def alike(self) -> Shape:
+        """Without those of other kinds."""
+        return replace(self, helpers=())
+
+    @property
+    def kinds(self) -> list[Shape]:
+        """One shape for each kind of its replicas, all of which have to find room; that of the first ones comes first,
+        with those of the others that ask for just the same."""
+        counted, alike = Counter(self.helpers), self.alike
+        like_first = counted.pop(self.specs[0], 0) if len(self.specs) == 1 else 0
+        others = [replace(alike, nodes=count, specs=(spec,)) for spec, count in counted.items()]
+        return [replace(alike, nodes=self.nodes + like_first), *others]
 
 
 def shape_of(spec: JobSpec, partition: str = "") -> Shape:
     return Shape(
-        spec.least_nodes,
+        spec.nodes if spec.elastic is None else spec.elastic.min_workers,
         spec.specs,
         spec.node_names or spec.pool_nodes,
         spec.pool if not spec.pool_nodes else None,
@@ -44,6 +63,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         bool(spec.pool_nodes),
         partition,
         spec.reservation,
+        helpers=spec.helpers,
     )
 
 

@@ -37,6 +37,9 @@ class Shortages:
         floor = self._index.floor
         if kept := kept_by(shape, floor, lambda freer: find(self._index, freer) is not None):
             return kept
+        if shape.helpers:
+            lacking = (kind for kind in shape.kinds if find(self._index, kind) is None)
+            shape = next(lacking, shape.alike)
         told = [self._of_alternative(replace(shape, specs=(spec,))) for spec in shape.specs]
         each = [one for one in told if one is not None]
         return none_of(each) if len(each) == len(told) else NotEvaluated()

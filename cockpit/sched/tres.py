@@ -26,7 +26,16 @@ def cards_of(model: str) -> str:
 
 def requested(spec: JobSpec, alternative: int = 0) -> Tres:
     """What the whole job asks for, all its nodes together; of several node specs, by the given one."""
-    return replicas(spec.specs[alternative], spec.nodes)
+    return together(spec.specs[alternative], spec.nodes, spec.helpers)
+
+
+def together(each: NodeSpec, count: int, others: Iterable[NodeSpec]) -> Tres:
+    """What so many replicas ask for, and others of other kinds."""
+    total = replicas(each, count)
+    for other in others:
+        for name, amount in replicas(other, 1).items():
+            total[name] = total.get(name, 0.0) + amount
+    return total
 
 
 def replicas(each: NodeSpec, count: int) -> Tres:

@@ -16,7 +16,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.reasons import Explanation, Held, NodeShortfall, NotEnoughFree, Resource
-from cockpit.model.spec import Algorithm, JobSpec, NodeSpec, Volume
+from cockpit.model.spec import Algorithm, JobSpec, NodeSpec, Sweep, Volume
 from cockpit.model.view import HoldRow, JobDetail, NodeRow, Overview, Priorities, PriorityRow, SliceUse
 from tests.doubles.memory_backend import MemoryBackend
 
@@ -207,6 +207,16 @@ def waiting_detail() -> JobDetail:
     )
 
 
+def sweep_detail() -> JobDetail:
+    """The first trial of 4730, of four."""
+    task = ArrayTask(JobId(4730), 0, 2, 4, 0, 3)
+    sweep = Sweep(parameters={"lr": ("0.1", "0.01"), "layers": ("2", "4")}, parallel=2)
+    found = job(4730, array=task)
+    return msgspec.structs.replace(
+        detail(), job=msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, sweep=sweep))
+    )
+
+
 def breakdown(number: int, **changes: object) -> Breakdown:
     """17 450 of age, fair share, size, partition and QOS."""
     parts = (
@@ -274,7 +284,7 @@ def outlook() -> Outlook:
 def small_cluster() -> MemoryBackend:
     backend = MemoryBackend()
     backend.job_rows = five_jobs()
-    backend.details = {4715: detail(), 4720: waiting_detail()}
+    backend.details = {4715: detail(), 4720: waiting_detail(), 4730: sweep_detail()}
     backend.node_rows = [node_row(), node_row("n12", state=NodeState.DRAINED, state_reason="broken fan")]
     backend.hold_rows = [hold_row()]
     backend.ended_jobs = ended_jobs()

@@ -80,7 +80,7 @@ def test_both_launchers_of_pytorch_reduce_over_two_containers(lab: CockpitUser) 
         for name, command in (("run", torchrun), ("plain", plain))
     ]
     for job in jobs:
-        assert lab.wait(job, SECONDS) == 0, lab.ok("logs", f"{job}/0", "--stderr")
+        assert lab.wait(job, SECONDS) == 0, lab.ok("job", job) + lab.ok("logs", f"{job}/0", "--stderr")
         assert outputs(lab, job) == [f"[default0]:rank {rank} of 2 total 3\n" for rank in range(2)]
 
 

@@ -69,8 +69,10 @@ exit 3
 def test_a_failed_job_is_ended_whole_kept_and_entered(confined: CockpitUser) -> None:
     volume = confined.write("data/rows", "rows\n").parent
     volumes, env = [{"name": "data", "path": str(volume)}], {"ROWS": "/workspace/volume/data/rows"}
-    job = confined.submit(LEAVES_MUCH, terminal=True, volumes=volumes, env=env)
+    hooks = {"before_start": "true", "after_end": "echo $COCKPIT_EXIT_CODE > /workspace/outputs/after"}
+    job = confined.submit(LEAVES_MUCH, terminal=True, volumes=volumes, env=env, hooks=hooks)
     assert confined.wait(job) == 3
+    assert (confined.work / "job/out/after").read_text() == "3\n"
     assert "error · held 3:59" in confined.ok("jobs")
     where, missing = confined.ok("logs", job).splitlines()
     assert where == str(confined.work / "job/algo")

@@ -288,3 +288,20 @@ def test_urgent_jobs_count_for_their_owner_whoever_makes_them_urgent(lab: Lab) -
         assert very is not None
         assert very.kind is RefusalKind.DENIED
     assert lab.ask(ADMINISTRATOR, "set_priority", {"job": first, "priority": "very-urgent"}).no is None
+
+
+@pytest.mark.req("JT-03", "JT-41", "JT-60")
+def test_of_a_batch_a_member_is_told_of_the_tasks_that_are_shared(lab: Lab) -> None:
+    tasks = [{"command": "true"}, {"command": "false"}]
+    batch = {**_spec("batch", "job", "ro"), "kind": "batch", "tasks": tasks, "command": ""}
+    first = lab.submitted(OWNER, [batch])[0]
+    own = {**_spec("batch", "job", "none"), "command": "secret"}
+    assert lab.ask(OWNER, "edit", {"job": first + 1, "spec": own}).no is None
+    for role, commands in ((OWNER, ["true", "secret"]), (ADMINISTRATOR, ["true", "secret"]), (MEMBER, ["true"])):
+        told = lab.read(role, "job", {"job": first, "task": 0})
+        assert [each["command"] for each in told["batch"]["tasks"]] == commands
+        assert len(told["tasks"]) == len(commands)
+    for role in (MEMBER, STRANGER):
+        hidden = lab.ask(role, "job", {"job": first, "task": 1})
+        assert hidden.no is not None
+        assert hidden.no.kind is RefusalKind.NOT_FOUND

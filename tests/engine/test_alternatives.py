@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.submit import edit
-from cockpit.engine.views import demand
+from cockpit.engine.views import demand, job_row
 from cockpit.model.events import JobPlaced
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NoAlternative
@@ -56,6 +56,7 @@ def test_while_neither_can_start_it_is_one_job_that_says_of_each_why(engine: Eng
         (2, "a1", 1),
         (4, "h1", 2),
     ]
+    assert job_row(engine.job(waits), reason).card_models == ("A100", "H100")
     engine.ended(2, code=0)
     engine.schedule()
     assert placed(engine)[-1] == (waits, 1, "h1")

@@ -195,6 +195,12 @@ def test_a_project_lets_its_members_in_and_goes_last() -> None:
     assert changed(engine, ADMIN, (own, None), (speech, None)) is None
 
 
+def test_members_see_which_projects_they_are_in() -> None:
+    engine = an_engine(ProjectEntry(name="speech", owner="ann", users=("bob",)))
+    assert seen(engine, replace(MEMBER, projects=frozenset({"speech"}))) == [("speech", Access.RO)]
+    assert seen(engine, STRANGER) == []
+
+
 def test_projects_and_pools_of_cluster_toml_are_listed_beside() -> None:
     rows = catalogue_shown(an_engine().machine.state, MEMBER).rows
     assert [(row.entry.kind, row.entry.name, row.may) for row in rows] == [

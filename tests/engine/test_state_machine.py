@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from cockpit.engine import decide, evictions
+from cockpit.engine import decide, evictions, prechecks, service
 from cockpit.engine.access import Actor
 from cockpit.engine.apply import apply
 from cockpit.engine.dependencies import Fates, verdict
@@ -30,12 +30,14 @@ from cockpit.model.events import EventRecord
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.quota import JOBS, QuotaNode, QuotaTree
-from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, HoldCards, PriorityWord
+from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, HoldCards, PriorityWord, Restart, Resume
 from tests.builders import ANN, BOB, HOUR, SECOND, a_card, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
 _ADMIN = Actor(ANN, admin=True)
 _SINGLETON = Dependency(DependencyKind.SINGLETON)
+_AGAIN = st.sampled_from([None, None, Restart(max_restarts=1), Resume(max_resumes=1, grace_seconds=60)])
+_CAN_END = (JobState.RUNNING, JobState.STARTING, JobState.RESUMING, JobState.SUSPENDED)
 _CARDS = st.sampled_from([0, 250, 300, 500, 1000, 2000, 4000])
 
 
@@ -45,7 +47,9 @@ class EngineMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         sliced = tuple(a_card(index, slices=4) for index in range(2))
-        self.engine = EngineDriver(a_node("n1", cpus=4, cards=4), a_node("n2", cpus=4, card_list=sliced))
+        self.engine = EngineDriver(
+            a_node("n1", cpus=4, cards=4, pool="a"), a_node("n2", cpus=4, card_list=sliced, pool="a")
+        )
         self.engine.tell(
             events.AccountsChanged(
                 qos=(Qos(name="low", grace_seconds=20), Qos(name="high", priority=9, preempt=("low",)))
@@ -64,8 +68,19 @@ class EngineMachine(RuleBasedStateMachine):
         cpus=st.integers(1, 4),
         qos=st.sampled_from(["low", "low", "high"]),
         by=st.sampled_from([ANN, BOB]),
+        again=_AGAIN,
     )
-    def submit(self, cards: int, nodes: int, hold: bool, keep: bool, cpus: int, qos: str, by: Submitter) -> None:
+    def submit(
+        self,
+        cards: int,
+        nodes: int,
+        hold: bool,
+        keep: bool,
+        cpus: int,
+        qos: str,
+        by: Submitter,
+        again: Restart | Resume | None,
+    ) -> None:
         self.count += 1
         if cards > 2000 and nodes > 1:
             nodes = 1
@@ -81,6 +96,9 @@ class EngineMachine(RuleBasedStateMachine):
                 qos=qos,
                 time_limit_seconds=600,
                 debug_hold=DebugHold(cards=cards_mode),
+                restart=again if isinstance(again, Restart) else None,
+                resume=again if isinstance(again, Resume) else None,
+                pool="a" if isinstance(again, Resume) else None,
             ),
             by=by,
         )
@@ -185,19 +203,19 @@ class EngineMachine(RuleBasedStateMachine):
     def schedule(self) -> None:
         self.engine.schedule()
 
-    @precondition(lambda self: self.jobs(JobState.STARTING))
+    @precondition(lambda self: self.jobs(JobState.STARTING, JobState.RESUMING))
     @rule(data=st.data())
     def start(self, data: st.DataObject) -> None:
-        job = data.draw(st.sampled_from(self.jobs(JobState.STARTING)))
+        job = data.draw(st.sampled_from(self.jobs(JobState.STARTING, JobState.RESUMING)))
         self.engine.started(job.id)
 
-    @precondition(lambda self: self.jobs(JobState.RUNNING, JobState.STARTING, JobState.SUSPENDED))
+    @precondition(lambda self: self.jobs(*_CAN_END))
     @rule(
         data=st.data(),
         status=st.sampled_from([{"code": 0}, {"code": 3}, {"signal": 9, "oom": True}, {"lost": "its shim was killed"}]),
     )
     def end(self, data: st.DataObject, status: dict[str, object]) -> None:
-        job = data.draw(st.sampled_from(self.jobs(JobState.RUNNING, JobState.STARTING, JobState.SUSPENDED)))
+        job = data.draw(st.sampled_from(self.jobs(*_CAN_END)))
         rank = data.draw(st.integers(0, job.spec.nodes - 1))
         self.engine.ended(job.id, rank, **status)
 
@@ -217,6 +235,19 @@ class EngineMachine(RuleBasedStateMachine):
             evictions.requeue(self.engine.machine, job, self.engine.now, grace),
         ]
         self.engine.act(data.draw(st.sampled_from(decisions)))
+
+    @precondition(lambda self: self.jobs(JobState.PRECHECKING))
+    @rule(data=st.data(), fine=st.booleans())
+    def check_nodes(self, data: st.DataObject, fine: bool) -> None:
+        """One that fails its check is mended at once."""
+        job = data.draw(st.sampled_from(self.jobs(JobState.PRECHECKING)))
+        replica, machine = self.engine.replicas(job.id)[0], self.engine.machine
+        if fine:
+            self.engine.act(prechecks.passed(machine, replica, ""))
+            return
+        node = job.attempt.placement[0].node
+        self.engine.act(prechecks.failed(machine, replica, node, "no card"))
+        self.engine.act(service.resume(machine, node, "ann"))
 
     @rule(ms=st.sampled_from([1, SECOND, 30 * SECOND, 600 * SECOND, 4 * HOUR]))
     def pass_time(self, ms: int) -> None:

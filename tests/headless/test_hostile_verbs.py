@@ -34,6 +34,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         (
             "job",
             "usage",
+            "trials",
             "explain",
             "cancel",
             "hold",
@@ -47,7 +48,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         ),
         (JOB,),
     ),
-    **dict.fromkeys(("submit", "predict", "quota apply"), (FILE,)),
+    **dict.fromkeys(("submit", "predict", "quota apply", "convert"), (FILE,)),
     "launch": ("--dry-run", FILE),
     **dict.fromkeys(("edit", "clone"), (JOB, FILE)),
     **dict.fromkeys(("accounts add", "accounts modify", "accounts remove"), ("nlp", "Fairshare=3")),

@@ -16,6 +16,7 @@ COMMANDS = {
     "priority": ("priority",),
     "explain": ("explain", "4720"),
     "predict": ("predict", "-"),
+    "trials": ("trials", "4730"),
     "launch": ("launch", "--dry-run", "-"),
     "staged": ("staged",),
     "nodes": ("nodes", "--all"),

@@ -92,7 +92,7 @@ async def test_tab_completes_kinds_names_and_settings() -> None:
         await cockpit.sees("catalogue set volume /scratch").type(" ab").press("Tab").sees("/scratch about=")
 
 
-@pytest.mark.req("JT-49")
+@pytest.mark.req("UI-24")
 async def test_on_a_small_screen() -> None:
     async with the_lab(size=(80, 24)) as lab:
         await with_names(lab)

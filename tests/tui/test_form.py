@@ -61,6 +61,7 @@ async def test_beside_it_stands_where_there_is_room_and_what_others_wait_for() -
         await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100 0", "any model 11")
         await lab.cockpit.press("Ctrl-t").sees("Nodes it may be on", "n01   ○ idle", "1/32")
         await lab.cockpit.press("Ctrl-t").sees("name: my-job")
+        await lab.cockpit.press("Ctrl-t").sees("#SBATCH --job-name=my-job")
         await lab.cockpit.press("Ctrl-t").sees("rank 0")
 
 
@@ -85,6 +86,15 @@ async def test_leaving_asks_only_where_something_was_typed() -> None:
         await cockpit.press("n").sees(READY).type("x").press("Esc").sees("Leave the form?").press("n")
         await cockpit.misses("Leave the form?").press("Esc").sees("Leave the form?").press("y").misses("New job")
         assert len(await lab.backend.jobs(ended=True)) == 7
+
+
+@pytest.mark.req("UI-08", "UI-24")
+async def test_a_field_that_is_added_is_seen_on_a_small_screen() -> None:
+    async with the_lab(size=(80, 24)) as lab:
+        entry = DatasetEntry(name="corpus", project="alice", owner="alice", path="/data/corpus")
+        await lab.backend.change_catalogue([EntryChange(None, entry)])
+        cockpit = lab.cockpit.press("n").sees("New job", READY, "room now on").press("Ctrl-n").sees("dataset corpus")
+        await cockpit.press("Enter").sees('datasets      [{"name": "corpus"}]')
 
 
 @pytest.mark.req("UI-08", "JT-49")

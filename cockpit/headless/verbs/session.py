@@ -43,7 +43,9 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help=f"by default {USUAL_NAME}, or the job's with -dev, if free")
     for option in ("cpus", "memory", "cards"):
-        parser.add_argument(f"--{option}", metavar=option[0].upper(), help="as in a job file's spec")
+        parser.add_argument(
+            f"--{option}", metavar="N" if option != "memory" else "SIZE", help="as in a job file's spec"
+        )
     parser.add_argument("--time-limit", metavar="TIME", help="it is over after so long, such as 4h")
     parser.add_argument("--keep", action="store_true", help="leaving the shell does not end it")
     parser.add_argument("--detach", action="store_true", help="only submit it; implies --keep")

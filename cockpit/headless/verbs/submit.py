@@ -21,6 +21,8 @@ from cockpit.present.units import counted
 STDIN = "-"
 FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
 """The path that leads an error; it names the job where the request holds several."""
+_FOREIGN = re.compile(r"^#SBATCH|\barena\s+submit\b|\bgcloud\b|\bPyTorchJob\b|worker_?[pP]ool_?[sS]pecs", re.MULTILINE)
+"""A cheap look; `formats.foreign.exchange` looks closely."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -60,7 +62,7 @@ def read_files(call: Call) -> tuple[list[JobSpec], list[str]]:
     errors: list[str] = []
     for file in call.args.files:
         try:
-            found = call.services.read_jobs(*read_text(file, call))
+            found = call.services.read_jobs(*_as_job_file(*read_text(file, call), call))
         except SpecErrors as wrong:
             errors += wrong.errors
         else:
@@ -70,6 +72,20 @@ def read_files(call: Call) -> tuple[list[JobSpec], list[str]]:
     if errors:
         raise SpecErrors(errors)
     return specs, places
+
+
+def _as_job_file(source: str, text: str, folder: str, call: Call) -> tuple[str, str, str]:
+    """What another system wrote, taken over; whatever of it means nothing here is told."""
+    if not _FOREIGN.search(text):
+        return source, text, folder
+    from cockpit.formats.foreign.exchange import taken_over
+
+    found = taken_over(source, text)
+    if found is None:
+        return source, text, folder
+    for note in found.notes:
+        call.streams.say(f"{source}: {note}")
+    return f"{source} as a job", found.text, folder
 
 
 def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:

@@ -24,12 +24,13 @@ from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
 from cockpit.present.tables.staged import STAGED
+from cockpit.present.tables.trials import TRIALS
 from cockpit.present.tables.usage import USAGE
 
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
-    *(ACCOUNTING, SUMS, HOURS, LAUNCH, STAGED),
+    *(ACCOUNTING, SUMS, HOURS, LAUNCH, STAGED, TRIALS),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

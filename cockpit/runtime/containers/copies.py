@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.launch.modes import AGENT_FOLDER
+from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.staging import Progress
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
     from cockpit.engine.effects import StartReplica
     from cockpit.model.ids import ReplicaId
-    from cockpit.model.spec import JobSpec
     from cockpit.runtime.containers.plan import ContainerPlan, Mount
     from cockpit.runtime.containers.staging.depot import Depot
 
@@ -37,14 +38,14 @@ class Copies:
 
     def lacks(self, start: StartReplica) -> bool:
         """Whether something has to be copied, or looked for, first."""
-        return start.replica not in self._had and next(_wanted(start.spec), None) is not None
+        return start.replica not in self._had and next(_wanted(start), None) is not None
 
     async def have(self, start: StartReplica) -> None:
         """Return once everything is there. Raises FetchFailed. Cancelled, it leaves nothing half."""
         replica, who = start.replica, start.submitter
         self._tell(replica, _NOT_KNOWN)
         try:
-            measured = [(each, *(await self._depot.measured(each, who))) for each in _wanted(start.spec)]
+            measured = [(each, *(await self._depot.measured(each, who))) for each in _wanted(start)]
             total, done = sum(found.size for _, found, missing in measured if missing), 0
             paths: dict[str, str] = {}
             for each, found, missing in measured:
@@ -73,6 +74,8 @@ class Copies:
         image = copied(plan.image) if plan.image is not None else None
         added = {name: each for name, each in brought.items() if name == "PATH" or name not in plan.env}
         env = plan.env | {name: each for name, each in added.items() if name not in start.spec.env}
+        if "PATH" in env and (agent := plan.env.get("PATH", "")).startswith(AGENT_FOLDER) and env["PATH"] != agent:
+            env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
         return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, env=env)
 
     def progress(self, replica: ReplicaId) -> Progress | None:
@@ -89,7 +92,8 @@ class Copies:
         self._moved(replica)
 
 
-def _wanted(spec: JobSpec) -> Iterator[Wanted]:
+def _wanted(start: StartReplica) -> Iterator[Wanted]:
+    spec = replica_spec(start.spec, start.replica.rank)
     image = image_of(spec.root_image)
     if image.kind in _FETCHED:
         yield Wanted("image", _FETCHED[image.kind], image.where)

@@ -31,7 +31,9 @@ def folder_of(state: Path, replica: ReplicaId) -> Path:
 def lay_out(folder: Path) -> None:
     """Before the first shim; done again, also at the same time, it changes nothing."""
     shown = folder / SHOWN
-    (shown / _NAMES).mkdir(parents=True, exist_ok=True)
+    while not (shown / _NAMES).is_dir():
+        with suppress(FileNotFoundError):  # the folder of all networks was just taken away, being empty
+            (shown / _NAMES).mkdir(parents=True, exist_ok=True)
     for each in (shown, shown / _NAMES):
         each.chmod(0o755)
     agent = shown / _AGENT
@@ -48,16 +50,20 @@ def lay_out(folder: Path) -> None:
 def tidy_up(state: Path) -> None:
     """Delete the folders of attempts without containers; without any network, also the rules that they went out by."""
     networks = state / "networks"
-    if not networks.is_dir():
-        return
+    with suppress(FileNotFoundError):  # it was taken away meanwhile
+        _tidy_up(networks, state / "containers")
+
+
+def _tidy_up(networks: Path, containers: Path) -> None:
     found = list(networks.iterdir())  # first: a container's folder is made before its network's
-    alive = {path.name.rpartition(".")[0] for path in (state / "containers").iterdir()}
+    alive = {path.name.rpartition(".")[0] for path in containers.iterdir()}
     for folder in found:
         if folder.name not in alive:
             shutil.rmtree(folder, ignore_errors=True)
     if not any(networks.iterdir()) and not any(Path("/sys/class/net").glob(f"{CABLE}*")):
         _forget_rules()
-        networks.rmdir()
+        with suppress(OSError):  # another job has just laid out its own
+            networks.rmdir()
 
 
 def _forget_rules() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.launch.network import GATEWAY, PREFIX
+from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST, ImageKind, image_of
@@ -124,7 +125,8 @@ def container_plan(
     may_be_plain: bool = False,
 ) -> ContainerPlan:
     """A start effect and its launch plan. `rootless`: the engine's user is not root."""
-    spec, submitter, replica, state = effect.spec, effect.submitter, effect.replica, engine.state
+    submitter, replica, state = effect.submitter, effect.replica, engine.state
+    spec = replica_spec(effect.spec, replica.rank)
     return ContainerPlan(
         argv=launch.argv,
         hooks=spec.hooks,

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
-RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
-VIEWS = (RUNS, ROOM, YAML)
+RUNS, ROOM, YAML, SBATCH = "What each rank runs", "Nodes it may be on", "As a file", "As a script for sbatch"
+VIEWS = (RUNS, ROOM, YAML, SBATCH)
 KEYS = line(
     *(
         Span(text, role)
@@ -274,7 +274,9 @@ class FormScreen(ModalScreen[None]):
         await fields.remove_children()
         await fields.mount(*self._rows())
         rows = list(self.query(FieldRow))
-        next((row for row in rows if row.path == focused), rows[0]).typed.focus()
+        row = next((row for row in rows if row.path == focused), rows[0])
+        row.typed.focus(scroll_visible=False)
+        self.call_after_refresh(row.scroll_visible, animate=False)  # it has no place before
         self._judge()
 
     def action_preview(self) -> None:
@@ -332,7 +334,19 @@ class FormScreen(ModalScreen[None]):
             yield from run_lines(known, self._submitter, self._there, columns)
         elif self._shows == ROOM:
             yield from node_lines(known, self._there, columns)
-        else:
+        elif self._shows == YAML:
             from cockpit.formats.specfile import spec_as_yaml
 
             yield from text_lines(spec_as_yaml(spec))
+        else:
+            yield from _sbatch_lines(known)
+
+
+def _sbatch_lines(spec: JobSpec) -> Iterator[Line]:
+    """As it would be handed to a Slurm cluster, and what would be refused there."""
+    from cockpit.backends.slurm.mapping.script import refusals, submission
+
+    said = list(refusals(spec))
+    yield from (line(Span(f"refused there: {safe(each)}", "warning")) for each in said)
+    if not said:
+        yield from text_lines(submission(spec).script)

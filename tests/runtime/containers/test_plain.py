@@ -42,9 +42,9 @@ def attempt(tmp_path: Path) -> Attempt:
     ],
 )
 def test_what_stands_for_workspace_in_words_and_variables(attempt: Attempt, said: str, meant: str) -> None:
-    outfit = plain.outfit(attempt, {**PLAN, "argv": [said], "env": {"X": said}})
+    outfit = plain.outfit(attempt, {**PLAN, "argv": [said], "env": {"X": said}, "hooks": {"after_end": said}})
     expected = meant.format(w=attempt.file("workspace"))
-    assert (outfit["argv"], outfit["env"]["X"]) == ([expected], expected)
+    assert (outfit["argv"], outfit["env"]["X"], outfit["hooks"]["after_end"]) == ([expected], expected, expected)
 
 
 def test_its_own_folders_and_the_links_to_those_of_the_job(attempt: Attempt, tmp_path: Path) -> None:

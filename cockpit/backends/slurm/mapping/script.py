@@ -37,10 +37,23 @@ def refusals(spec: JobSpec) -> Iterator[str]:
         yield "specs[0].card_models: Slurm takes one model; keep one of them"
     if spec.pool is not None or spec.driver_version is not None:
         yield "pool: choose a partition instead"
+    yield from _life_refusals(spec)
+    if spec.node_selector or spec.tolerations:
+        yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
     if spec.divide_over_clusters:
         yield "divide_over_clusters: this is one cluster"
     if spec.suspension.scheduling:
         yield "suspension: Slurm has no queues of a quota tree"
+
+
+def _life_refusals(spec: JobSpec) -> Iterator[str]:
+    """What cockpit's own engine does around a command and after it."""
+    if spec.restart is not None:
+        yield "restart: Slurm begins a failed job again only by `scontrol requeue`, which its script may call"
+    if spec.resume is not None:
+        yield "resume: Slurm requeues jobs that it preempts; let the script look for its checkpoint"
+    if spec.hooks.before_start or spec.hooks.after_end:
+        yield "hooks: a Slurm job has none; write them into its script"
 
 
 def submission(spec: JobSpec) -> Submission:

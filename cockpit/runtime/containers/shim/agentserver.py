@@ -31,7 +31,7 @@ _CODE = struct.Struct("!i")
 _STREAMS = struct.Struct("3i")
 _LONGEST = 1 << 20
 _WAITING = 128
-_FAILED = 255
+
 _REAP_MILLISECONDS = 1000
 
 
@@ -39,9 +39,12 @@ def start(plan: PlanDict, entry: program.Entry) -> None:
     """Fork the server; who asks from here on is answered."""
     listener = _listen(plan)
     if os.fork() == 0:
-        linux.name_process("cockpit-agent")
-        linux.end_with_parent()
-        _serve(listener, entry)
+        try:
+            linux.name_process("cockpit-agent")
+            linux.end_with_parent()
+            _serve(listener, entry)
+        finally:
+            os._exit(1)  # whatever became of it, it is not the holder
     listener.close()
 
 
@@ -60,13 +63,23 @@ def _listen(plan: PlanDict) -> _socket.socket:
 
 def _serve(listener: _socket.socket, entry: program.Entry) -> NoReturn:
     while True:
-        if linux.is_readable(listener.fileno(), within_milliseconds=_REAP_MILLISECONDS):
-            fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
-            if os.fork() == 0:
+        with contextlib.suppress(OSError):
+            if linux.is_readable(listener.fileno(), within_milliseconds=_REAP_MILLISECONDS):
+                _serve_one(listener, entry)
+        _reap()
+
+
+def _serve_one(listener: _socket.socket, entry: program.Entry) -> None:
+    fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
+    try:
+        if os.fork() == 0:
+            try:
                 listener.close()
                 _answer(_socket.socket(fileno=fd), entry)
-            os.close(fd)
-        _reap()
+            finally:
+                os._exit(0)
+    finally:
+        os.close(fd)
 
 
 def _reap() -> None:
@@ -75,16 +88,13 @@ def _reap() -> None:
             pass
 
 
-def _answer(asker: _socket.socket, entry: program.Entry) -> NoReturn:
-    code = _FAILED
+def _answer(asker: _socket.socket, entry: program.Entry) -> None:
     try:
         text, streams = _request(asker)
         code = _run(asker, entry, text, streams)
         asker.sendall(_CODE.pack(code))
     except (OSError, ValueError, program.StartError):
         pass
-    finally:
-        os._exit(0)
 
 
 def _request(asker: _socket.socket) -> tuple[str, tuple[int, ...]]:

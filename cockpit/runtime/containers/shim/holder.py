@@ -66,14 +66,14 @@ class Holder:
     def _wait(self) -> signal.struct_siginfo | None:
         if self._untold is not None:
             return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
-        if self._which == AFTER and self._running is not None:
+        if self._is_after and not self._killed:
             return signal.sigtimedwait(self.SIGNALS, max(0.0, self._after_until - time.monotonic()))
         return signal.sigwaitinfo(self.SIGNALS)
 
     def _take(self, received: signal.struct_siginfo | None) -> None:
         if received is None:
-            if self._which == AFTER and time.monotonic() >= self._after_until:
-                self._inmates.kill()
+            if self._is_after and not self._killed and time.monotonic() >= self._after_until:
+                self._kill()
             return
         if received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
             return
@@ -82,10 +82,18 @@ class Holder:
             os._exit(0)
         self._asked_to_end = True
         if received.si_signo == KILL:
-            self._killed = True
-            self._inmates.kill()
-        elif self._running is not None and self._which != AFTER:
+            self._kill()
+        elif self._running is not None and not self._is_after:
             _signal_group(self._running)
+
+    @property
+    def _is_after(self) -> bool:
+        """The script after the command runs."""
+        return self._which == AFTER and self._running is not None
+
+    def _kill(self) -> None:
+        self._killed = True
+        self._inmates.kill()
 
     def _reap(self) -> None:
         for pid, status in _ended_children():

@@ -7,6 +7,7 @@ A process of the submitter's, without privileges, beside the command.
 from __future__ import annotations
 
 import _socket
+import contextlib
 import os
 import select
 import signal
@@ -35,26 +36,34 @@ def start(plan: PlanDict) -> None:
         listener.bind((_HERE, int(port)))
         listener.listen(_WAITING)
         if os.fork() == 0:
-            linux.name_process("cockpit-relay")
-            program.become_submitter(plan)
-            linux.drop_capabilities()
-            linux.end_with_parent()
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-            _serve(listener, (address, int(port)))
+            try:
+                _relay(plan, listener, (address, int(port)))
+            finally:
+                os._exit(1)  # whatever became of it, it is not the holder
         listener.close()
 
 
-def _serve(listener: _socket.socket, there: tuple[str, int]) -> NoReturn:
-    """One process for each connection; nobody waits for them."""
+def _relay(plan: PlanDict, listener: _socket.socket, there: tuple[str, int]) -> NoReturn:
+    linux.name_process("cockpit-relay")
+    program.become_submitter(plan)
+    linux.drop_capabilities()
+    linux.end_with_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
+        with contextlib.suppress(OSError):
+            _serve_one(listener, there)
+
+
+def _serve_one(listener: _socket.socket, there: tuple[str, int]) -> None:
+    """In a process of its own, for which nobody waits."""
+    fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
+    try:
         if os.fork() == 0:
             try:
                 _carry(_socket.socket(fileno=fd), there)
-            except OSError:
-                pass
             finally:
                 os._exit(0)
+    finally:
         os.close(fd)
 
 

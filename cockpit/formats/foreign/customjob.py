@@ -1,0 +1,156 @@
+"""A CustomJob of Vertex AI, as its API and `gcloud ai custom-jobs create --config` take it.
+
+Source: the REST reference of CustomJob, CustomJobSpec and WorkerPoolSpec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cockpit.formats.foreign.draft import ENTRYPOINT, Draft
+from cockpit.model.machinetypes import machine_type
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
+
+_SECONDS: Final = re.compile(r"(?P<seconds>[0-9]+)(?:\.[0-9]+)?s")
+_SNAKE: Final = re.compile(r"_([a-z])")
+
+
+def is_custom_job(value: object) -> bool:
+    """Of a parsed document: a CustomJob, or the specification of one."""
+    if not isinstance(value, dict):
+        return False
+    spec = value.get("jobSpec", value.get("job_spec", value))
+    return isinstance(spec, dict) and bool({"workerPoolSpecs", "worker_pool_specs"} & spec.keys())
+
+
+def read_custom_job(value: Mapping[str, Any]) -> Draft:
+    whole = _camel(value)
+    job = whole.pop("jobSpec", None)
+    spec = job if isinstance(job, dict) else whole
+    draft = Draft(str(whole.pop("displayName", "") or ""))
+    pools = spec.pop("workerPoolSpecs", [])
+    read_pools(pools if isinstance(pools, list) else [], draft)
+    _scheduling(spec.pop("scheduling", None) or {}, draft)
+    for name in {**whole, **spec}:
+        draft.lacks(str(name))
+    return draft
+
+
+def _camel(value: object) -> Any:  # noqa: ANN401 - of any shape
+    """With the API's names, also where they are written with underscores."""
+    if isinstance(value, dict):
+        named = {str(name): item for name, item in value.items()}
+        plain = {"env", "labels"}
+        return {
+            _SNAKE.sub(lambda found: found[1].upper(), name): item if name in plain else _camel(item)
+            for name, item in named.items()
+        }
+    return [_camel(item) for item in value] if isinstance(value, list) else value
+
+
+def _scheduling(scheduling: Mapping[str, Any], draft: Draft) -> None:
+    for name, value in scheduling.items():
+        if name == "timeout" and (found := _SECONDS.fullmatch(str(value))):
+            draft.values["time_limit"] = int(found["seconds"])
+        else:
+            draft.lacks(f"scheduling.{name}")
+
+
+def read_pools(pools: Sequence[Any], draft: Draft) -> None:
+    """Into a job with worker pools. What all containers have in common is the job's."""
+    draft.values["mode"] = "worker-pools"
+    read = [_pool(pool if isinstance(pool, dict) else {}, index, draft) for index, pool in enumerate(pools)]
+    commands: list[list[str] | None] = [each.pop("run", None) for each in read]
+    draft.run(next((command for command in commands if command), []))
+    job_command = draft.values["command"]
+    for each, command in zip(read, commands, strict=True):
+        if command is not None and (own := _command_of(command)) != job_command:
+            each["command"] = own
+    draft.values["worker_pools"] = read
+
+
+def _command_of(arguments: Sequence[str]) -> str:
+    probe = Draft()
+    probe.run(arguments)
+    return str(probe.values["command"])
+
+
+def _pool(pool: Mapping[str, Any], index: int, draft: Draft) -> dict[str, Any]:
+    if not pool:
+        return {}
+    left = dict(pool)
+    found: dict[str, Any] = {"replicas": int(left.pop("replicaCount", 1) or 1)}
+    _machine(left.pop("machineSpec", None) or {}, found, f"workerPoolSpecs[{index}].machineSpec", draft)
+    disk = dict(left.pop("diskSpec", None) or {})
+    if kind := disk.pop("bootDiskType", None):
+        found["disk_type"] = str(kind)
+    if size := disk.pop("bootDiskSizeGb", None):
+        found["disk_size"] = int(size)
+    container = left.pop("containerSpec", None)
+    package = left.pop("pythonPackageSpec", None)
+    found["run"] = _arguments(container or {}, package, found, index, draft)
+    for name in (*left, *(f"diskSpec.{each}" for each in disk)):
+        draft.lacks(f"workerPoolSpecs[{index}].{name}")
+    return found
+
+
+def _machine(machine: Mapping[str, Any], found: dict[str, Any], at: str, draft: Draft) -> None:
+    left = dict(machine)
+    name = str(left.pop("machineType", "") or "")
+    model, count = left.pop("acceleratorType", None), int(left.pop("acceleratorCount", 0) or 0)
+    known = machine_type(name)
+    spec: dict[str, Any] = {}
+    if known is not None:
+        spec = {"cpus": known.cpus, "memory": f"{known.memory_mib}M"}
+        count, model = (count, model) if count else (known.cards, known.card_model)
+    elif name:
+        draft.lacks(f"{at}.machineType={name}", "is not known here; write what it has under spec")
+    if count:
+        spec["cards"] = count
+        if model and model != "ACCELERATOR_TYPE_UNSPECIFIED":
+            spec["card_models"] = [str(model)]
+    if spec:
+        found["spec"] = spec
+    if name and not name.startswith("custom-"):
+        found["machine_type"] = name
+    for each in left:
+        draft.lacks(f"{at}.{each}")
+
+
+def _arguments(
+    container: Mapping[str, Any], package: Mapping[str, Any] | None, found: dict[str, Any], index: int, draft: Draft
+) -> list[str]:
+    left = dict(package or container)
+    if image := left.pop("executorImageUri" if package else "imageUri", None):
+        found["image"] = str(image)
+    for each in left.pop("env", None) or []:
+        draft.env(str(each.get("name", "")), str(each.get("value", "")))
+    arguments = [str(word) for word in left.pop("args", None) or []]
+    if package:
+        arguments = ["python3", "-m", str(left.pop("pythonModule", "")), *arguments]
+    else:
+        command = [str(word) for word in left.pop("command", None) or []]
+        if arguments and not command:
+            draft.lacks(f"workerPoolSpecs[{index}].containerSpec.args", "stand behind the image's own command")
+            command = [ENTRYPOINT]
+        arguments = [*command, *arguments]
+    for name in left:
+        draft.lacks(f"workerPoolSpecs[{index}].{name}")
+    return arguments
+
+
+def write_custom_job(spec: JobSpec) -> dict[str, Any]:
+    """The API's JSON."""
+    from cockpit.launch.customjob import custom_job_spec
+
+    job = custom_job_spec(spec)
+    for pool in job["workerPoolSpecs"]:
+        container = pool.get("containerSpec", {})
+        if container.get("command") == [ENTRYPOINT]:
+            del container["command"]
+    timeout = {"scheduling": {"timeout": f"{spec.time_limit_seconds}s"}}
+    return {"displayName": spec.name, "jobSpec": {**job, **timeout}}

@@ -1,0 +1,125 @@
+"""A job that is being taken over: the values of a job file, and whatever of the original has no counterpart in one."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any, Final
+
+from cockpit.launch.command import wrapped
+from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
+from cockpit.model.text import visible
+
+ENTRYPOINT: Final = "entrypoint"
+"""The command of a job that leaves it to its image."""
+_QUANTITY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-z]*)")
+_BYTES: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
+    "Ki": 1 << 10,
+    "Mi": 1 << 20,
+    "Gi": 1 << 30,
+    "Ti": 1 << 40,
+}
+_MIB: Final = 1 << 20
+_ONLY_A_SHELL: Final = re.compile(r"[*?\[\]{}~]")
+"""What a shell would expand in an unquoted word, and cockpit does not."""
+_BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
+"""What both expand."""
+
+
+class Draft:
+    """Filled by one reader."""
+
+    def __init__(self, name: str = "") -> None:
+        self.values: dict[str, Any] = {"name": name} if name else {}
+        self.notes: list[str] = []
+        """Sentences, each led by what it is about as the original calls it."""
+
+    def lacks(self, what: str, why: str = "has no counterpart here; left out") -> None:
+        self.notes.append(f"{visible(what, 200)}: {why}")
+
+    def spec(self, **fields: object) -> None:
+        """What each node must offer; what is None is left open."""
+        known = {name: value for name, value in fields.items() if value is not None}
+        if known:
+            self.values.setdefault("specs", [{}])[0].update(known)
+
+    def env(self, name: str, value: str) -> None:
+        self.values.setdefault("env", {})[name] = value
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """A program and its arguments, or nothing: then the image says what runs, which nobody here knows."""
+        if arguments:
+            self.values["command"] = joined(arguments)
+        else:
+            self.values["command"] = ENTRYPOINT
+            self.lacks(
+                "command", f"the image's own is not known here; `{ENTRYPOINT}` stands for it, so write what runs"
+            )
+
+    def finished(self) -> dict[str, Any]:
+        """With what a job file cannot do without."""
+        if "name" not in self.values:
+            self.values["name"] = "job"
+            self.lacks("name", "nothing gives one; `job` stands for it")
+        if "output" not in self.values:
+            self.values["output"] = f"./{visible(str(self.values['name']))}"
+            self.lacks(
+                "output", "nothing says where results go; a folder of the job's name beside the file stands for it"
+            )
+        return self.values
+
+
+def joined(arguments: Sequence[str]) -> str:
+    """One command of several words, quoted as little as can be."""
+    *shell, script = arguments
+    if shell == ["bash", "-c"] and script == script.strip(" \t\n"):
+        return wrapped(script)
+    return shlex.join(arguments)
+
+
+def runnable(text: str) -> str:
+    """A shell's text as a command: as it is where cockpit takes it for the same, else handed to bash."""
+    plain = text.strip()
+    words = lex(plain)
+    if isinstance(words, Unlike) or any(_is_expanded_by_a_shell(word) for word in words):
+        return wrapped(text)
+    return plain
+
+
+def _is_expanded_by_a_shell(word: Word) -> bool:
+    return not word.quoted and _ONLY_A_SHELL.search(_BOTH.sub("", word.source)) is not None
+
+
+def memory_mib(quantity: object) -> int | None:
+    """Of a Kubernetes quantity, rounded up; None: it is none."""
+    found = _QUANTITY.fullmatch(str(quantity))
+    if found is None or found["unit"] not in _BYTES:
+        return None
+    return math.ceil(float(found["number"]) * _BYTES[found["unit"]] / _MIB)
+
+
+def cpu_count(quantity: object) -> int | None:
+    """Of a Kubernetes quantity, `500m` included, rounded up; None: it is none."""
+    found = _QUANTITY.fullmatch(str(quantity))
+    if found is None or found["unit"] not in {"", "m"}:
+        return None
+    return max(1, math.ceil(float(found["number"]) / (1000 if found["unit"] else 1)))
+
+
+def shell_words(text: str) -> list[str]:
+    """Of a text's command line, as a shell splits it; comments above it are skipped, and what a shell would fill in
+    stays as it is. Raises ValueError where a quote is never closed."""
+    lines = text.splitlines()
+    while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
+        lines.pop(0)
+    line = "\n".join(lines).strip().removeprefix("$ ")
+    words = lex(line)
+    return shlex.split(line) if isinstance(words, Unlike) else ["".join(map(_as_written, word.parts)) for word in words]
+
+
+def _as_written(part: Part) -> str:
+    if isinstance(part, Literal):
+        return part.text
+    return f"${{{part.name}}}" if isinstance(part, Variable) else f"$(({part.text}))"

@@ -1,0 +1,164 @@
+"""Between job files and what other systems write: recognised by its text, taken over with a word on whatever is left
+out, and written with a word on whatever does not come back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.fields import ELASTIC
+from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
+from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
+from cockpit.formats.foreign.draft import Draft
+from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
+from cockpit.formats.foreign.pytorchjob import is_pytorch_job, read_pytorch_job, write_pytorch_job
+from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, write_sbatch
+from cockpit.formats.specfile import spec_as_table, spec_as_yaml
+from cockpit.launch.lexer import Unlike, lex
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
+
+_PYTORCH_JOB: Final = re.compile(r"""["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
+_POOLS: Final = re.compile(r"""["']?(?:workerPoolSpecs|worker_pool_specs)["']?\s*:""")
+_COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+
+class Form(StrEnum):
+    """Ways to write a job."""
+
+    YAML = "yaml"
+    JSON = "json"
+    SBATCH = "sbatch"
+    ARENA = "arena"
+    GCLOUD = "gcloud"
+    PYTORCHJOB = "pytorchjob"
+    CUSTOMJOB = "customjob"
+
+
+class TakenOver(NamedTuple):
+    """A job file that says the same."""
+
+    form: Form
+    text: str
+    """JSON."""
+    notes: tuple[str, ...]
+    """What could not be said, a sentence each."""
+
+
+class Written(NamedTuple):
+    text: str
+    lost: tuple[str, ...]
+    """Fields of the job that this form cannot say, or not fully."""
+
+
+def taken_over(source: str, text: str) -> TakenOver | None:
+    """None: it is not of another system. Raises `SpecErrors` where it is and cannot be read."""
+    form = form_of(text)
+    if form is None:
+        return None
+    try:
+        draft = _READERS[form](source, text)
+        values = draft.finished()
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {error}"]) from None
+    return TakenOver(form, msgspec.json.encode(values).decode(), tuple(draft.notes))
+
+
+def form_of(text: str) -> Form | None:
+    """By what stands in it; of a job file None."""
+    if is_sbatch(text):
+        return Form.SBATCH
+    if "arena" in text and is_arena(text):
+        return Form.ARENA
+    if "gcloud" in text and is_gcloud(text):
+        return Form.GCLOUD
+    if _PYTORCH_JOB.search(text):
+        return Form.PYTORCHJOB
+    return Form.CUSTOMJOB if _POOLS.search(text) else None
+
+
+def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]) -> Written:
+    """The job in that form. `read` reads a job file's text, by its source's name: what is written is read again, and
+    whatever did not come back is told."""
+    text = _WRITERS[form](spec)
+    if form in {Form.YAML, Form.JSON}:
+        return Written(text, ())
+    found = taken_over(form, text)
+    assert found is not None
+    try:
+        (again,) = read(form, found.text)
+    except SpecErrors as wrong:
+        return Written(text, tuple(wrong.errors))
+    return Written(text, tuple(_differences(spec_as_table(spec), spec_as_table(again))))
+
+
+def _differences(given: Mapping[str, object], back: Mapping[str, object]) -> list[str]:
+    return [name for name in {**given, **back} if _normal(given.get(name), name) != _normal(back.get(name), name)]
+
+
+def _normal(value: object, name: str = "") -> object:
+    """However a command is quoted, it is the same."""
+    if isinstance(value, dict):
+        return {key: _normal(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_normal(item) for item in value]
+    if name == "command" and isinstance(value, str) and not isinstance(words := lex(value), Unlike):
+        return [word.parts for word in words]
+    return value
+
+
+def _document(source: str, text: str, is_it: Callable[[object], bool], read: Callable[[Any], Draft]) -> Draft:
+    from cockpit.formats.jobfile import parsed
+
+    documents = parsed(f"{source}.yaml" if not source.endswith((".json", ".yaml", ".yml")) else source, _plain(text))
+    if documents.errors:
+        raise ValueError(documents.errors[0].lstrip(": "))
+    jobs = [each.value for each in documents.found if is_it(each.value)]
+    if len(jobs) != 1:
+        raise ValueError(f"there are {len(jobs)} jobs in it; give one")
+    draft = read(jobs[0])
+    others = len(documents.found) - 1
+    if others:
+        draft.lacks("the other documents of the file", f"{others} of them left out")
+    return draft
+
+
+def _plain(text: str) -> str:
+    """Without the comments that a manual's JSON has."""
+    return _COMMENT.sub("", text)
+
+
+_READERS: Final[Mapping[Form, Callable[[str, str], Draft]]] = {
+    Form.SBATCH: lambda _, text: read_sbatch(text),
+    Form.ARENA: lambda _, text: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
+    Form.GCLOUD: lambda _, text: read_gcloud(text),
+    Form.PYTORCHJOB: lambda source, text: _document(source, text, is_pytorch_job, read_pytorch_job),
+    Form.CUSTOMJOB: lambda source, text: _document(source, text, is_custom_job, read_custom_job),
+}
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def _yaml(value: Mapping[str, object]) -> str:
+    from cockpit.formats.specfile import values_as_yaml
+
+    return values_as_yaml(value)
+
+
+_WRITERS: Final[Mapping[Form, Callable[[JobSpec], str]]] = {
+    Form.YAML: spec_as_yaml,
+    Form.JSON: lambda spec: _json(spec_as_table(spec)),
+    Form.SBATCH: lambda spec: write_sbatch(spec_as_table(spec)),
+    Form.ARENA: lambda spec: write_arena(spec_as_table(spec)),
+    Form.GCLOUD: write_gcloud,
+    Form.PYTORCHJOB: lambda spec: _yaml(write_pytorch_job(spec)),
+    Form.CUSTOMJOB: lambda spec: _json(write_custom_job(spec)),
+}

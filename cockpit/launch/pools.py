@@ -1,0 +1,59 @@
+"""What the replicas of a job with worker pools are told of each other: `CLUSTER_SPEC`, and `TF_CONFIG` beside it.
+
+Source: Vertex AI, "Distributed training", the formats of both variables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from cockpit.launch.customjob import custom_job_spec
+from cockpit.launch.modes import PORT, Peer, Role
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec, WorkerPool
+
+_POOL: Final = "workerpool"
+TASKS: Final = ("chief", "worker", "ps", "evaluator")
+"""By the position of the pool, what TensorFlow calls its replicas."""
+
+
+def pool_roles(pools: Sequence[WorkerPool]) -> list[Role]:
+    """Of each rank: one pool behind the other."""
+    return [Role(f"{_POOL}{position}", index) for position, pool in enumerate(pools) for index in range(pool.replicas)]
+
+
+def replica_spec(spec: JobSpec, rank: int) -> JobSpec:
+    """The job as one replica has it: with its pool's command and image."""
+    if not spec.worker_pools:
+        return spec
+    own = [pool for pool in spec.worker_pools for _ in range(pool.replicas)][rank]
+    image = {"image": own.image, "image_found": ""} if own.image else {}
+    return replace(spec, command=own.command or spec.command, **image)
+
+
+def pool_environment(spec: JobSpec, peers: Sequence[Peer], rank: int, *, job: str, trial: str = "") -> dict[str, str]:
+    """`job`: its id; `trial`: the number of the trial, from 1, where parameters are being searched."""
+    own = peers[rank].role
+    common = {"environment": "cloud", "job": custom_job_spec(spec)}
+    task: dict[str, Any] = {"type": own.word, "index": own.index, **({"trial": trial} if trial else {})}
+    found = {"CLUSTER_SPEC": json.dumps({"cluster": _cluster(peers, str), **common, "task": task})}
+    if len(peers) > 1:
+        task = {**task, "type": _tensorflow_word(own.word), "cloud": job}
+        found["TF_CONFIG"] = json.dumps({"cluster": _cluster(peers, _tensorflow_word), **common, "task": task})
+    return found
+
+
+def _tensorflow_word(word: str) -> str:
+    return TASKS[int(word.removeprefix(_POOL))]
+
+
+def _cluster(peers: Sequence[Peer], called: type[str] | Any) -> dict[str, list[str]]:  # noqa: ANN401 - a function of a word
+    hosts: dict[str, list[str]] = {}
+    for peer in peers:
+        hosts.setdefault(called(peer.role.word), []).append(f"{peer.host}:{PORT}")
+    return hosts

@@ -1,0 +1,68 @@
+"""The trials of a sweep: which values each gets, and the command that it runs with them."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import count, islice
+from math import prod
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.model.spec import Search, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.model.spec import JobSpec
+
+_MASK = (1 << 64) - 1
+
+
+def trial_count(sweep: Sweep) -> int:
+    """As many as there are combinations, or as are wanted."""
+    combinations = prod(len(values) for values in sweep.parameters.values())
+    return min(combinations, sweep.max_trials) if sweep.max_trials else combinations
+
+
+def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
+    """Of the trial with this index, from 0, by parameter. A grid counts up its last parameter first; of a random
+    choice no combination comes twice, and the seed decides it alone."""
+    number = index if sweep.search is Search.GRID else next(islice(_chosen(sweep), index, None))
+    values: dict[str, str] = {}
+    for name, choices in reversed(sweep.parameters.items()):
+        number, place = divmod(number, len(choices))
+        values[name] = choices[place]
+    return {name: values[name] for name in sweep.parameters}
+
+
+def trial_number(index: int) -> str:
+    """What it is called: a text, from 1."""
+    return str(index + 1)
+
+
+def swept(spec: JobSpec, index: int) -> JobSpec:
+    """The job of one trial: each value stands behind its command as `--name=value`."""
+    assert spec.sweep is not None
+    values = trial_values(spec.sweep, index)
+    words = (shlex.quote(f"--{name}={value}") for name, value in values.items())
+    return replace(spec, command=" ".join([spec.command.strip(" \t\n"), *words]))
+
+
+def _chosen(sweep: Sweep) -> Iterator[int]:
+    """Numbers of combinations, in the order of their trials."""
+    combinations = prod(len(values) for values in sweep.parameters.values())
+    seen: set[int] = set()
+    for step in count():
+        number = _mixed(sweep.seed * 0x1_0000_0001 + step) % combinations
+        if number not in seen:
+            seen.add(number)
+            yield number
+
+
+def _mixed(number: int) -> int:
+    """splitmix64 (Steele, Lea and Flood, 2014): neighbouring numbers come out far apart."""
+    number = (number + 0x9E3779B97F4A7C15) & _MASK
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
+    return number ^ (number >> 31)

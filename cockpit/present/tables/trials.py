@@ -1,0 +1,72 @@
+"""The columns of `cockpit trials`: one row per trial of a sweep."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from cockpit.launch.sweeps import trial_number, trial_values
+from cockpit.model.jobrow import JobRow
+from cockpit.model.spec import Sweep
+from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+from cockpit.present.safe import safe
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A task of the sweep, and the values that it was given."""
+
+    trial: str
+    """Its number, from 1."""
+    parameters: dict[str, str]
+    row: JobRow
+
+
+def trials_of(sweep: Sweep, rows: list[JobRow]) -> list[Trial]:
+    """`rows`: of the tasks, in any order."""
+    tasks = sorted((row.array.index, row) for row in rows if row.array is not None)
+    return [Trial(trial_number(index), trial_values(sweep, index), row) for index, row in tasks]
+
+
+def values_text(parameters: dict[str, str]) -> str:
+    """`lr=0.1 layers=2`, harmless."""
+    return " ".join(f"{safe(name)}={safe(value)}" for name, value in parameters.items())
+
+
+def _parameters(row: Any, _: Context) -> str:  # noqa: ANN401 - a Trial
+    return values_text(row.parameters)
+
+
+def _elapsed(row: Trial, context: Context) -> float | None:
+    began = row.row.started_at
+    if began is None:
+        return None
+    until = row.row.ended_at if row.row.ended_at is not None else context.now
+    return float(max(0, until - began - row.row.suspended_ms)) / 1000
+
+
+def _progress(row: Any, context: Context) -> Fraction | None:  # noqa: ANN401 - a Trial
+    elapsed = _elapsed(row, context)
+    return None if elapsed is None else Fraction(round(elapsed), row.row.time_limit_seconds)
+
+
+TRIALS: Final = Table(
+    name="trials",
+    help="The trials of a sweep: their parameters, and how far they are",
+    empty="The sweep has no trial that is still known.",
+    columns=(
+        Column("trial", "TRIAL", Kind.TEXT, "Its number, from 1", field="trial"),
+        Column("id", "ID", Kind.INTEGER, "The job that it is", field="row.id"),
+        Column(
+            "parameters",
+            "PARAMETERS",
+            Kind.RECORD,
+            "The values that it was given",
+            field="parameters",
+            words=_parameters,
+            schema={"type": "object", "additionalProperties": {"type": "string"}},
+        ),
+        Column("state", "STATE", Kind.TEXT, "How it stands", field="row.state"),
+        Column("progress", "SECONDS", Kind.FRACTION, "Run so far, and its time limit", derive=_progress, nullable=True),
+    ),
+)

@@ -1,0 +1,29 @@
+"""What of a job spec Slurm has no word for."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.backends.slurm.mapping.script import refusals
+from cockpit.model.labels import Toleration
+from cockpit.model.spec import NodeSpec
+from tests.builders import a_spec
+
+
+@pytest.mark.req("JT-09", "JT-25", "SL-20")
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"specs": (NodeSpec(), NodeSpec(cpus=2))}, "specs"),
+        ({"pool": "train"}, "pool"),
+        ({"node_selector": {"disk": "ssd"}}, "node_selector"),
+        ({"tolerations": (Toleration("spot"),)}, "node_selector"),
+    ],
+)
+def test_what_cannot_be_had_there_is_refused_at_its_field(fields: dict, field: str) -> None:
+    (said,) = refusals(a_spec("mine", **fields))
+    assert said.startswith(f"{field}: ")
+
+
+def test_a_plain_job_is_refused_nothing() -> None:
+    assert list(refusals(a_spec("mine", card_milli=2000, card_models=("A100",)))) == []

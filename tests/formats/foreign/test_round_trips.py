@@ -1,0 +1,117 @@
+"""What is written in another form and read again is the same job, or the difference is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.formats.foreign.draft import runnable
+from cockpit.formats.foreign.exchange import Form, written
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.model.spec import Access, Elastic, JobSpec, Mode, NodeSpec, WorkerPool
+
+NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)
+LABELS = st.from_regex(r"[a-z]{1,9}", fullmatch=True)
+WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
+COMMANDS = st.one_of(
+    st.lists(NAMES, min_size=1, max_size=4).map(lambda words: runnable(" ".join(["python3", *words]))),
+    st.lists(WORDS, min_size=2, max_size=3).map(lambda words: runnable("echo a\n" + " ".join(words))),
+)
+ENVIRONMENTS = st.dictionaries(st.from_regex(r"[A-Z]{3,8}", fullmatch=True), NAMES, max_size=3)
+SPECS = st.builds(
+    NodeSpec,
+    cpus=st.integers(1, 128),
+    memory_mib=st.integers(1, 4096).map(lambda gib: gib * 1024),
+    card_milli=st.integers(1, 16).map(lambda cards: cards * 1000),
+)
+
+
+def read(source: str, text: str) -> list[JobSpec]:
+    return read_jobs(f"{source}.json", text, "/", defaults=Defaults())
+
+
+def jobs(**fields: Any) -> st.SearchStrategy[JobSpec]:
+    return st.builds(
+        JobSpec,
+        name=NAMES,
+        command=COMMANDS,
+        env=ENVIRONMENTS,
+        nodes=st.integers(1, 9),
+        specs=SPECS.map(lambda spec: (spec,)),
+        time_limit_seconds=st.integers(1, 10**6),
+        **fields,
+    ).map(lambda spec: replace(spec, output=f"/{spec.name}"))
+
+
+def there_and_back(spec: JobSpec, form: Form) -> tuple[str, ...]:
+    return written(spec, form, read).lost
+
+
+@pytest.mark.req("LA-70")
+@settings(max_examples=25)
+@given(
+    jobs(
+        output=st.just("/x"),
+        partitions=st.lists(NAMES, max_size=2, unique=True).map(tuple),
+        account=st.none() | NAMES,
+        exclusive=st.booleans(),
+        hold=st.booleans(),
+        nice=st.integers(0, 99),
+    )
+)
+def test_slurm(spec: JobSpec) -> None:
+    assert there_and_back(spec, Form.SBATCH) == ()
+
+
+@pytest.mark.req("LA-70")
+@settings(max_examples=25)
+@given(
+    jobs(
+        output=st.just("/x"),
+        image=NAMES,
+        mode=st.sampled_from([Mode.PYTORCH, Mode.HOROVOD, Mode.TENSORFLOW]),
+        node_selector=st.dictionaries(LABELS, LABELS, max_size=1),
+    )
+)
+def test_arena(spec: JobSpec) -> None:
+    plain = replace(spec, time_limit_seconds=JobSpec(name="x", command="x", output="/x").time_limit_seconds)
+    assert there_and_back(plain, Form.ARENA) == ()
+    grows = replace(plain, mode=Mode.HOROVOD, elastic=Elastic(workers=plain.nodes, max_workers=99))
+    assert there_and_back(grows, Form.ARENA) == ()
+
+
+@pytest.mark.req("LA-70")
+@settings(max_examples=25)
+@given(jobs(output=st.just("/x"), image=NAMES, mode=st.just(Mode.PYTORCH), hold=st.booleans()))
+def test_the_training_operator(spec: JobSpec) -> None:
+    assert there_and_back(spec, Form.PYTORCHJOB) == ()
+
+
+def pool(spec: NodeSpec, replicas: int) -> WorkerPool:
+    return WorkerPool(replicas=replicas, spec=replace(spec, card_models=("NVIDIA_TESLA_T4",)), image="train")
+
+
+@pytest.mark.req("LA-70", "LA-60")
+@settings(max_examples=25)
+@given(jobs(output=st.just("/x")), SPECS, st.integers(0, 5))
+def test_vertex(spec: JobSpec, other: NodeSpec, workers: int) -> None:
+    pools = (pool(spec.specs[0], 1), pool(other, workers) if workers else WorkerPool(), pool(other, 2))
+    job = replace(spec, nodes=1, mode=Mode.WORKER_POOLS, worker_pools=pools, specs=(pools[0].spec,))
+    assert there_and_back(job, Form.CUSTOMJOB) == ()
+    default = JobSpec(name="x", command="x", output="/x").time_limit_seconds
+    plain = replace(job, env={}, time_limit_seconds=default, command="python3 t.py")
+    assert there_and_back(plain, Form.GCLOUD) == ()
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("form", [form for form in Form if form not in {Form.YAML, Form.JSON}])
+def test_what_a_form_cannot_say_is_told(form: Form) -> None:
+    """Whatever it is: what is written is read again and compared."""
+    spec = JobSpec(
+        name="x", command="a $COCKPIT_REPLICA", output="/x", terminal=True, access=Access.RW, project="p", begin_at=None
+    )
+    assert {"terminal", "access", "project"} <= {*there_and_back(spec, form)}

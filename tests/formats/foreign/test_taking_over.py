@@ -1,0 +1,225 @@
+"""What people already have, taken over: the sources' own examples as they stand, and the corners of each form."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.foreign.exchange import Form, form_of, taken_over
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.launch.command import expand
+from cockpit.model.spec import JobSpec, Mode, NodeSpec
+
+ETJOB = r"""arena submit etjob \
+ --loglevel=debug \
+ --spot-instance \
+ --max-wait-time=600 \
+ --job-restart-policy=OnFailure \
+ --job-backoff-limit=3 \
+ --worker-restart-policy=Always \
+ --launcher-selector=instance_type=spot-launcher \
+ --toleration=all \
+ --namespace=default \
+ --name=fine-tuning-elastic \
+ --gpus=1 \
+ --memory=16Gi \
+ --cpu=4 \
+ --workers=8 \
+ --max-workers=128 \
+ --min-workers=1 \
+ --image=registry.cn-beijing.aliyuncs.com/acs/bert-elastic-demo:v1.5 \
+ "horovodrun --log-level DEBUG --verbose -np \$((\${workers}*\${gpus})) --min-np \$((\${minWorkers}*\${gpus})) --max-np \$((\${maxWorkers}*\${gpus})) --host-discovery-script /etc/edl/discover_hosts.sh python /examples/elastic/pytorch/train_bert.py --epochs=5 --model=bert --batch-size 32 --log-dir /opt"
+"""  # noqa: E501 - as it stands in the source
+REDUCTION = """gcloud ai custom-jobs create \\
+--region=LOCATION \\
+--display-name=JOB_NAME \\
+--worker-pool-spec=machine-type=n1-highmem-96,replica-count=1,accelerator-type=NVIDIA_TESLA_V100,accelerator-count=8,container-image-uri=CUSTOM_CONTAINER_IMAGE_URI \\
+--worker-pool-spec=machine-type=n1-highmem-96,replica-count=4,accelerator-type=NVIDIA_TESLA_V100,accelerator-count=8,container-image-uri=CUSTOM_CONTAINER_IMAGE_URI \\
+--worker-pool-spec=machine-type=n1-highcpu-16,replica-count=16,container-image-uri=us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest
+"""  # noqa: E501 - as it stands in the source
+CUSTOM_JOB = """{
+  "displayName": "pools",
+  "jobSpec": {
+    "workerPoolSpecs": [
+      // `WorkerPoolSpec` for worker pool 0, primary replica, required
+      {
+        "machineSpec": {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2},
+        "replicaCount": 1,
+        "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
+        "containerSpec": {"imageUri": "gcr.io/p/train", "command": ["python3", "t.py"], "args": ["--lr", "0.1"]}
+      },
+      // `WorkerPoolSpec` for worker pool 1, optional
+      {},
+      {
+        "machineSpec": {"machineType": "n1-highmem-4"},
+        "replicaCount": "2",
+        "pythonPackageSpec": {"executorImageUri": "gcr.io/x", "packageUris": ["gs://a"], "pythonModule": "serve"}
+      }
+    ],
+    "scheduling": {"timeout": "3600s", "restartJobOnWorkerRestart": true},
+    "serviceAccount": "me"
+  }
+}"""
+SCRIPT = """#!/bin/bash
+#SBATCH --job-name=multi   # its name
+#SBATCH -N 2
+#SBATCH --ntasks-per-node=4
+#SBATCH --gres=gpu:a100:4
+#SBATCH --cpus-per-task=6
+#SBATCH --mem=64G
+#SBATCH -t 1-12:00:00
+#SBATCH --output=logs/%x-%j.out
+#SBATCH --mail-type=ALL
+#SBATCH -p gpu,long
+#SBATCH --dependency=afterok:11:12
+
+module load cuda
+#SBATCH --account=late
+srun python train.py --lr 0.1
+"""
+
+
+def taken(text: str) -> tuple[JobSpec, list[str]]:
+    found = taken_over("file", text)
+    assert found is not None
+    (spec,) = read_jobs("file.json", found.text, "/home/ann", defaults=Defaults())
+    return spec, [note.split(":")[0] for note in found.notes]
+
+
+@pytest.mark.req("LA-70")
+def test_the_elastic_job_of_the_source() -> None:
+    spec, notes = taken(ETJOB)
+    assert (spec.name, spec.mode, spec.nodes) == ("fine-tuning-elastic", Mode.HOROVOD, 8)
+    assert spec.specs == (NodeSpec(cpus=4, memory_mib=16_384, card_milli=1000),)
+    assert spec.elastic is not None
+    assert (spec.elastic.min_workers, spec.elastic.max_workers) == (1, 128)
+    assert spec.image == "registry.cn-beijing.aliyuncs.com/acs/bert-elastic-demo:v1.5"
+    assert [each.text for each in spec.tolerations] == ["*"]
+    assert expand(spec.command, spec.env)[:10] == (
+        *("horovodrun", "--log-level", "DEBUG", "--verbose", "-np", "8", "--min-np", "1", "--max-np", "128"),
+    )
+    assert "--namespace=default" in notes
+
+
+@pytest.mark.req("LA-70", "LA-64")
+def test_the_reduction_servers_of_the_source() -> None:
+    spec, notes = taken(REDUCTION)
+    assert (spec.name, spec.mode) == ("JOB_NAME", Mode.WORKER_POOLS)
+    assert [(pool.replicas, pool.machine_type, pool.spec.card_milli) for pool in spec.worker_pools] == [
+        (1, "n1-highmem-96", 8000),
+        (4, "n1-highmem-96", 8000),
+        (16, "n1-highcpu-16", 0),
+    ]
+    assert spec.worker_pools[2].image.endswith("/reductionserver:latest")
+    assert notes == ["--region=LOCATION", "command", "output"]
+
+
+@pytest.mark.req("LA-70", "LA-60")
+def test_a_custom_job_with_the_comments_of_its_manual() -> None:
+    spec, notes = taken(CUSTOM_JOB)
+    first, second, third = spec.worker_pools
+    assert (spec.command, spec.time_limit_seconds) == ("python3 t.py --lr 0.1", 3600)
+    assert first.spec == NodeSpec(cpus=8, memory_mib=30_720, card_milli=2000, card_models=("NVIDIA_TESLA_T4",))
+    assert (first.disk_type, first.disk_gib, first.image) == ("pd-ssd", 100, "gcr.io/p/train")
+    assert second.replicas == 0
+    assert (third.replicas, third.command, third.spec.memory_mib) == (2, "python3 -m serve", 26_624)
+    assert notes == [
+        "workerPoolSpecs[2].packageUris",
+        "scheduling.restartJobOnWorkerRestart",
+        "serviceAccount",
+        "output",
+    ]
+
+
+@pytest.mark.req("LA-70")
+def test_a_batch_script() -> None:
+    spec, notes = taken(SCRIPT)
+    assert (spec.name, spec.nodes, spec.time_limit_seconds, spec.partitions) == ("multi", 2, 129_600, ("gpu", "long"))
+    assert spec.specs == (NodeSpec(cpus=24, memory_mib=65_536, card_milli=4000, card_models=("a100",)),)
+    assert shlex.split(spec.command)[:2] == ["bash", "-c"]
+    assert "srun python train.py --lr 0.1" in spec.command
+    assert [each.target for each in spec.dependencies] == ["11", "12"]
+    assert spec.output == "/home/ann/logs"
+    assert spec.account is None
+    assert notes == ["#SBATCH", "--output", "--mail-type", "srun"]
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("-n 8", {"cpus": 8}),
+        ("-n 8 -N 2 -c 3", {"cpus": 12}),
+        ("-c 4 --mem-per-cpu=2G", {"cpus": 4, "memory_mib": 8192}),
+        ("--mem=500", {"memory_mib": 500}),
+        ("--gpus=4 -N2", {"card_milli": 2000}),
+        ("--gpus-per-node=a100:2 --mem-per-gpu=8G", {"card_milli": 2000, "memory_mib": 16_384}),
+        ("--gres=shard:1,gpu:3", {"card_milli": 3000}),
+    ],
+)
+def test_slurm_counts_tasks_and_cockpit_nodes(lines: str, expected: dict[str, int]) -> None:
+    spec, _ = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
+    assert {name: getattr(spec.specs[0], name) for name in expected} == expected
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [("90", 5400), ("30:15", 1815), ("2:00:00", 7200), ("1-2", 93_600), ("1-2:30", 95_400), ("0-00:00:07", 7)],
+)
+def test_the_times_of_slurm(time: str, seconds: int) -> None:
+    spec, _ = taken(f"#!/bin/bash\n#SBATCH -J x -t {time}\npython t.py\n")
+    assert spec.time_limit_seconds == seconds
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("# train\npython t.py --lr 0.1\n", "python t.py --lr 0.1"),
+        ("python t.py *.csv\n", 'bash -c "python t.py *.csv"'),
+        ("a\nb\n", 'bash -c "a\nb"'),
+        ("X=1 python t.py", 'bash -c "X=1 python t.py"'),
+    ],
+)
+def test_a_script_of_one_command_is_that_command(body: str, command: str) -> None:
+    assert taken(f"#!/bin/sh\n#SBATCH -J x\n{body}")[0].command == command
+
+
+@pytest.mark.req("LA-70")
+def test_mpirun_in_a_script_for_several_nodes_runs_once() -> None:
+    assert taken("#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nmpirun ./a.out\n")[0].mode is Mode.HOROVOD
+
+
+@pytest.mark.req("LA-70")
+def test_the_operators_own_example() -> None:
+    spec, notes = taken(Path(__file__).with_name("simple-pytorchjob.yaml").read_text())
+    assert (spec.name, spec.mode, spec.nodes, spec.specs[0].card_milli) == ("pytorch-simple", Mode.PYTORCH, 2, 1000)
+    assert spec.command == "python3 /opt/pytorch-mnist/mnist.py --epochs=1"
+    assert notes[0] == "metadata.namespace"
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("name: x\ncommand: gcloud ai custom-jobs create\noutput: .\n", None),
+        ('{"name": "x", "command": "arena submit tfjob", "output": "."}', None),
+        ("#!/bin/bash\necho\n", None),
+        ("$ arena submit mpijob --name=x 'mpirun a'", Form.ARENA),
+        ("# mine\ngcloud beta ai custom-jobs create --display-name=x", Form.GCLOUD),
+        ("workerPoolSpecs:\n- machineSpec: {}\n", Form.CUSTOMJOB),
+    ],
+)
+def test_each_is_recognised_by_what_stands_in_it(text: str, form: Form | None) -> None:
+    assert form_of(text) is form
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("text", ['{"workerPoolSpecs": [{}', "kind: PyTorchJob\nspec: 3\n", "kind: PyTorchJob\n- ["])
+def test_what_cannot_be_read_says_so(text: str) -> None:
+    with pytest.raises(SpecErrors, match=r"^file: looks like "):
+        taken_over("file", text)

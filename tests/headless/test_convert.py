@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cockpit.formats.jobfile import Defaults, read_jobs
+from tests.headless.conftest import Desk
+
+SCRIPT = b"#!/bin/bash\n#SBATCH --job-name=a --mail-type=ALL\n#SBATCH -c 4\npython t.py\n"
+
+
+@pytest.fixture
+def reading(desk: Desk) -> Desk:
+    """It reads job files as they are."""
+    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
+    return desk
+
+
+@pytest.mark.req("LA-70")
+def test_submit_takes_over_what_it_recognises_and_tells_what_it_leaves_out(reading: Desk) -> None:
+    done = reading("submit", "-", stdin=SCRIPT)
+    assert done.code == 0
+    assert "stdin: --mail-type: has no counterpart here; left out\n" in done.err
+    _, spec = reading.backend.asked[-1]
+    assert (spec.name, spec.command, spec.specs[0].cpus) == ("a", "python t.py", 4)
+
+
+@pytest.mark.req("LA-70")
+def test_convert_writes_other_forms(reading: Desk) -> None:
+    manifest = reading("convert", "-", "--to", "pytorchjob", stdin=SCRIPT)
+    assert manifest.out.startswith(b"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n")
+    custom = json.loads(reading("convert", "-", "--to", "customjob", stdin=SCRIPT).out)
+    assert custom["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] == {"machineType": "custom-4-1024"}
+    assert b"#SBATCH --job-name=a\n" in reading("convert", "-", "--to", "sbatch", stdin=SCRIPT).out
+
+
+@pytest.mark.req("LA-70")
+def test_convert_tells_what_a_form_cannot_say(reading: Desk) -> None:
+    job = b"name: a\ncommand: b\noutput: /a\nterminal: true\n"
+    assert "sbatch cannot say all of: terminal\n" in reading("convert", "-", "--to", "sbatch", stdin=job).err

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cockpit.model.ids import JobId
+from cockpit.model.job import ArrayTask, JobState
+from tests.doubles.samples import job_row
+from tests.headless.conftest import Desk
+
+
+@pytest.mark.req("LA-63")
+def test_trials_have_parameters_state_and_progress(desk: Desk) -> None:
+    desk.backend.job_rows = [
+        job_row(4731, state=JobState.QUEUED, started_at=None, array=ArrayTask(JobId(4730), 1, 2, 4, 0, 3)),
+        job_row(4730, state=JobState.RUNNING, array=ArrayTask(JobId(4730), 0, 2, 4, 0, 3)),
+        job_row(4740, state=JobState.RUNNING, array=ArrayTask(JobId(4740), 0, 2, 4, 0, 3)),
+    ]
+    first, second = json.loads(desk("trials", "4730", "-o", "json").out)["rows"]
+    assert (first["trial"], first["id"], first["parameters"]) == ("1", 4730, {"lr": "0.1", "layers": "2"})
+    assert first["progress"]["total"] > first["progress"]["used"] > 0
+    assert (second["state"], second["progress"], second["parameters"]["layers"]) == ("queued", None, "4")
+    assert desk("trials", "4730").lines[1].split()[2:5] == ["lr=0.1", "layers=2", "running"]
+
+
+@pytest.mark.req("LA-63")
+def test_a_job_that_is_no_sweep_says_so(desk: Desk) -> None:
+    done = desk("trials", "4715")
+    assert (done.code, done.err) == (65, "Job 4715 is no sweep; submit one with `sweep:`.\n")
+
+
+@pytest.mark.req("LA-63")
+def test_the_page_of_a_trial_says_which_it_is(desk: Desk) -> None:
+    assert "trial         1 of 4: lr=0.1 layers=2" in desk("job", "4730").lines

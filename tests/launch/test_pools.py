@@ -1,0 +1,78 @@
+"""The variables of worker pools, as the page on distributed training prints them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cockpit.launch.modes import Peer
+from cockpit.launch.pools import pool_environment, pool_roles, replica_spec
+from cockpit.model.spec import Mode, NodeSpec, WorkerPool
+from tests.builders import a_spec
+
+
+def environment(*replicas: int, rank: int = 0, trial: str = "") -> dict[str, Any]:
+    pools = tuple(WorkerPool(replicas=count) for count in replicas)
+    peers = [Peer(f"cmle-training-{role.word}-ab-{role.index}", 1, role) for role in pool_roles(pools)]
+    spec = a_spec(mode=Mode.WORKER_POOLS, worker_pools=pools)
+    found = pool_environment(spec, peers, rank, job="7", trial=trial)
+    return {name: json.loads(value) for name, value in found.items()}
+
+
+@pytest.mark.req("LA-61")
+def test_cluster_spec_names_the_pools_that_there_are() -> None:
+    found = environment(1, 2, 2, 3, trial="TRIAL_ID")["CLUSTER_SPEC"]
+    assert found.pop("job")["workerPoolSpecs"][1]["replicaCount"] == 2
+    assert found == {
+        "cluster": {
+            "workerpool0": ["cmle-training-workerpool0-ab-0:2222"],
+            "workerpool1": ["cmle-training-workerpool1-ab-0:2222", "cmle-training-workerpool1-ab-1:2222"],
+            "workerpool2": ["cmle-training-workerpool2-ab-0:2222", "cmle-training-workerpool2-ab-1:2222"],
+            "workerpool3": [
+                "cmle-training-workerpool3-ab-0:2222",
+                "cmle-training-workerpool3-ab-1:2222",
+                "cmle-training-workerpool3-ab-2:2222",
+            ],
+        },
+        "environment": "cloud",
+        "task": {"type": "workerpool0", "index": 0, "trial": "TRIAL_ID"},
+    }
+
+
+@pytest.mark.req("LA-60", "LA-61")
+def test_a_pool_that_is_left_out_keeps_the_positions() -> None:
+    found = environment(1, 0, 1, rank=1)
+    assert [*found["CLUSTER_SPEC"]["cluster"]] == ["workerpool0", "workerpool2"]
+    assert found["CLUSTER_SPEC"]["task"] == {"type": "workerpool2", "index": 0}
+    assert found["CLUSTER_SPEC"]["job"]["workerPoolSpecs"][1] == {}
+
+
+@pytest.mark.req("LA-62")
+def test_tf_config_stands_beside_it_on_jobs_of_several_replicas() -> None:
+    found = environment(1, 2, 1, rank=1, trial="1")["TF_CONFIG"]
+    assert found.pop("job")
+    assert found == {
+        "cluster": {
+            "chief": ["cmle-training-workerpool0-ab-0:2222"],
+            "worker": ["cmle-training-workerpool1-ab-0:2222", "cmle-training-workerpool1-ab-1:2222"],
+            "ps": ["cmle-training-workerpool2-ab-0:2222"],
+        },
+        "environment": "cloud",
+        "task": {"cloud": "7", "index": 0, "trial": "1", "type": "worker"},
+    }
+    assert [*environment(1)] == ["CLUSTER_SPEC"]
+
+
+@pytest.mark.req("LA-60")
+def test_each_pool_keeps_its_own_command_and_image() -> None:
+    pools = (
+        WorkerPool(replicas=1),
+        WorkerPool(),
+        WorkerPool(replicas=2, command="serve", image="reducer", spec=NodeSpec(cpus=16)),
+    )
+    spec = a_spec(worker_pools=pools, mode=Mode.WORKER_POOLS)
+    assert [replica_spec(spec, rank).command for rank in range(3)] == ["python train.py", "serve", "serve"]
+    assert [replica_spec(spec, rank).image for rank in range(3)] == ["host", "reducer", "reducer"]
+    assert [each.cpus for each in spec.helpers] == [16, 16]

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.launch.sweeps import swept, trial_count, trial_number, trial_values
+from cockpit.model.spec import Search, Sweep
+from tests.builders import a_spec
+
+GRID = Sweep(parameters={"lr": ("0.1", "0.01"), "layers": ("2", "4", "8")})
+RANDOM = Sweep(parameters={"lr": tuple(map(str, range(100))), "x": ("a", "b c")}, search=Search.RANDOM, max_trials=50)
+
+
+@pytest.mark.req("LA-63")
+def test_a_grid_tries_every_combination_in_order() -> None:
+    found = [tuple(trial_values(GRID, index).values()) for index in range(trial_count(GRID))]
+    assert found == [(lr, layers) for lr in ("0.1", "0.01") for layers in ("2", "4", "8")]
+
+
+@pytest.mark.req("LA-63")
+def test_a_random_choice_follows_its_seed_and_repeats_nothing() -> None:
+    def chosen(seed: int) -> list[tuple[str, ...]]:
+        sweep = Sweep(parameters=RANDOM.parameters, search=Search.RANDOM, max_trials=50, seed=seed)
+        return [tuple(trial_values(sweep, index).values()) for index in range(trial_count(sweep))]
+
+    assert chosen(1) == chosen(1) != chosen(2)
+    assert len({*chosen(1)}) == 50
+    everything = Sweep(parameters={"x": ("1", "2", "3")}, search=Search.RANDOM, max_trials=9)
+    assert {trial_values(everything, index)["x"] for index in range(trial_count(everything))} == {"1", "2", "3"}
+
+
+@pytest.mark.req("LA-63")
+def test_the_values_stand_behind_the_command() -> None:
+    assert swept(a_spec(sweep=GRID), 3).command == "python train.py --lr=0.01 --layers=2"
+    odd = Sweep(parameters={"x": ("b c;",)})
+    assert swept(a_spec(sweep=odd), 0).command == "python train.py '--x=b c;'"
+    assert trial_number(0) == "1"
