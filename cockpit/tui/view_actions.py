@@ -243,7 +243,7 @@ SERVICE: Final = (
         "staged",
         "staged",
         ("C",),
-        "Copies of datasets and images, and who uses them",
+        "Copies made of data and images",
         node_deeds.staged,
         SERVE,
         _NODES,

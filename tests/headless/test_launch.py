@@ -52,3 +52,14 @@ def test_standalone_means_one_node(reading: Desk) -> None:
 
 def test_without_dry_run_it_says_how_jobs_start(reading: Desk) -> None:
     assert reading("launch", "-", stdin=JOB).code == 64
+
+
+@pytest.mark.req("JT-03", "LA-50")
+def test_a_batchs_tasks_are_told_apart_and_each_is_started_under_the_batchs_name(reading: Desk) -> None:
+    batch = b"{name: tune, kind: batch, output: /o, tasks: [{command: a}, {command: b}]}"
+    rows = json.loads(reading("launch", "--dry-run", "-", "-o", "json", stdin=batch).out)["rows"]
+    assert [(row["name"], row["argv"], row["host"]) for row in rows] == [
+        ("tune-0", ["a"], "tune-0"),
+        ("tune-1", ["b"], "tune-0"),
+    ]
+    assert {row["env"]["COCKPIT_JOB_NAME"] for row in rows} == {"tune"}

@@ -32,7 +32,7 @@ async def run(call: Call) -> int:
 
     specs, _ = read_files(call)
     who = _submitter()
-    launches = [each for spec in specs for task in _tasks(spec) for each in _launches(task, who)]
+    launches = [each for spec in specs for name, task in _tasks(spec).items() for each in _launches(name, task, who)]
     if not is_page(call.args):
         write_rows(TABLE, launches, call.args, call.context(), call.streams)
         return ExitCode.OK
@@ -43,16 +43,14 @@ async def run(call: Call) -> int:
     return ExitCode.OK
 
 
-def _tasks(spec: JobSpec) -> list[JobSpec]:
-    """Those of a batch, under names of their own; any other job alone."""
-    from msgspec.structs import replace
-
+def _tasks(spec: JobSpec) -> dict[str, JobSpec]:
+    """Those of a batch by their folders' names, any other job by its own."""
     from cockpit.launch.batch import task_spec
 
-    return [replace(task_spec(spec, index), name=f"{spec.name}-{index}") for index in range(len(spec.tasks))] or [spec]
+    return {f"{spec.name}-{index}": task_spec(spec, index) for index in range(len(spec.tasks))} or {spec.name: spec}
 
 
-def _launches(spec: JobSpec, who: Submitter) -> Iterator[Launch]:
+def _launches(name: str, spec: JobSpec, who: Submitter) -> Iterator[Launch]:
     from cockpit.launch.imagined import imagined_node, imagined_placement
     from cockpit.launch.plan import launch_plan
     from cockpit.model.ids import JobId, ReplicaId
@@ -64,7 +62,7 @@ def _launches(spec: JobSpec, who: Submitter) -> Iterator[Launch]:
         replica = ReplicaId(JobId(0), 1, part.rank)
         node = imagined_node(spec, part.node, mpi)
         plan = launch_plan(spec, who, node, part, placement, replica)
-        yield Launch(spec.name, part.rank, part.node, spec.command, plan)
+        yield Launch(name, part.rank, part.node, spec.command, plan)
 
 
 def _mpi_of(spec: JobSpec) -> Mpi | None:

@@ -15,7 +15,7 @@ class Launch(msgspec.Struct, frozen=True):
     """What one replica would be started with."""
 
     name: str
-    """The job's."""
+    """The job's; of a batch's task with its number."""
     rank: int
     node: str
     given: str

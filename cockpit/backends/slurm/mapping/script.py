@@ -9,7 +9,8 @@ from typing import NamedTuple
 from cockpit.backends.slurm.mapping.hostlist import shortened
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.formats.slurmfields import slurm_time
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, NodeSpec, PriorityWord
+from cockpit.model.image import HOST
+from cockpit.model.spec import Dependency, DependencyKind, JobKind, JobSpec, Mode, NodeSpec, PriorityWord
 
 HOLD_SECONDS = 3600
 """How long a failed job keeps its allocation where its owner says nothing."""
@@ -37,6 +38,7 @@ def refusals(spec: JobSpec) -> Iterator[str]:
     if spec.pool is not None or spec.driver_version is not None:
         yield "pool: choose a partition instead"
     yield from _life_refusals(spec)
+    yield from _container_refusals(spec)
     if spec.node_selector or spec.tolerations:
         yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
     if spec.divide_over_clusters:
@@ -53,6 +55,23 @@ def _life_refusals(spec: JobSpec) -> Iterator[str]:
         yield "resume: Slurm requeues jobs that it preempts; let the script look for its checkpoint"
     if spec.hooks.before_start or spec.hooks.after_end:
         yield "hooks: a Slurm job has none; write them into its script"
+
+
+def _container_refusals(spec: JobSpec) -> Iterator[str]:
+    """What cockpit's own containers, launchers and catalogue do."""
+    if spec.kind is JobKind.BATCH:
+        yield "kind: Slurm has no batches; submit each task as a job, or an array"
+    if spec.kind is JobKind.INTERACTIVE:
+        yield "kind: Slurm has no sessions; run `salloc` there, or enter a job that runs"
+    if spec.mode not in {None, Mode.STANDALONE}:
+        yield f"mode: Slurm starts the script once; call `srun` in it for what {spec.mode} needs"
+    for field, given in (("datasets", spec.datasets), ("models", spec.models)):
+        if given:
+            yield f"{field}: Slurm mounts nothing; use the cluster's own file systems"
+    if spec.image != HOST:
+        yield "image: Slurm runs on its nodes' own root; let the script start a container"
+    if spec.algorithm is not None and not spec.algorithm.path:
+        yield "algorithm.name: nothing has a name on a Slurm cluster; write its path"
 
 
 def submission(spec: JobSpec) -> Submission:
