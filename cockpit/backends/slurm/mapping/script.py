@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.hostlist import shortened
@@ -76,22 +75,16 @@ def _container_refusals(spec: JobSpec) -> Iterator[str]:
 
 
 def submission(spec: JobSpec) -> Submission:
-    """The command, and the script that it reads from its standard input."""
-    return Submission(("sbatch", "--parsable"), "\n".join([*_head(spec), "", *_body(spec), ""]))
-
-
-def _head(spec: JobSpec) -> Iterator[str]:
-    yield "#!/bin/bash"
-    for option in options(spec):
-        yield f"#SBATCH {option}"
+    """The command with all that is asked for, and the script that it reads from its standard input."""
+    return Submission(("sbatch", "--parsable", *options(spec)), "\n".join(["#!/bin/bash", *_body(spec), ""]))
 
 
 def options(spec: JobSpec) -> Iterator[str]:
-    """What a job asks for, as sbatch's options, quoted as sbatch reads them in a script."""
+    """What a job asks for. Not in the script: no line break of a name can end a line of it there."""
     each = spec.specs[0]
-    yield _option("job-name", spec.name)
-    yield _option("output", f"{spec.output}/slurm-{'%A_%a' if spec.array is not None else '%j'}.out")
-    yield _option("chdir", spec.algorithm.path if spec.algorithm is not None else spec.output)
+    yield f"--job-name={spec.name}"
+    yield f"--output={spec.output}/slurm-{'%A_%a' if spec.array is not None else '%j'}.out"
+    yield f"--chdir={spec.algorithm.path if spec.algorithm is not None else spec.output}"
     yield f"--nodes={spec.nodes}"
     yield "--ntasks-per-node=1"
     yield f"--cpus-per-task={each.cpus}"
@@ -101,7 +94,7 @@ def options(spec: JobSpec) -> Iterator[str]:
     yield f"--time={slurm_time(asked_seconds(spec))}"
     for name, value in _wishes(spec):
         if value:
-            yield _option(name, value)
+            yield f"--{name}={value}"
     for name, wanted in (("exclusive", spec.exclusive), ("hold", spec.hold), ("requeue", True)):
         if wanted:
             yield f"--{name}"
@@ -155,12 +148,8 @@ def array_text(spec: JobSpec) -> str:
 
 
 def moment_text(at: int | None) -> str:
-    """In UTC: whoever runs the command sets TZ so."""
-    return "" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def _option(name: str, value: str) -> str:
-    return f"--{name}={shlex.quote(value)}"
+    """In no time zone: seconds since 1970, which Slurm reads behind `uts`."""
+    return "" if at is None else f"uts{at // 1000}"
 
 
 def _body(spec: JobSpec) -> Iterator[str]:
