@@ -10,10 +10,13 @@ from cockpit.engine.effects import RemoveContainer, SignalReplica, StageReplica,
 from cockpit.engine.submit import submit
 from cockpit.model import events
 from cockpit.model.cluster import Cluster
+from cockpit.model.eviction import Grounds
+from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.mounts import Dataset
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal
+from cockpit.model.spec import Elastic
 from cockpit.model.staging import Staging
 from tests.builders import ANN, a_node, a_spec
 from tests.engine.driver import Actor, EngineDriver
@@ -125,3 +128,15 @@ def test_nodes_whose_disk_is_full_start_nothing_until_it_is_not(engine) -> None:
     engine.schedule()
     assert engine.job(job).state is JobState.STAGING
     assert service.disk_filled(engine.machine, "") == []
+
+
+@pytest.mark.req("EL-01", "JT-19")
+def test_an_elastic_job_that_shrinks_while_it_is_staged_starts_with_those_that_have_theirs(engine) -> None:
+    size = Elastic(workers=2, min_workers=1, max_workers=2)
+    job = begun(engine, nodes=2, elastic=size)
+    staged(engine, job, 0)
+    engine.tell(events.WorkersRecalled(job, (1,), engine.now, JobId(99), Grounds.QOS))
+    engine.effects.clear()
+    engine.ended(job, 1, lost="it was ended while its files were copied")
+    assert engine.job(job).state is JobState.STARTING
+    assert StartReplica in kinds(engine)

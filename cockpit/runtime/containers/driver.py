@@ -179,6 +179,7 @@ class ContainerExecutor:
         if copying is not None:
             copying.cancel()
             await asyncio.wait([copying])
+            await self._copies_given_up()
         if copying is not None or effect.replica in self._waiting:
             self._waiting.discard(effect.replica)
             self._observer.replica_ended(effect.replica, _ENDED_BEFORE)
@@ -188,6 +189,11 @@ class ContainerExecutor:
             if watched is not None:
                 await asyncio.to_thread(freezing.thaw, watched.attempt)  # a frozen process neither hears nor dies
                 watched.send(_SIGNALS[effect.force])
+
+    async def _copies_given_up(self) -> None:
+        """Nothing half of them is left, be it from an engine before."""
+        if self._depot is not None:
+            await self._depot.tidy()
 
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._move(effect.replica, freezing.freeze)

@@ -158,7 +158,7 @@ def container_plan(
         scratch_mib=bounds.scratch_mib,
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
-        may_be_plain=may_be_plain and spec.root_image == HOST,
+        may_be_plain=may_be_plain and not _needs_container(spec),
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),
@@ -174,6 +174,11 @@ def cgroup_name(state: Path, replica: ReplicaId) -> str:
 def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
     """Where a replica's `stdout` or `stderr` is kept; outlives its container."""
     return state / "logs" / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
+
+
+def _needs_container(spec: JobSpec) -> bool:
+    """A plain process has no other root than the machine's, and could write into a copy that others use."""
+    return spec.root_image != HOST or spec.staging
 
 
 def _image(spec: JobSpec) -> Mount | None:

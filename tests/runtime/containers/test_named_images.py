@@ -32,7 +32,17 @@ def podman(*words: object) -> str:
 
 
 @pytest.fixture
-def image(house):
+def store(house, monkeypatch) -> None:
+    """A podman that knows nothing of the machine's own images, nor of other tests'."""
+    file = house.folder / "storage.conf"
+    places = {"graphroot": house.folder / "store", "runroot": house.folder / "store-run"}
+    lines = "".join(f'{name} = "{place}"\n' for name, place in places.items())
+    file.write_text(f'[storage]\ndriver = "overlay"\n{lines}')
+    monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(file))
+
+
+@pytest.fixture
+def image(house, store):
     """Its name. Programs of its own lie where only its PATH leads."""
     root = make_root(house.folder / "packing")
     (root / "opt" / "app" / "bin").mkdir()
@@ -42,8 +52,7 @@ def image(house):
     variables = ("--change", f"ENV PATH={PATH}", "--change", "ENV FLAVOUR=plum", "--change", "ENV HOME=/nowhere")
     podman("import", *variables, packed(root, house.folder / "root.tar"), name)
     yield name
-    podman("rmi", "--force", name)
-    assert "cockpit-export" not in podman("ps", "--all", "--format", "{{.Names}}")
+    assert podman("ps", "--all", "--format", "{{.Names}}") == ""
 
 
 def job(house: House, image: str, command: str, **spec) -> StartReplica:
@@ -90,6 +99,7 @@ async def test_it_is_taken_over_once(house, image):
     assert (copy.what, copy.source, copy.jobs) == ("image", image, (first.replica.job, second.replica.job))
 
 
+@pytest.mark.usefixtures("store")
 async def test_an_image_that_is_not_there_is_refused_with_what_to_do(house):
     status = await house.run(job(house, "localhost/cockpit-none:7", "true"))
     assert status.lost == (

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from cockpit.engine.effects import StartReplica
 from cockpit.launch.plan import LaunchPlan
@@ -16,8 +17,9 @@ from cockpit.runtime.containers.shim import attempt
 REPLICA = ReplicaId(JobId(7), 2, 1)
 
 
-def planned() -> plan.ContainerPlan:
+def planned(*, may_be_plain: bool = False, **fields) -> plan.ContainerPlan:
     spec = JobSpec(
+        **fields,
         name="j",
         command="true",
         output="/data/out",
@@ -30,7 +32,9 @@ def planned() -> plan.ContainerPlan:
     )
     effect = StartReplica(REPLICA, spec, submitter, Allocation(1, NodeName("n"), 3, 2048))
     engine = plan.EngineFolders(Path("/state"), Path("/run/engine"))
-    return plan.container_plan(effect, launch, engine, plan.Bounds(pids=9, scratch_mib=8), rootless=False)
+    return plan.container_plan(
+        effect, launch, engine, plan.Bounds(pids=9, scratch_mib=8), rootless=False, may_be_plain=may_be_plain
+    )
 
 
 def test_the_shim_reads_exactly_what_the_engine_writes():
@@ -63,3 +67,16 @@ def test_engines_of_one_machine_do_not_share_groups():
 
 def test_logs_lie_outside_of_the_container():
     assert planned().stderr == "/state/logs/7/2.1.stderr"
+
+
+def test_what_needs_a_container_is_never_a_plain_process():
+    assert planned(may_be_plain=True).may_be_plain
+    assert not planned(may_be_plain=True, image="dir:/roots/a").may_be_plain
+    assert not planned(may_be_plain=True, staging=True).may_be_plain
+
+
+@pytest.mark.req("JT-30")
+def test_a_root_is_what_the_image_says_or_the_catalogue_found():
+    assert planned().image is None
+    assert planned(image="dir:/roots/a").image == plan.Mount("image", "/roots/a", "/", writable=False)
+    assert planned(image="torch", image_found="tar:/x.tar").image.source == "/x.tar"

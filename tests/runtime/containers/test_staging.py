@@ -16,6 +16,8 @@ from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StageR
 from cockpit.model.ids import Millis
 from cockpit.model.mounts import Dataset, DatasetSource
 from cockpit.model.staging import Staging
+from cockpit.runtime.containers.removal import remove_tree
+from cockpit.runtime.containers.staging.shelf import Shelf
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import House, until
 
@@ -40,6 +42,7 @@ def cats(house) -> Path:
     house.rules = replace(house.rules, staging=Staging(folder=str(house.folder / "fast"), full_percent=100))
     yield folder
     (folder / "train" / "deep").chmod(0o755)
+    remove_tree(house.folder / "fast")
 
 
 @pytest.fixture
@@ -106,6 +109,17 @@ async def test_one_copy_serves_all_who_use_the_same_version(house, cats):
     (cats / "a.txt").write_text("a newer version")
     await staged(house, third := job(house, cats))
     assert [each.jobs for each in await house.depot.copies() if each.key != copy.key] == [(third.replica.job,)]
+
+
+@pytest.mark.req("JT-50")
+async def test_a_copy_that_was_finished_just_now_is_not_made_again(house, cats, monkeypatch):
+    """Who looked for it before, and begins only after."""
+    await staged(house, job(house, cats))
+    looks = iter([False, False])
+    seen = Shelf.has
+    monkeypatch.setattr(Shelf, "has", lambda shelf, key: next(looks, None) is None and seen(shelf, key))
+    await staged(house, job(house, cats))
+    assert [len(each.jobs) for each in await house.depot.copies()] == [2]
 
 
 @pytest.mark.req("JT-50")

@@ -30,7 +30,7 @@ def measure(order: Order, _meter: Meter) -> Measure:
     program = _who_has(order["source"])
     found = json.loads(_said(program, "image", "inspect", order["source"]))[0]
     key = str(found["Id"]).rpartition(":")[2]
-    return {"key": key, "size": int(found["Size"]), "env": _variables(found.get("Config", {}).get("Env"))}
+    return {"key": key, "size": int(found["Size"]), "env": _variables((found.get("Config") or {}).get("Env"))}
 
 
 def copy(order: Order, meter: Meter) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from cockpit.model.ids import Millis
 from cockpit.model.staging import FULL_PERCENT, WEEK_SECONDS, Progress, StagedCopy, Staging
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Clock
     from cockpit.model.job import Submitter
     from cockpit.runtime.containers.staging.fetching import Fetcher
+
+Given = ParamSpec("Given")
+Told = TypeVar("Told")
 
 _RATE_MS = 10_000
 """The rate is that of so long a time."""
@@ -39,9 +42,9 @@ class Copying:
         self._seen: deque[tuple[Millis, int]] = deque([(began_at, 0)])
 
     def came_to(self, done: int, now: Millis) -> None:
-        """So many bytes are there."""
-        self.done = done
-        self._seen.append((now, done))
+        """So many bytes are there; of an image more may come than podman says that it has."""
+        self.done = min(done, self.measured.size)
+        self._seen.append((now, self.done))
         while len(self._seen) > 2 and self._seen[0][0] < now - _RATE_MS:
             self._seen.popleft()
         for tell in list(self.waiting):
@@ -63,6 +66,7 @@ class Depot:
         self._fetcher = fetcher
         self._making: dict[str, Copying] = {}
         self._closed = False
+        self._changing = asyncio.Lock()
 
     @property
     def _staging(self) -> Staging:
@@ -89,7 +93,7 @@ class Depot:
             await asyncio.to_thread(shelf.open)
             while not await asyncio.to_thread(shelf.has, measured.key):
                 await self._made(shelf, wanted, who, measured, tell)
-            await asyncio.to_thread(shelf.use, measured.key, replica, who.name, self._clock.now())
+            await self._alone(shelf.use, measured.key, replica, who.name, self._clock.now())
         except OSError as error:
             where = error.filename or shelf.folder
             raise FetchFailed(f"{wanted.what}: no copy can be made in {where}: {error.strerror or error}") from None
@@ -97,27 +101,29 @@ class Depot:
 
     async def leave(self, replica: str) -> None:
         """The replica is gone."""
-        await asyncio.to_thread(self._shelf.leave, replica, self._clock.now())
+        await self._alone(self._shelf.leave, replica, self._clock.now())
 
     async def forget_others(self, named: Collection[str]) -> None:
         """After an engine start: only these replicas are there."""
         shelf = self._shelf
         for each in await asyncio.to_thread(shelf.users_besides, named):
-            await asyncio.to_thread(shelf.leave, each, self._clock.now())
+            await self._alone(shelf.leave, each, self._clock.now())
 
     async def copies(self) -> list[StagedCopy]:
         """Whole ones and those that are being made."""
-        whole = await asyncio.to_thread(lambda: list(self._shelf.copies(self._clock.now())))
-        return [*whole, *(_half(key, each, self._clock.now()) for key, each in self._making.items())]
+        shelf, now = self._shelf, self._clock.now()
+        whole = await self._alone(lambda: list(shelf.copies(now)))
+        return [*whole, *(_half(key, each, now) for key, each in self._making.items())]
 
     async def remove(self, key: str) -> bool:
         """False where somebody uses it, or it is being made."""
-        return key not in self._making and await asyncio.to_thread(self._shelf.remove, key)
+        return key not in self._making and await self._alone(self._shelf.remove, key)
 
     async def tidy(self) -> None:
         """Remove what was not used for as long as it is kept."""
         now, keep = self._clock.now(), self._staging.keep_seconds
-        await asyncio.to_thread(self._shelf.tidy, set(self._making), Millis(now - keep * 1000), now)
+        shelf, before = self._shelf, Millis(now - keep * 1000)
+        await self._alone(lambda: shelf.tidy(set(self._making), before, now))
 
     async def trouble(self) -> str:
         """Why nothing more should start here; empty: nothing speaks against it."""
@@ -134,6 +140,11 @@ class Depot:
     def close(self) -> None:
         """The engine ends: what has been copied of anything is for the next one to go on with."""
         self._closed = True
+
+    async def _alone(self, change: Callable[Given, Told], *given: Given.args, **named: Given.kwargs) -> Told:
+        """In a thread, and nothing else of the shelf's records changes meanwhile."""
+        async with self._changing:
+            return await asyncio.to_thread(change, *given, **named)
 
     async def _made(
         self, shelf: Shelf, wanted: Wanted, who: Submitter, measured: Measured, tell: Callable[[Progress], None]
@@ -166,8 +177,10 @@ class Depot:
         wanted, measured, key = making.wanted, making.measured, making.measured.key
         full = self._staging.full_percent
         try:
+            if await asyncio.to_thread(shelf.has, key):  # another's was finished just now
+                return
             await self._check_room(shelf, full)
-            part = await asyncio.to_thread(shelf.begin, key)
+            part = await self._alone(shelf.begin, key)
             copied = await self._fetcher.copy(
                 wanted, who, measured, str(part), full, lambda done: making.came_to(done, self._clock.now())
             )
