@@ -17,7 +17,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
 from cockpit.model.priority import Breakdown
 from cockpit.model.quota import Amounts
-from cockpit.model.reasons import Explanation, Waited
+from cockpit.model.reasons import Explanation, Reason, Waited
 from cockpit.model.spec import JobSpec
 from cockpit.model.usage import Sample, Used
 
@@ -100,6 +100,8 @@ class PriorityRow(msgspec.Struct, frozen=True):
     total_before: int | None = None
     """None on a cluster without priorities too."""
     task: ArrayTask | None = None
+    uncounted: Reason | None = None
+    """Why another scheduler, whose cluster this is, counts no factors of the job yet: it waits for this first."""
     told: Breakdown | None = None
     """What the cluster's own scheduler prints, where `breakdown` is cockpit's count of the same job. Its figures are
     rounded."""

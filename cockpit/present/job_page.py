@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -87,6 +88,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     spec, row = detail.job.spec, detail.row
     yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
+    if spec.mode is not None:
+        yield _fact("mode", spec.mode)
     if spec.sweep is not None and detail.job.array is not None:
         yield _fact("trial", _trial(spec.sweep, detail.job.array))
     if spec.elastic is not None:
@@ -164,7 +167,9 @@ def events(detail: JobDetail, context: Context) -> Iterator[str]:
 def asked_for(job: Job) -> str:
     """`2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
     each = " with " if job.spec.nodes == 1 else ", each with "
-    return replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
+    first = replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
+    others = Counter(job.spec.helpers).items()
+    return "; ".join([first, *(f"{units.counted(count, 'node')} with {_node_spec(spec)}" for spec, count in others)])
 
 
 def _node_spec(spec: NodeSpec) -> str:

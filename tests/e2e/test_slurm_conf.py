@@ -127,7 +127,7 @@ def test_slurmctld_takes_shares_and_the_qos_of_partitions_though_nothing_is_enfo
     assert flags >= {"MAX_TRES", "NO_NORMAL_ALL"}  # it does not print all of them
 
 
-@pytest.mark.req("SC-15")
+@pytest.mark.req("SC-15", "SL-24")
 def test_slurmctld_gives_every_rule_back(slurm: SlurmDaemons) -> None:
     slurm.serve(slurm_conf(WHOLE, NODES).text)
     config = slurm.shown("config")

@@ -104,15 +104,13 @@ class Acts:
         if self.look is not None and not await self.look([each.argv for each in commands]):
             raise NotRun
         for command in commands:
-            done.append(await self._run(op, command))
+            done.append(await self._run(command))
             self._reading.forget()
         return messages.Submitted(tuple(int(each.split(";")[0]) for each in done)) if op == "submit" else None
 
-    async def _run(self, op: str, command: Command) -> str:
-        """Submissions in the person's own time zone: it becomes the job's."""
-        printed = await self._commands.run(
-            command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=op in _IN_UTC
-        )
+    async def _run(self, command: Command) -> str:
+        """In the person's own time zone: a submission's becomes the job's."""
+        printed = await self._commands.run(command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False)
         try:
             return checked(printed, command.argv).stdout.strip()
         except Failed as failed:
@@ -160,10 +158,6 @@ class Acts:
             if wanted == each.job.id or (each.job.array is not None and wanted == each.job.array.array):
                 return each.job
         raise _refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
-
-
-_IN_UTC = frozenset({"make_reservation", "edit"})
-"""Acts whose commands name moments."""
 
 
 def _submissions(args: messages.SubmitArgs) -> list[Command]:

@@ -23,7 +23,7 @@ from cockpit.backends.slurm.mirror import Mirror, with_ended
 from cockpit.backends.slurm.ranking import printed_of, shares_shown
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.rows import Rows, explanation, overview_of
+from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.verbs import Verbs
 from cockpit.engine.spending import ended_job
@@ -65,7 +65,7 @@ class SlurmBackend(Verbs):
         self.asker = asker
         """Who asks, by the cluster's name for them."""
         self._rows = Rows(asker)
-        self._mirror = Mirror(clock, name)
+        self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._overview: Latest[view.Overview | None] = Latest(None)
@@ -137,6 +137,7 @@ class SlurmBackend(Verbs):
             core,
             position=told.position,
             explanation=replace(told, reason=with_figures(told.reason, known)),
+            named=(*core.named, *holdings(told.ahead, rows, {each.job for each in core.named})),
             told_at=row.starts_by,
             told_by="Slurm",
         )
@@ -147,7 +148,8 @@ class SlurmBackend(Verbs):
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows = await self._all_rows()
         if weights is not None:
-            return await (await self._looked()).priorities(weights)
+            everything = await self._reading.everything(closely=False)
+            return await (await self._mirror.recounted(everything)).priorities(weights)
         priority = (await self._reading.rules()).priority
         return in_order(rows.values(), await self._reading.priorities(), priority)
 

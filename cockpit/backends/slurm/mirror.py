@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 class Mirror:
     """Built anew where something was read anew."""
 
-    def __init__(self, clock: Timekeeper, name: str) -> None:
-        self._clock, self.name = clock, name
+    def __init__(self, clock: Timekeeper, name: str, asker: str) -> None:
+        """`asker`: whose job a spec would be that is foretold."""
+        self._clock, self.name, self._actor = clock, name, onlooker(asker or "root")
         self._of: tuple[object, ...] = ()
         self._engine: Engine | None = None
         self._looked = False
 
     async def look_at(self, everything: Everything) -> InProcessBackend:
         """The cluster's nodes, rules, accounts and jobs, unjudged."""
-        return InProcessBackend(await self._fresh(everything), onlooker("cockpit"))
+        return InProcessBackend(await self._fresh(everything), self._actor)
 
     async def judge(self, everything: Everything) -> InProcessBackend:
         """The same once the core has planned the queue, in the order of the cluster's own priorities."""
@@ -34,7 +35,12 @@ class Mirror:
         if not self._looked:
             await look(engine)
             self._looked = True
-        return InProcessBackend(engine, onlooker("cockpit"))
+        return InProcessBackend(engine, self._actor)
+
+    async def recounted(self, everything: Everything) -> InProcessBackend:
+        """With priorities as the core counts them, to try other weights."""
+        engine = await frozen_engine(state(everything, as_ranked=False), (), self._clock, self.name)
+        return InProcessBackend(engine, self._actor)
 
     async def _fresh(self, everything: Everything) -> Engine:
         made_of = everything[1:]

@@ -41,9 +41,15 @@ def printed_of(job: int, printed: Printed) -> tuple[Breakdown, ...]:
 def _of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
     found = printed_of(row.id, printed)
     if found and not isinstance(row.reason, Held):
-        return [replace(each, job=row.id, direct=not each.parts) for each in found]
+        return [_direct_or_counted(replace(each, job=row.id)) for each in found]
     partitions = row.partitions or ("",)
-    return [Breakdown(row.id, partition, row.priority or 0, (), direct=bool(row.priority)) for partition in partitions]
+    return [Breakdown(row.id, partition, row.priority or 0, ()) for partition in partitions]
+
+
+def _direct_or_counted(each: Breakdown) -> Breakdown:
+    """Of a priority that was set sprio prints every factor as 0."""
+    counted = not each.total or any(part.contribution for part in each.parts)
+    return each if counted else replace(each, parts=(), direct=True)
 
 
 def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow:
@@ -57,6 +63,7 @@ def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow
         position=position,
         breakdown=breakdown,
         task=row.array,
+        uncounted=None if breakdown.parts or breakdown.direct else row.reason,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -11,6 +11,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.engine.views import job_row
 from cockpit.model.cluster import Reservation
+from cockpit.model.forecast import Holding
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, JobState
 from cockpit.model.jobrow import JobRow
@@ -65,6 +66,13 @@ def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node])
         card_milli=WHOLE_CARD * sum(len(node.cards) for node in nodes),
         used_card_milli=sum(row.card_milli for row in held),
     )
+
+
+def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[Holding]:
+    """What these ask for, those apart that are known."""
+    for row in (rows[job] for job in jobs if job not in known):
+        sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
+        yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
 
 
 def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None:

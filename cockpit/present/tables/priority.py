@@ -11,11 +11,19 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.reasons import reason_sentence
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
-HELD, DIRECT, KEPT = "held", "set", "kept"
-NOTES: Final = {HELD: "held", DIRECT: "set by an administrator", KEPT: "was higher, and stays so", "": ""}
+HELD, DIRECT, KEPT, UNCOUNTED = "held", "set", "kept", "uncounted"
+NOTES: Final = {
+    HELD: "held",
+    DIRECT: "set by an administrator",
+    KEPT: "was higher, and stays so",
+    UNCOUNTED: "",
+    "": "",
+}
+"""What they mean; of a job that is not counted the reason is said."""
 
 
 def job_id(row: PriorityRow, _: Context) -> int | None:
@@ -43,7 +51,16 @@ def note(row: PriorityRow, _: Context) -> str:
         return ""
     if row.position is None:
         return HELD
+    if row.uncounted is not None:
+        return UNCOUNTED
     return DIRECT if row.breakdown.direct else KEPT if row.breakdown.kept else ""
+
+
+def note_words(row: PriorityRow, context: Context) -> str:
+    """In a few words; why sprio leaves a job out, as the sentence that says why it waits."""
+    if row.position is not None and row.uncounted is not None:
+        return reason_sentence(row.uncounted, context.now, context.zone)
+    return NOTES[note(row, context)]
 
 
 def _is_noted(breakdown: Breakdown | None) -> bool:
@@ -100,7 +117,9 @@ def contribution(name: FactorName) -> Callable[[Any, Context], float | None]:
 
 def _computed(row: PriorityRow) -> bool:
     breakdown = row.breakdown
-    return breakdown is not None and bool(breakdown.parts or breakdown.direct or row.position is None)
+    if breakdown is None:
+        return False
+    return bool(breakdown.parts or breakdown.direct or row.position is None or row.uncounted is not None)
 
 
 def _factor(column_id: str, title: str, name: FactorName, what: str) -> Column:
@@ -175,9 +194,10 @@ PRIORITY: Final = Table(
             "note",
             "NOTE",
             Kind.TEXT,
-            "held: not considered; set: by an administrator; kept: more than its parts come to now (INCREMENT_ONLY)",
+            "held: not considered; set: by an administrator; kept: more than its parts come to now (INCREMENT_ONLY); "
+            "uncounted: on a Slurm cluster, sprio leaves it out until what it waits for is there",
             derive=note,
-            words=lambda row, context: NOTES[note(row, context)],
+            words=note_words,
             schema={"enum": list(NOTES)},
             spare=True,
         ),

@@ -10,6 +10,7 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.ids import JobId, task_id
 from cockpit.model.job import JobState
+from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
@@ -78,6 +79,10 @@ async def test_priorities_are_sprios_and_who_it_leaves_out_says_why(recorded: Sl
     assert ranked["userheld"].position is None
     assert {row.partition for row in rows if row.name == "multi-part"} == {"batch", "gpu"}
     assert ranked["later"].breakdown.parts == ()
+    assert ranked["directprio"].breakdown.direct
+    assert isinstance(ranked["later"].uncounted, BeginsLater)
+    tried = (await recorded.priorities(WeightChanges(age=1))).rows
+    assert {part.name for row in tried if row.name == "p4-frank" and row.breakdown for part in row.breakdown.parts}
     assert [row.breakdown.total for row in rows if row.position] == sorted(
         (row.breakdown.total for row in rows if row.position),
         reverse=True,

@@ -6,7 +6,8 @@ import pytest
 
 from cockpit.backends.slurm.mapping.script import refusals
 from cockpit.model.labels import Toleration
-from cockpit.model.spec import NodeSpec
+from cockpit.model.mounts import Algorithm, Dataset, Model
+from cockpit.model.spec import JobKind, Mode, NodeSpec, Task
 from tests.builders import a_spec
 
 
@@ -18,6 +19,13 @@ from tests.builders import a_spec
         ({"pool": "train"}, "pool"),
         ({"node_selector": {"disk": "ssd"}}, "node_selector"),
         ({"tolerations": (Toleration("spot"),)}, "node_selector"),
+        ({"kind": JobKind.BATCH, "tasks": (Task(command="a"),)}, "kind"),
+        ({"kind": JobKind.INTERACTIVE}, "kind"),
+        ({"mode": Mode.PYTORCH}, "mode"),
+        ({"datasets": (Dataset(name="c", path="/c"),)}, "datasets"),
+        ({"models": (Model(name="m", path="/m"),)}, "models"),
+        ({"image": "dir:/root"}, "image"),
+        ({"algorithm": Algorithm(name="bert")}, "algorithm.name"),
     ],
 )
 def test_what_cannot_be_had_there_is_refused_at_its_field(fields: dict, field: str) -> None:

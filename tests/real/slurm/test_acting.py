@@ -56,7 +56,7 @@ async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: 
     with pytest.raises(NotRun):
         await ada.submit([spec])
     (job,) = await ada.submit([spec])
-    assert shown == [("sbatch", "--parsable")] * 2
+    assert [each[:3] for each in shown] == [("sbatch", "--parsable", f"--job-name={spec.name}")] * 2
     ended = await ada.wait(job, timeout_seconds=60)
     assert ended is not None
     assert (ended.spec.name, ended.state, ended.exit and ended.exit.code) == (spec.name, JobState.ERROR, 4)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.hostlist import shortened
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.formats.slurmfields import slurm_time
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, NodeSpec, PriorityWord
+from cockpit.model.image import HOST
+from cockpit.model.spec import Dependency, DependencyKind, JobKind, JobSpec, Mode, NodeSpec, PriorityWord
 
 HOLD_SECONDS = 3600
 """How long a failed job keeps its allocation where its owner says nothing."""
@@ -38,6 +38,7 @@ def refusals(spec: JobSpec) -> Iterator[str]:
     if spec.pool is not None or spec.driver_version is not None:
         yield "pool: choose a partition instead"
     yield from _life_refusals(spec)
+    yield from _container_refusals(spec)
     if spec.node_selector or spec.tolerations:
         yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
     if spec.divide_over_clusters:
@@ -56,23 +57,34 @@ def _life_refusals(spec: JobSpec) -> Iterator[str]:
         yield "hooks: a Slurm job has none; write them into its script"
 
 
+def _container_refusals(spec: JobSpec) -> Iterator[str]:
+    """What cockpit's own containers, launchers and catalogue do."""
+    if spec.kind is JobKind.BATCH:
+        yield "kind: Slurm has no batches; submit each task as a job, or an array"
+    if spec.kind is JobKind.INTERACTIVE:
+        yield "kind: Slurm has no sessions; run `salloc` there, or enter a job that runs"
+    if spec.mode not in {None, Mode.STANDALONE}:
+        yield f"mode: Slurm starts the script once; call `srun` in it for what {spec.mode} needs"
+    for field, given in (("datasets", spec.datasets), ("models", spec.models)):
+        if given:
+            yield f"{field}: Slurm mounts nothing; use the cluster's own file systems"
+    if spec.image != HOST:
+        yield "image: Slurm runs on its nodes' own root; let the script start a container"
+    if spec.algorithm is not None and not spec.algorithm.path:
+        yield "algorithm.name: nothing has a name on a Slurm cluster; write its path"
+
+
 def submission(spec: JobSpec) -> Submission:
-    """The command, and the script that it reads from its standard input."""
-    return Submission(("sbatch", "--parsable"), "\n".join([*_head(spec), "", *_body(spec), ""]))
-
-
-def _head(spec: JobSpec) -> Iterator[str]:
-    yield "#!/bin/bash"
-    for option in options(spec):
-        yield f"#SBATCH {option}"
+    """The command with all that is asked for, and the script that it reads from its standard input."""
+    return Submission(("sbatch", "--parsable", *options(spec)), "\n".join(["#!/bin/bash", *_body(spec), ""]))
 
 
 def options(spec: JobSpec) -> Iterator[str]:
-    """What a job asks for, as sbatch's options, quoted as sbatch reads them in a script."""
+    """What a job asks for. Not in the script: no line break of a name can end a line of it there."""
     each = spec.specs[0]
-    yield _option("job-name", spec.name)
-    yield _option("output", f"{spec.output}/slurm-{'%A_%a' if spec.array is not None else '%j'}.out")
-    yield _option("chdir", spec.algorithm.path if spec.algorithm is not None else spec.output)
+    yield f"--job-name={spec.name}"
+    yield f"--output={spec.output}/slurm-{'%A_%a' if spec.array is not None else '%j'}.out"
+    yield f"--chdir={spec.algorithm.path if spec.algorithm is not None else spec.output}"
     yield f"--nodes={spec.nodes}"
     yield "--ntasks-per-node=1"
     yield f"--cpus-per-task={each.cpus}"
@@ -82,7 +94,7 @@ def options(spec: JobSpec) -> Iterator[str]:
     yield f"--time={slurm_time(asked_seconds(spec))}"
     for name, value in _wishes(spec):
         if value:
-            yield _option(name, value)
+            yield f"--{name}={value}"
     for name, wanted in (("exclusive", spec.exclusive), ("hold", spec.hold), ("requeue", True)):
         if wanted:
             yield f"--{name}"
@@ -136,12 +148,8 @@ def array_text(spec: JobSpec) -> str:
 
 
 def moment_text(at: int | None) -> str:
-    """In UTC: whoever runs the command sets TZ so."""
-    return "" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def _option(name: str, value: str) -> str:
-    return f"--{name}={shlex.quote(value)}"
+    """In no time zone: seconds since 1970, which Slurm reads behind `uts`."""
+    return "" if at is None else f"uts{at // 1000}"
 
 
 def _body(spec: JobSpec) -> Iterator[str]:

@@ -17,6 +17,8 @@ from cockpit.model.ids import Millis
 from cockpit.resources import fixture
 
 FOLDER = "clusters/slurm"
+FILES = ("stat", "sh")
+"""Programs that read what jobs wrote, of which nothing was recorded."""
 
 _FILES = {
     ("scontrol", "show", "config"): "scontrol-config.txt",
@@ -71,6 +73,8 @@ class RecordedCommands:
         del seconds, stdin
         if not reading:
             raise Unreachable("This is the recording of a cluster: nothing can be done there.")
+        if argv[0] in FILES:
+            return Printed("", "No such file or directory", 1)
         return Printed(self._printed(argv), "", 0)
 
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:

@@ -1,0 +1,131 @@
+"""The commands that act: what a person typed stands in one word each, and in a script it is quoted."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping import account_acts, acts
+from cockpit.backends.slurm.mapping.acts import CannotBe
+from cockpit.backends.slurm.mapping.script import submission
+from cockpit.backends.slurm.wire.ssh import remote_line
+from cockpit.model import accountchange as change
+from cockpit.model.asking import SiteFactor, WantedLimit
+from cockpit.model.ids import JobId, Millis, task_id
+from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, NodeSpec, PriorityWord, Volume
+from cockpit.protocol import messages
+from tests.builders import a_spec
+from tests.hostile import HOSTILE
+
+ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=40)
+
+
+@pytest.mark.req("SL-20", "SL-21")
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (acts.of_job("hold", messages.JobArgs(7)), "scontrol hold 7"),
+        (acts.of_job("suspend", messages.JobArgs(task_id(46, 3), 3)), "scontrol suspend 46_3"),
+        (acts.of_job("release", messages.JobArgs(46, 3)), "scontrol release 46_3"),
+        (acts.cancel(messages.CancelArgs(7)), "scancel 7"),
+        (acts.cancel(messages.CancelArgs(7, 0)), "scancel --full --signal=KILL 7"),
+        (acts.end_hold(7), "scancel --batch --signal=USR1 7"),
+        (acts.set_priority(messages.SetPriorityArgs(7, 90)), "scontrol update JobId=7 Priority=90"),
+        (acts.set_priority(messages.SetPriorityArgs(7, SiteFactor(-5))), "scontrol update JobId=7 SiteFactor=-5"),
+        (acts.set_priority(messages.SetPriorityArgs(7, PriorityWord.URGENT)), "scontrol update JobId=7 QOS=urgent"),
+        (acts.set_time_limit(JobId(7), None, WantedLimit(5400)), "scontrol update JobId=7 TimeLimit=01:30:00"),
+        (acts.set_time_limit(JobId(7), 2, WantedLimit(-90, beside=True)), "scontrol update JobId=7_2 TimeLimit=-2"),
+        (
+            acts.drain_node(messages.DrainArgs("n1", "bad disk; reboot")),
+            "scontrol update NodeName=n1 State=DRAIN 'Reason=bad disk; reboot'",
+        ),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_every_act_is_one_command(command: acts.Command, line: str) -> None:
+    assert shlex.join(command.argv) == line
+
+
+@pytest.mark.req("SL-20")
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        (
+            change.AddUser("ann", "nlp", change=change.AssociationChange(shares=3, qos=("+high", "-scav"))),
+            "add user ann Accounts=nlp Fairshare=3 QOS+=high QOS-=scav",
+        ),
+        (
+            change.ModifyQos("high", change.QosChange(priority=5, max_tres_per_user={"gres/gpu": 8.0})),
+            "modify qos where name=high set MaxTRESPerUser=gres/gpu=8 Priority=5",
+        ),
+        (
+            change.ModifyUser("ann", change.AssociationChange(limits=change.LimitsChange(max_jobs=-1)), "nlp", "gpu"),
+            "modify user where name=ann account=nlp Partition=gpu set MaxJobs=-1",
+        ),
+        (change.RemoveAccount("old"), "delete account where name=old"),
+        (change.AddCoordinators("nlp", ("ann", "bob")), "add coordinator Accounts=nlp Names=ann,bob"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_accounts_are_changed_by_sacctmgr(wanted: change.AccountChange, line: str) -> None:
+    assert " ".join(account_acts.command(wanted)) == f"sacctmgr --immediate --quiet {line}"
+
+
+@pytest.mark.req("SL-20")
+def test_a_job_file_becomes_a_script() -> None:
+    spec = a_spec(
+        "train",
+        nodes=2,
+        specs=(NodeSpec(cpus=8, memory_mib=4096, card_milli=4000, card_models=("a100",)),),
+        partitions=("gpu", "batch"),
+        dependencies=(Dependency(DependencyKind.AFTER_OK, JobId(46), 3), Dependency(DependencyKind.SINGLETON)),
+        array=Array((0, 1, 2, 7), 2),
+        nice=5,
+        begin_at=Millis(1_795_248_117_000),
+        time_limit_seconds=5400,
+        terminal=True,
+        debug_hold=DebugHold(window_seconds=1800),
+    )
+    made = submission(spec)
+    script, options = made.script.splitlines(), set(made.argv[2:])
+    assert {
+        "--nodes=2",
+        "--gres=gpu:a100:4",
+        "--mem=4096M",
+        "--time=02:00:00",
+        "--partition=gpu,batch",
+        "--dependency=afterok:46_3,singleton",
+        "--array=0-2,7%2",
+        "--nice=5",
+        "--begin=uts1795248117",
+    } <= options
+    assert any(line.startswith("srun ") for line in script)
+    assert script[-1] == 'exit "$rc"'
+
+
+def test_what_slurm_has_no_word_for_is_refused_by_name() -> None:
+    with pytest.raises(CannotBe, match=r"volumes: .*\nspecs"):
+        acts.submit(a_spec(volumes=(Volume(name="v", path="/v"),), specs=(NodeSpec(card_milli=500),)))
+
+
+@pytest.mark.parametrize("hostile", [each for each in HOSTILE if "\0" not in each], ids=ascii)
+@pytest.mark.req("TR-05", "TR-06")
+def test_no_text_breaks_out_of_the_script(hostile: str) -> None:
+    spec = replace(a_spec("job"), command="true", env={"WORD": hostile})
+    lines = submission(spec).script.split("export COCKPIT", 1)[0]
+    told = subprocess.run(["bash", "-c", f'{lines}\nprintf %s "$WORD"'], capture_output=True, check=True).stdout
+    assert told == hostile.encode()
+
+
+@given(st.lists(ANY_TEXT, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+@pytest.mark.req("TR-06")
+def test_a_remote_shell_reads_the_words_as_they_are(words: list[str]) -> None:
+    line = remote_line(["printf", "%s\\0", *words])
+    told = subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout
+    assert told.split(b"\0")[:-1] == [each.encode() for each in words]
