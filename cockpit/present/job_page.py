@@ -28,6 +28,7 @@ from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
+from cockpit.present.trial_lines import trial_lines
 from cockpit.present.workers import replica_count, workers_fact
 
 LABEL_ROOM: Final = 14
@@ -51,6 +52,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         priority(detail),
         facts(detail, context),
         map(plain, batch_lines(detail, context)),
+        map(plain, trial_lines(detail, context)),
         replicas(detail, context),
         kept(detail, context),
         last_lines(detail),
