@@ -8,7 +8,8 @@ from cockpit.launch.cards import card_devices, card_environment, no_cards_enviro
 from cockpit.launch.command import STAYS_OPEN, expand
 from cockpit.launch.modes import AGENT_FOLDER, Peer, Role, has_agent, outfit
 from cockpit.launch.network import hosts
-from cockpit.launch.pools import pool_environment, pool_roles, replica_spec
+from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
+from cockpit.launch.reduction import advice
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import PATH as WORKERS_FILE
@@ -62,6 +63,7 @@ def launch_plan(
 ) -> LaunchPlan:
     """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank, `array`
     says which task it is. Raises `SpecErrors` where the command's arithmetic fails with the replica's environment."""
+    given = spec
     own = [part.rank for part in placement].index(replica.rank)
     peers = peers_of(spec, placement)
     trial = trial_number(array.index) if spec.sweep is not None and array is not None else ""
@@ -97,7 +99,7 @@ def launch_plan(
         hosts=known,
         relays={port: known[host] for port, host in mode.relays.items()},
         files=mode.files,
-        hints=mode.hints,
+        hints=(*mode.hints, *((*pool_hints(given), *advice(given)) if own == 0 else ())),
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _POOL: Final = "workerpool"
 TASKS: Final = ("chief", "worker", "ps", "evaluator")
 """By the position of the pool, what TensorFlow calls its replicas."""
+EVALUATORS: Final = 3
 
 
 def pool_roles(pools: Sequence[WorkerPool]) -> list[Role]:
@@ -46,6 +47,12 @@ def pool_environment(spec: JobSpec, peers: Sequence[Peer], rank: int, *, job: st
         task = {**task, "type": _tensorflow_word(own.word), "cloud": job}
         found["TF_CONFIG"] = json.dumps({"cluster": _cluster(peers, _tensorflow_word), **common, "task": task})
     return found
+
+
+def pool_hints(spec: JobSpec) -> list[str]:
+    """What a person may want to know beforehand."""
+    evaluators = spec.worker_pools[EVALUATORS].replicas if len(spec.worker_pools) > EVALUATORS else 0
+    return [f"TensorFlow takes one evaluator, and there are {evaluators}"] if evaluators > 1 else []
 
 
 def _tensorflow_word(word: str) -> str:

@@ -94,8 +94,17 @@ def _between_pools(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for index, pool in enumerate(spec.worker_pools):
         if pool.spec.name:
             yield f"worker_pools[{index}].spec.name", "names of the catalogue mean nothing in a pool; write its fields"
-        if index == SERVERS and REDUCTION_SERVER in pool.image and pool.spec.card_milli:
-            yield f"worker_pools[{index}].spec.cards", "a reduction server has no cards; remove them"
+    servers = spec.worker_pools[SERVERS] if len(spec.worker_pools) > SERVERS else None
+    if servers is not None and REDUCTION_SERVER in servers.image:
+        yield from _about_reduction(spec, servers)
+
+
+def _about_reduction(spec: JobSpec, servers: WorkerPool) -> Iterator[tuple[str, str]]:
+    if servers.spec.card_milli:
+        yield f"worker_pools[{SERVERS}].spec.cards", "a reduction server has no cards; remove them"
+    for index, pool in enumerate(spec.worker_pools[:SERVERS]):
+        if pool.replicas and not pool.spec.card_milli:
+            yield f"worker_pools[{index}].spec.cards", "is needed: reduction servers serve workers with cards"
 
 
 def pool_checks(pools: tuple[WorkerPool, ...]) -> Iterator[tuple[str, str | None]]:

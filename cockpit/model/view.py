@@ -191,7 +191,7 @@ class JobDetail(msgspec.Struct, frozen=True):
     growth: NoGrowth | None = None
     """Of an elastic job that runs: why it has no more workers; None: nobody knows yet."""
     tasks: tuple[JobRow, ...] = ()
-    """Of a batch's task: all tasks of the batch that are known, itself among them, in order of their indices."""
+    """Of a batch's task or a sweep's trial: all that are known, itself among them, in order of their indices."""
     batch: JobSpec | None = None
     """Of a batch's task: what would ask for all of these again."""
 

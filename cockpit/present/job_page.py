@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,6 +28,7 @@ from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
+from cockpit.present.trial_lines import trial_lines
 from cockpit.present.workers import replica_count, workers_fact
 
 LABEL_ROOM: Final = 14
@@ -50,6 +52,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         priority(detail),
         facts(detail, context),
         map(plain, batch_lines(detail, context)),
+        map(plain, trial_lines(detail, context)),
         replicas(detail, context),
         kept(detail, context),
         last_lines(detail),
@@ -87,6 +90,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     spec, row = detail.job.spec, detail.row
     yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
+    if spec.mode is not None:
+        yield _fact("mode", spec.mode)
     if spec.sweep is not None and detail.job.array is not None:
         yield _fact("trial", _trial(spec.sweep, detail.job.array))
     if spec.elastic is not None:
@@ -164,7 +169,9 @@ def events(detail: JobDetail, context: Context) -> Iterator[str]:
 def asked_for(job: Job) -> str:
     """`2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
     each = " with " if job.spec.nodes == 1 else ", each with "
-    return replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
+    first = replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
+    others = Counter(job.spec.helpers).items()
+    return "; ".join([first, *(f"{units.counted(count, 'node')} with {_node_spec(spec)}" for spec, count in others)])
 
 
 def _node_spec(spec: NodeSpec) -> str:

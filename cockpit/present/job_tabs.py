@@ -23,6 +23,7 @@ from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.jobs import state_text
+from cockpit.present.trial_lines import trial_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -60,6 +61,8 @@ def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield line(Span(INDENT + text[: job_page.LABEL_ROOM], MUTED), text[job_page.LABEL_ROOM :])
     if tasks := list(batch_lines(detail, around.context)):
         yield from (line(), *tasks)
+    if trials := list(trial_lines(detail, around.context)):
+        yield from (line(), *trials)
     if detail.row.held_until is not None:
         yield line()
         yield line(Span(f"{INDENT}From a shell:", MUTED))

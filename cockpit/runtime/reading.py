@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 LOG_TAIL_LINES = 12
 DETAIL_EVENTS = 200
+MOST_TRIALS = 500
+"""On the page of one of them; `cockpit trials` lists any number."""
 
 
 async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> EngineStatus:
@@ -161,14 +163,21 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         growth=_no_growth(engine, found),
         address=_address(engine, found),
         tasks=tuple(engine.feed.row(asked.actor, each) for each in tasks),
-        batch=batch_spec({each.array.index: shown_job(shown, each, own=own).spec for each in tasks if each.array}),
+        batch=batch_spec(
+            {
+                each.array.index: shown_job(shown, each, own=own).spec
+                for each in tasks
+                if each.array and each.array.batch
+            }
+        ),
     )
 
 
 async def _batch(engine: Engine, actor: Actor, found: Job) -> list[Job]:
-    """The tasks of the batch that it is one of, live or ended."""
+    """The tasks of the batch, or the trials of the sweep, that it is one of, live or ended; of a sweep that is too long
+    to be read none."""
     own = found.array
-    if own is None or not own.batch:
+    if own is None or not (own.batch or (found.spec.sweep is not None and own.count <= MOST_TRIALS)):
         return []
     last = JobId(own.array + own.count - 1)
     known = {each.id: each for each in await engine.host.journal.ended_among(own.array, last)}

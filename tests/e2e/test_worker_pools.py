@@ -59,3 +59,4 @@ def test_a_sweep_is_an_array_of_trials(user: CockpitUser) -> None:
         ("1", {"lr": "0.1", "layers": "2"}, "succeeded"),
         ("2", {"lr": "0.1", "layers": "4"}, "succeeded"),
     ]
+    assert "  Sweep 1  4 of 4 tasks have ended: 4 succeeded" in user.ok("job", f"{job}_2").splitlines()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, JobState
@@ -33,3 +34,19 @@ def test_a_job_that_is_no_sweep_says_so(desk: Desk) -> None:
 @pytest.mark.req("LA-63")
 def test_the_page_of_a_trial_says_which_it_is(desk: Desk) -> None:
     assert "trial         1 of 4: lr=0.1 layers=2" in desk("job", "4730").lines
+
+
+@pytest.mark.req("LA-63")
+def test_the_page_of_a_trial_has_a_table_of_all(desk: Desk) -> None:
+    tasks = tuple(
+        job_row(4730 + index, state=state, array=ArrayTask(JobId(4730), index, 2, 4, 0, 3))
+        for index, state in enumerate((JobState.RUNNING, JobState.QUEUED))
+    )
+    found = desk.backend.details[4730]
+    desk.backend.details[4730] = replace(found, row=tasks[0], tasks=tasks)
+    lines = desk("job", "4730").lines
+    first = lines.index("  Sweep 4730  0 of 2 tasks have ended: 1 queued, 1 running")
+    assert [each.split()[:4] for each in lines[first + 2 : first + 4]] == [
+        ["1", "◂", "lr=0.1", "layers=2"],
+        ["2", "lr=0.1", "layers=4", "◌"],
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cockpit.launch.modes import Peer
-from cockpit.launch.pools import pool_environment, pool_roles, replica_spec
+from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
 from cockpit.model.spec import Mode, NodeSpec, WorkerPool
 from tests.builders import a_spec
 
@@ -76,3 +76,10 @@ def test_each_pool_keeps_its_own_command_and_image() -> None:
     assert [replica_spec(spec, rank).command for rank in range(3)] == ["python train.py", "serve", "serve"]
     assert [replica_spec(spec, rank).image for rank in range(3)] == ["host", "reducer", "reducer"]
     assert [each.cpus for each in spec.helpers] == [16, 16]
+
+
+@pytest.mark.req("LA-60")
+def test_tensorflow_has_one_evaluator() -> None:
+    one, two = (tuple(WorkerPool(replicas=count) for count in (1, 1, 0, evaluators)) for evaluators in (1, 2))
+    assert pool_hints(a_spec(worker_pools=one)) == []
+    assert pool_hints(a_spec(worker_pools=two)) == ["TensorFlow takes one evaluator, and there are 2"]

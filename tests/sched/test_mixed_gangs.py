@@ -10,6 +10,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NeverFits, Reason, Resource
 from cockpit.model.spec import PARAMETER_SERVER, Mode, NodeSpec, WorkerPool
+from cockpit.present.job_page import asked_for
 from cockpit.sched.feasible import never_fits
 from tests.builders import ANN, a_node, a_spec
 from tests.engine.driver import EngineDriver
@@ -60,6 +61,14 @@ def test_all_or_none_and_the_reason_is_that_of_what_is_missing(engine: EngineDri
     engine.ended(first, code=0)
     engine.schedule()
     assert engine.job(job).state is JobState.STARTING
+
+
+@pytest.mark.req("LA-60")
+def test_the_page_says_what_every_kind_asks_for(engine: EngineDriver) -> None:
+    (job,) = engine.submit(pool_job(1, 1, 2))
+    assert asked_for(engine.job(job)) == (
+        "1 node with 4 CPUs, 1G and 2 cards; 1 node with 4 CPUs, 1G and 2 cards; 2 nodes with 8 CPUs and 1G"
+    )
 
 
 @pytest.mark.req("JT-15")

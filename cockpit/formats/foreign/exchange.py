@@ -3,6 +3,7 @@ out, and written with a word on whatever does not come back."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -20,12 +21,15 @@ from cockpit.formats.foreign.pytorchjob import is_pytorch_job, read_pytorch_job,
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, write_sbatch
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.lexer import Unlike, lex
+from cockpit.model.names import name_error
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 _PYTORCH_JOB: Final = re.compile(r"""["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
 _POOLS: Final = re.compile(r"""["']?(?:workerPoolSpecs|worker_pool_specs)["']?\s*:""")
+STDIN: Final = "stdin"
+"""How a text without a file is called."""
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -129,13 +133,21 @@ def _document(source: str, text: str, is_it: Callable[[object], bool], read: Cal
     return draft
 
 
+def _named_like_its_file(draft: Draft, source: str) -> Draft:
+    """As sbatch does with a script that gives no name."""
+    name = posixpath.basename(source)
+    if "name" not in draft.values and not name_error(name) and source != STDIN:
+        draft.values["name"] = name
+    return draft
+
+
 def _plain(text: str) -> str:
     """Without the comments that a manual's JSON has."""
     return _COMMENT.sub("", text)
 
 
 _READERS: Final[Mapping[Form, Callable[[str, str], Draft]]] = {
-    Form.SBATCH: lambda _, text: read_sbatch(text),
+    Form.SBATCH: lambda source, text: _named_like_its_file(read_sbatch(text), source),
     Form.ARENA: lambda _, text: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
     Form.GCLOUD: lambda _, text: read_gcloud(text),
     Form.PYTORCHJOB: lambda source, text: _document(source, text, is_pytorch_job, read_pytorch_job),

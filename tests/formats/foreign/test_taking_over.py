@@ -223,3 +223,13 @@ def test_each_is_recognised_by_what_stands_in_it(text: str, form: Form | None) -
 def test_what_cannot_be_read_says_so(text: str) -> None:
     with pytest.raises(SpecErrors, match=r"^file: looks like "):
         taken_over("file", text)
+
+
+@pytest.mark.req("LA-70")
+def test_a_script_without_a_name_is_called_like_its_file() -> None:
+    script = "#!/bin/bash\n#SBATCH -n 1\ntrue\n"
+    named, unnamed = (taken_over(source, script) for source in ("/home/ann/train.sh", "stdin"))
+    assert named is not None
+    assert unnamed is not None
+    assert '"name":"train.sh"' in named.text
+    assert unnamed.notes[0].startswith("name: nothing gives one")

@@ -37,7 +37,7 @@ def store(house, monkeypatch) -> None:
     file = house.folder / "storage.conf"
     places = {"graphroot": house.folder / "store", "runroot": house.folder / "store-run"}
     lines = "".join(f'{name} = "{place}"\n' for name, place in places.items())
-    file.write_text(f'[storage]\ndriver = "overlay"\n{lines}')
+    file.write_text(f'[storage]\ndriver = "vfs"\n{lines}')
     monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(file))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
 import signal
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -163,6 +165,31 @@ async def test_one_that_is_told_to_end_as_it_starts_ends_as_any_other(house, cat
     await house.started(start.replica)
     await house.executor.signal(SignalReplica(start.replica, Force.TERM))
     assert (await house.ended(start.replica)).signal == 15
+
+
+@pytest.mark.req("JT-50")
+async def test_who_comes_just_as_a_copy_is_given_up_has_it_made_anew(house, cats, monkeypatch):
+    (cats / "large").write_bytes(b"")
+    os.truncate(cats / "large", LARGE)
+    await half_way(house, first := job(house, cats))
+    giving_up, goes_on = threading.Event(), threading.Event()
+    give_up = Shelf.give_up
+
+    def slowly(shelf: Shelf, key: str) -> None:
+        giving_up.set()
+        goes_on.wait(20)
+        give_up(shelf, key)
+
+    monkeypatch.setattr(Shelf, "give_up", slowly)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(house.executor.signal(SignalReplica(first.replica, Force.KILL)))
+        await until(giving_up.is_set)
+        await house.executor.stage(StageReplica(second := job(house, cats)))
+        await until(lambda: any(each.waiting for each in house.depot._making.values()))
+        goes_on.set()
+    await house.seen.until(lambda: getattr(house.executor.staging(second.replica), "done", 0) > 0)
+    await house.executor.signal(SignalReplica(second.replica, Force.KILL))
+    assert left_on_disk(house) == []
 
 
 @pytest.mark.req("JT-50", "TR-01")

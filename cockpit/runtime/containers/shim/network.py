@@ -131,7 +131,7 @@ def said(plan: PlanDict) -> str:
     if not plan.get("network") or not os.path.exists(os.path.join(plan["network"], _OUTWARD)):
         return ""
     why_not = why_nothing_outward(plan)
-    return f"network of the job, nothing outward: {why_not}" if why_not else "network of the job, outward by NAT"
+    return f"own network, no way out: {why_not}" if why_not else "own network, outward by NAT"
 
 
 def _siblings(attempt: Attempt) -> Iterator[Attempt]:

@@ -10,7 +10,7 @@ import os
 
 from cockpit.runtime.containers.shim import linux, netlink
 
-ROOTLESS = "an ordinary user's engine cannot connect it"
+ROOTLESS = "the engine is not root's"
 CABLE = "ckp"
 """What the names of the cables begin with at the machine's end."""
 _HUB_END = "up"
@@ -38,11 +38,11 @@ def connect(machine: int, hub: int) -> str:
     done; empty: it was."""
     program = next(filter(os.path.exists, _NFT), "")
     if not program:
-        return "nftables (nft) is not installed on this node"
+        return "nftables is not installed"
     linux.setns(machine, linux.CLONE_NEWNET)
     try:
         if not _forwards():
-            return "this node forwards nothing (net.ipv4.ip_forward is 0)"
+            return "net.ipv4.ip_forward is 0"
         place = _lay_cable(hub)
         _run(program, _RULES.format(table=TABLE, rule=_AT_MACHINE))
         linux.setns(hub, linux.CLONE_NEWNET)

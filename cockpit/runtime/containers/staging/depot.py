@@ -149,8 +149,8 @@ class Depot:
     async def _made(
         self, shelf: Shelf, wanted: Wanted, who: Submitter, measured: Measured, tell: Callable[[Progress], None]
     ) -> None:
-        """Have it copied, or wait for whoever does, which may fail by that one's rights. The last one who waits, and is
-        cancelled, ends it."""
+        """Have it copied, or wait for whoever does: that may fail by that one's rights, or be given up just then. The
+        last one who waits, and is cancelled, ends it."""
         others = self._making.get(measured.key)
         making = others or self._begin(shelf, wanted, who, measured)
         making.waiting.append(tell)
@@ -161,6 +161,10 @@ class Depot:
             await asyncio.shield(task)
         except FetchFailed:
             if others is None:
+                raise
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is None or own.cancelling():
                 raise
         finally:
             making.waiting.remove(tell)

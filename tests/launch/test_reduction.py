@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.launch.reduction import IMAGES, advice, bandwidth, reducers
+from cockpit.model.rules import conflict_errors
+from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerPool
+from tests.builders import a_spec
+
+V100 = NodeSpec(cpus=96, card_milli=8000, card_models=("NVIDIA_TESLA_V100",))
+WORKER = WorkerPool(replicas=1, spec=V100, machine_type="n1-highmem-96")
+REDUCER = WorkerPool(replicas=16, spec=NodeSpec(cpus=16), machine_type="n1-highcpu-16", image=IMAGES[0])
+
+
+def job(*pools: WorkerPool, **fields: object) -> JobSpec:
+    return a_spec(mode=Mode.WORKER_POOLS, worker_pools=pools, specs=(pools[0].spec,), **fields)
+
+
+@pytest.mark.req("LA-64")
+def test_the_sums_of_the_source() -> None:
+    assert reducers(5, 100, 32) == 16
+    assert reducers(8, 100, 32) == 25
+    assert (bandwidth(WORKER), bandwidth(REDUCER)) == (100, 32)
+    assert bandwidth(WorkerPool(machine_type="a2-megagpu-16g")) == 100
+    assert bandwidth(WorkerPool(machine_type="n1-standard-4", bandwidth_gbps=50)) == 50
+
+
+@pytest.mark.req("LA-64")
+def test_they_are_offered_where_there_are_none() -> None:
+    (offered,) = advice(job(WORKER, replace(WORKER, replicas=4)))
+    assert offered.startswith("16 reduction servers of n1-highcpu-16 would carry the 500 Gbps")
+    assert all(image in offered for image in IMAGES)
+    assert [image.partition("-docker")[0] for image in IMAGES] == ["us", "europe", "asia"]
+    assert not [*advice(job(WORKER))]
+
+
+@pytest.mark.req("LA-64")
+def test_too_few_and_too_small_ones_are_told() -> None:
+    enough = [*advice(job(WORKER, replace(WORKER, replicas=4), REDUCER))]
+    assert not any("reduction servers carry" in each or "does best" in each for each in enough)
+    few = [*advice(job(WORKER, replace(WORKER, replicas=4), replace(REDUCER, replicas=10)))]
+    assert few[0] == "its 10 reduction servers carry 320 of 500 Gbps; 16 would"
+    small = [*advice(job(WORKER, WORKER, replace(REDUCER, spec=NodeSpec(cpus=4))))]
+    assert small[0].startswith("a reduction server does best with 16 CPUs and 32 Gbps")
+
+
+@pytest.mark.req("LA-64")
+def test_large_messages_are_advised() -> None:
+    told = " ".join(advice(job(WORKER, WORKER, REDUCER, env={})))
+    assert "bucket_cap_mb=64" in told
+    horovod = replace(job(WORKER, WORKER, REDUCER), command="horovodrun python t.py")
+    assert "set HOROVOD_FUSION_THRESHOLD to 134217728 or more" in " ".join(advice(horovod))
+    enough = replace(horovod, env={"HOROVOD_FUSION_THRESHOLD": "134217728"})
+    assert "HOROVOD" not in " ".join(advice(enough))
+
+
+@pytest.mark.req("LA-64")
+def test_cards_where_they_do_not_belong_and_none_where_they_do() -> None:
+    wrong = conflict_errors(job(WORKER, WORKER, replace(REDUCER, spec=V100)))
+    assert wrong == ["worker_pools[2].spec.cards: a reduction server has no cards; remove them"]
+    plain = replace(WORKER, spec=NodeSpec(cpus=96))
+    wrong = conflict_errors(job(plain, WORKER, REDUCER))
+    assert wrong == ["worker_pools[0].spec.cards: is needed: reduction servers serve workers with cards"]
