@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -68,7 +69,6 @@ class SlurmBackend(Verbs):
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
         self._connection = Latest(Connection(Phase.CONNECTING))
-        self._overview: Latest[view.Overview | None] = Latest(None)
         self._changed = asyncio.Event()
 
     async def status(self) -> view.EngineStatus:
@@ -230,11 +230,14 @@ class SlurmBackend(Verbs):
             yield each
 
     async def overviews(self) -> AsyncIterator[view.Overview]:
+        told: view.Overview | None = None
         while True:
             if await self._rows_or_trouble() is not None:
-                self._overview.put(await self.overview())
-            if (now := self._overview.value) is not None:
-                yield now
+                with suppress(CockpitError):  # the connection says so with the next list
+                    now = await self.overview()
+                    if now != told:
+                        yield now
+                    told = now
             await self._until_time_has_passed()
 
     async def close(self) -> None:
@@ -265,9 +268,7 @@ class SlurmBackend(Verbs):
         try:
             rows = await self._all_rows()
         except CockpitError as error:
-            good_at = self._reading.listed_at
-            phase = Phase.STALE if good_at is not None else Phase.CONNECTING
-            self._connection.put(Connection(phase, str(error), good_at))
+            self._connection.put(Connection(Phase.STALE, str(error), self._reading.listed_at))
             return None
         self._connection.put(Connection(Phase.CONNECTED, good_at=self._reading.listed_at))
         return rows

@@ -86,7 +86,7 @@ async def test_what_failed_is_left_alone_for_a_while() -> None:
     commands = Told(clock, Printed("", "squeue: error: Unable to contact slurm controller (connect failure)", 1), FINE)
     cockpit = asking(commands, clock)
     for _ in range(3):
-        with pytest.raises(Unreachable, match="Unable to contact slurm controller"):
+        with pytest.raises(Unreachable, match="Slurm does not answer squeue: Unable to contact slurm controller"):
             await cockpit.ask(QUESTION, 10)
     assert len(commands.asked) == 1
     clock.advance(3_000)

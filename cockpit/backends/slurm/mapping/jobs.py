@@ -36,9 +36,6 @@ class Listed(NamedTuple):
     priority: int | None
     starts_at: Millis | None
     """While it waits: when the cluster thinks that it starts."""
-    planned_on: tuple[NodeName, ...]
-    """Where."""
-    fields: Fields
 
 
 def listed(fields: Fields, zone: tzinfo | None, shards_per_card: int = 0) -> Iterator[Listed]:
@@ -53,8 +50,6 @@ def listed(fields: Fields, zone: tzinfo | None, shards_per_card: int = 0) -> Ite
         state,
         values.number(fields.get("PriorityLong", "")),
         values.moment(fields.get("StartTime", ""), zone) if waits else None,
-        hosts(values.text(fields.get("SchedNodes", ""))),
-        fields,
     )
     for job in _tasks(whole, fields):
         yield Listed(job, *more)

@@ -36,7 +36,6 @@ FIELDS = (
     "EligibleTime",
     "AccrueTime",
     "NodeList",
-    "SchedNodes",
     "Nice",
     "Dependency",
     "Reservation",
@@ -53,10 +52,10 @@ FIELDS = (
 """By the names that 20.11 and later take for -O. A version that lacks one is asked without it."""
 
 
-def command(fields: Sequence[str] = FIELDS, states: str = "all") -> tuple[str, ...]:
+def command(fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
     """Every job of the cluster, pending array tasks folded as Slurm keeps them; nothing cut to a width."""
     wanted = ",".join(f"{name}:{SEPARATOR}" for name in fields)
-    return ("squeue", "--all", "--noheader", f"--states={states}", f"--Format={wanted}")
+    return ("squeue", "--all", "--noheader", "--states=all", f"--Format={wanted}")
 
 
 OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")

@@ -16,7 +16,6 @@ COMMAND = ("scontrol", "-o", "-d", "show", "node")
 _GRES = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)")
 _DOWN = ("DOWN", "FAIL", "ERROR", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "UNKNOWN", "FUTURE")
 _DRAINED = ("DRAIN", "MAINT", "REBOOT", "RESERVED_DOWN")
-_STARRED = re.compile(r"\*$")
 _VENDORS = {"mi": CardVendor.ROCM, "mlu": CardVendor.MLU, "ascend": CardVendor.ASCEND}
 
 
@@ -24,12 +23,8 @@ class Seen(NamedTuple):
     """A node, and what the model's node has no place for."""
 
     node: Node
-    state: str
-    """Slurm's word: `MIXED+DRAIN`."""
-    partitions: tuple[str, ...]
-    features: tuple[str, ...]
-    load: float | None
     shards_per_card: int
+    """Into how many a card is cut (gres/shard); 0: into none."""
 
 
 def seen(printed: str) -> Iterator[Seen]:
@@ -56,9 +51,7 @@ def _seen(record: dict[str, str]) -> Seen:
         virtual=False,
     )
     per_card = shards // len(cards) if cards else 0
-    features = values.names(record.get("ActiveFeatures", ""))
-    load = values.decimal(record.get("CPULoad", ""))
-    return Seen(node, state, values.names(record.get("Partitions", "")), features, load, per_card)
+    return Seen(node, per_card)
 
 
 def _memory(record: dict[str, str]) -> int:

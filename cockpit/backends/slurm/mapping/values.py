@@ -61,11 +61,6 @@ def seconds(value: str) -> int | None:
     return 86400 * (days or 0) + 3600 * hours + 60 * minutes + (last or 0)
 
 
-def minutes(value: str) -> int | None:
-    """A limit as sacctmgr prints it, in seconds: `1-00:00:00`, or a bare number of minutes."""
-    return 60 * int(value) if value.isdigit() else seconds(value)
-
-
 @lru_cache(maxsize=65536)
 def moment(value: str, zone: tzinfo | None) -> Millis | None:
     """`2026-11-21T08:01:13` in the cluster's zone (None: this machine's), or seconds since 1970."""

@@ -56,8 +56,6 @@ class Answers:
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
         self.patience = PATIENCE_SECONDS
         """How long one answer is waited for, in seconds."""
-        self.calls = 0
-        """Commands that were really run."""
 
     def forget(self) -> None:
         """Something was done: what is known is of before."""
@@ -109,7 +107,6 @@ class Answers:
         separator = f"~{os.urandom(6).hex()}~"
         argv = [word.replace(SEPARATOR, separator) for word in question]
         for attempt in range(1, TRIES + 1):
-            self.calls += 1
             printed = await self._commands.run(argv, seconds=seconds)
             if PASSING not in printed.stderr or attempt == TRIES:
                 return checked(printed._replace(separator=separator), argv)

@@ -19,6 +19,7 @@ STALLED = (
     "Socket timed out",
     "Connection timed out",
     "Connection reset by peer",
+    "Could not establish a configuration source",
 )
 """What commands say on stderr when nobody answered them."""
 PASSING = STALLED[0]
@@ -72,5 +73,5 @@ def checked(printed: Printed, argv: Sequence[str]) -> Printed:
     if printed.code == 0:
         return printed
     if any(words in printed.stderr for words in STALLED):
-        raise Unreachable(f"{argv[0]}: {complaint(printed)}")
+        raise Unreachable(f"Slurm does not answer {argv[0]}: {complaint(printed)}")
     raise Failed(printed, argv)

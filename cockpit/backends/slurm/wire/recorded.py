@@ -45,7 +45,6 @@ _KEYS = {
     "PriorityLong": "Priority",
     "TimeUsed": "RunTime",
     "NumCPUs": "NumCPUs",
-    "SchedNodes": "SchedNodeList",
     "Feature": "Features",
     "ReqNodes": "ReqNodeList",
     "exit_code": "ExitCode",
