@@ -335,6 +335,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "chdir": values["output"],
         "nodes": values.get("nodes"),
         "ntasks": tasks,
+        "ntasks-per-node": _tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None,
         "cpus-per-task": each,
         "mincpus": None if each or tasks else spec.get("cpus"),
         "mem": spec.get("memory"),
@@ -350,6 +351,12 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     lines = [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
     lines += [f"#SBATCH --{name}" for name in ("hold", "exclusive") if values.get(name)]
     return "\n".join(["#!/bin/bash", *lines, "", _body(str(values["command"])), ""])
+
+
+def _tasks_per_node(cpus: int, each: str | None) -> int | None:
+    """Where a node has the CPUs of several tasks."""
+    share = int(each) if each is not None and each.isdigit() else 0
+    return cpus // share if share and cpus > share and cpus % share == 0 else None
 
 
 def _clock(duration: object) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.formats.foreign.draft import runnable
-from cockpit.formats.foreign.exchange import Form, written
+from cockpit.formats.foreign.exchange import Form, taken_over, written
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.model.spec import Access, Elastic, JobSpec, Mode, NodeSpec, WorkerPool
 
@@ -115,3 +115,15 @@ def test_what_a_form_cannot_say_is_told(form: Form) -> None:
         name="x", command="a $COCKPIT_REPLICA", output="/x", terminal=True, access=Access.RW, project="p", begin_at=None
     )
     assert {"terminal", "access", "project"} <= {*there_and_back(spec, form)}
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    "options",
+    ["-N 2 --ntasks-per-node=4 -c 32 --gpus-per-task=1", "-n 8 -c 2", "-N 3 -n 6", "--exclusive -c 4 --mem=3G"],
+)
+def test_tasks_come_back_as_the_same_nodes(options: str) -> None:
+    found = taken_over("x", f"#!/bin/bash\n#SBATCH -J x -D /x {options}\npython3 t.py\n")
+    assert found is not None
+    (spec,) = read("x", found.text)
+    assert there_and_back(spec, Form.SBATCH) == ()
