@@ -308,7 +308,9 @@ def _script(lines: list[str], draft: Draft) -> None:
 
 def _without_comments(body: str) -> str:
     """A script of one command, whatever is said above it; any other as it is."""
-    lines = [line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    lines = body.splitlines()
+    while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
+        lines.pop(0)
     return lines[0] if len(lines) == 1 else body
 
 
