@@ -61,7 +61,8 @@ async def test_beside_it_stands_where_there_is_room_and_what_others_wait_for() -
         await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100 0", "any model 11")
         await lab.cockpit.press("Ctrl-t").sees("Nodes it may be on", "n01   ○ idle", "1/32")
         await lab.cockpit.press("Ctrl-t").sees("name: my-job")
-        await lab.cockpit.press("Ctrl-t").sees("#SBATCH --job-name=my-job")
+        await lab.cockpit.press("Ctrl-t").sees("#SBATCH --job-name=my-job", "does not say all of")
+        await lab.cockpit.press("Ctrl-t").sees("kind: PyTorchJob", "name: my-job")
         await lab.cockpit.press("Ctrl-t").sees("rank 0")
 
 

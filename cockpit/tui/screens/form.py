@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
-RUNS, ROOM, YAML, SBATCH = "What each rank runs", "Nodes it may be on", "As a file", "As a script for sbatch"
-VIEWS = (RUNS, ROOM, YAML, SBATCH)
+RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
+SBATCH, MANIFEST = "As a script for sbatch", "As a PyTorchJob"
+VIEWS = (RUNS, ROOM, YAML, SBATCH, MANIFEST)
 KEYS = line(
     *(
         Span(text, role)
@@ -339,14 +340,16 @@ class FormScreen(ModalScreen[None]):
 
             yield from text_lines(spec_as_yaml(spec))
         else:
-            yield from _sbatch_lines(known)
+            yield from self._foreign_lines(spec)
 
+    def _foreign_lines(self, spec: JobSpec) -> Iterator[Line]:
+        """As other systems would be handed it, and what they have no word for."""
+        from cockpit.formats.foreign.exchange import Form, written
 
-def _sbatch_lines(spec: JobSpec) -> Iterator[Line]:
-    """As it would be handed to a Slurm cluster, and what would be refused there."""
-    from cockpit.backends.slurm.mapping.script import refusals, submission
+        def read(source: str, text: str) -> list[JobSpec]:
+            return self.app.read_jobs(f"{source}.json", text, "/")
 
-    said = list(refusals(spec))
-    yield from (line(Span(f"refused there: {safe(each)}", "warning")) for each in said)
-    if not said:
-        yield from text_lines(submission(spec).script)
+        found = written(spec, Form.SBATCH if self._shows == SBATCH else Form.PYTORCHJOB, read)
+        if found.lost:
+            yield line(Span(f"does not say all of: {safe(', '.join(found.lost))}", "warning"))
+        yield from text_lines(found.text)
