@@ -17,8 +17,11 @@ pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 FOUR_NODES = "overcommit = true\n" + "".join(
     f'[[nodes]]\nname = "n{number}"\ncpus = 4\nmemory = "4G"\n' for number in range(1, 5)
 )
-RUN = "python3 /workspace/algorithm/train.py"
-SERVES = "bash -c 'python3 /workspace/algorithm/train.py && exec sleep infinity'"
+SAID = "python3 /workspace/algorithm/train.py && touch /workspace/outputs/said-$COCKPIT_REPLICA"
+ALL_SAID = "until [ $(ls /workspace/outputs | grep -c said) = $COCKPIT_REPLICAS ]; do sleep 0.05; done"
+MEETS = f"bash -c '{SAID} && {ALL_SAID}'"
+"""Who decides when a job ends leaves the others the time to say whom they met."""
+SERVES = f"bash -c '{SAID} && exec sleep infinity'"
 SMALL = {"cpus": 1, "memory": "256M"}
 
 
@@ -28,13 +31,13 @@ def test_every_pair_of_pools_and_of_servers_connects(user: CockpitUser) -> None:
     user.write("pools/algo/train.py", PAIRS)
     user.write("flow/algo/train.py", PAIRS)
     pools = [{"spec": SMALL}, {"replicas": 2, "spec": SMALL, "command": SERVES}]
-    job = user.submit("", name="pools", command=RUN, mode="worker-pools", worker_pools=pools, specs=[SMALL])
+    job = user.submit("", name="pools", command=MEETS, mode="worker-pools", worker_pools=pools, specs=[SMALL])
     assert user.wait(job, 50) == 0
     met = "met pools-0:2222 pools-1:2222 pools-2:2222\n"
     assert [user.ok("logs", f"{job}/{rank}") for rank in range(3)] == [
         f"at pools-{rank}:2222 {met}" for rank in range(3)
     ]
-    job = user.submit("", name="flow", command=RUN, mode="tensorflow", parameter_servers=1, specs=[SMALL])
+    job = user.submit("", name="flow", command=MEETS, mode="tensorflow", parameter_servers=1, specs=[SMALL])
     assert user.wait(job, 50) == 0
     assert user.ok("logs", f"{job}/1") == "at flow-1:2222 met flow-0:2222 flow-1:2222\n"
     assert user.row("jobs", "--all", "--filter", f"id:{job}", "--columns", "state,nodes") == {

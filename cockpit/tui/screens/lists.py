@@ -98,9 +98,10 @@ class Lists(Screen[None]):
         self.draw()
 
     def redraw_priorities(self) -> None:
-        """Another answer, or other columns of it."""
-        self._ranks.reordered()
-        self.draw()
+        """Another answer, or other columns of it; one that comes behind the last frame is drawn nowhere."""
+        if self.tables[PRIORITY].is_attached:
+            self._ranks.reordered()
+            self.draw()
 
     def name_under_cursor(self) -> Held | None:
         """Whose card-hours; None in an empty list."""
