@@ -26,6 +26,8 @@ def matters(spec: JobSpec, rank: int) -> bool:
 
 def counted(spec: JobSpec, exits: Sequence[tuple[int, ExitStatus]]) -> Sequence[tuple[int, ExitStatus]]:
     """Of exits in their order those that say how the job went: whoever ends after the last that decides was told to."""
+    if spec.mode is None and not spec.parameter_servers:  # all do
+        return exits
     exits = [each for each in exits if matters(spec, each[0])]
     last = max((at for at, (rank, _) in enumerate(exits) if decides(spec, rank)), default=len(exits))
     return exits[: last + 1]

@@ -414,6 +414,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         """What each replica behind the first `nodes` ones asks for, where not all are alike."""
         if self.parameter_servers:
             return (PARAMETER_SERVER,) * self.parameter_servers
+        if not self.worker_pools:
+            return ()
         return tuple([pool.spec for pool in self.worker_pools[1:] for _ in range(pool.replicas)])
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.image import ImageKind, image_of
+from cockpit.model.image import HOST, ImageKind, image_of
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -66,6 +66,8 @@ class StagedCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_staged(spec: JobSpec) -> bool:
     """Whether something has to be there before the job's containers can be made."""
+    if spec.image == HOST and not spec.worker_pools:  # most jobs
+        return spec.staging and bool(spec.datasets)
     images = (spec.root_image, *(pool.image for pool in spec.worker_pools if pool.image))
     fetched = any(image_of(each).kind in {ImageKind.TAR, ImageKind.NAMED} for each in images)
     return (spec.staging and bool(spec.datasets)) or fetched

@@ -16,6 +16,8 @@ COUNTED = 5
 REMEMBERED, FEW = 20, 3
 """So many of the latest count for a bound; fewer tell nothing."""
 LEAST_MS = 1000
+Asked = tuple[str, int, int, tuple[NodeSpec, ...]]
+"""User, time limit, nodes and node specs."""
 
 
 class Lengths(Protocol):
@@ -44,12 +46,10 @@ class Past:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._shares: dict[tuple[str, int, int, tuple[NodeSpec, ...]], list[float]] = {}
+        self._shares: dict[Asked, list[float]] = {}
 
-    def shares(self, job: Job) -> Sequence[float]:
+    def shares(self, asked: Asked) -> Sequence[float]:
         """Of the time limit, from 0 to 1, the latest first."""
-        spec = job.spec
-        asked = (job.submitter.name, spec.time_limit_seconds, spec.nodes, spec.specs)
         found = self._shares.get(asked)
         if found is None:
             found = self._shares[asked] = [_share(run) for run in self._alike(*asked)]
@@ -68,11 +68,20 @@ class Habits:
 
     def __init__(self, history: History) -> None:
         self._past = Past(history)
+        self._whole: dict[Asked, int] = {}
+        """Of jobs that have not started."""
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
-        limit_ms = 1000 * job.spec.time_limit_seconds
-        longer = [share for share in self._past.shares(job) if share * limit_ms > elapsed_ms][:COUNTED]
-        return _within(limit_ms, sum(longer) / len(longer) if longer else 1.0)
+        spec = job.spec
+        asked = (job.submitter.name, spec.time_limit_seconds, spec.nodes, spec.specs)
+        if elapsed_ms < 0 and asked in self._whole:
+            return self._whole[asked]
+        limit_ms = 1000 * spec.time_limit_seconds
+        longer = [share for share in self._past.shares(asked) if share * limit_ms > elapsed_ms][:COUNTED]
+        found = _within(limit_ms, sum(longer) / len(longer) if longer else 1.0)
+        if elapsed_ms < 0:
+            self._whole[asked] = found
+        return found
 
 
 class Margins:

@@ -52,7 +52,7 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         return _find_plainly(index, shape.specs[0], kind)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
-        if spec.cpus > index.widest or _lacks_nodes(index, shape, spec):
+        if spec.cpus > index.widest or (spec.card_milli and _lacks_nodes(index, shape, spec)):
             continue
         rooms = _choose(index, shape, spec, fit, avoid)
         if len(rooms) == shape.nodes:

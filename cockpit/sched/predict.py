@@ -48,6 +48,7 @@ class Foresight:
         self._policy, self._history = policy, history
         self._index = refreshed(plan.index if plan is not None else None, snapshot)
         self._measure = plan.priorities.measure if plan is not None else None
+        self._habits = Habits(history)
 
     @cached_property
     def plan(self) -> Plan:
@@ -79,7 +80,7 @@ class Foresight:
         enough to be seen."""
         queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
         changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
-        future = self._future(changed, self._order(changed), Habits(self._history))
+        future = self._future(changed, self._order(changed), self._habits)
         begun = future.start_of(job.id, before, max(LEAST_LOOKS, TRIED // len(queue)))
         if begun is None:
             return Forecast()
@@ -91,7 +92,7 @@ class Foresight:
 
     @cached_property
     def _usual(self) -> Future:
-        return self._future(self.snapshot, self._entries, Habits(self._history))
+        return self._future(self.snapshot, self._entries, self._habits)
 
     @cached_property
     def _careful(self) -> Future:
@@ -131,7 +132,7 @@ class Foresight:
     @cached_property
     def _stretches(self) -> dict[JobId, tuple[float, float]]:
         """By job: so many times as much work is ahead of it by margins, and by limits, as usually."""
-        snapshot, courses = self.snapshot, (Habits(self._history), Margins(self._history), Limits())
+        snapshot, courses = self.snapshot, (self._habits, Margins(self._history), Limits())
         running = [snapshot.jobs[each] for each in snapshot.occupied if each in snapshot.jobs]
         return stretches(self._usual.order(), running, Shares(snapshot.nodes), courses, snapshot.now)
 
