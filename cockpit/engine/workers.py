@@ -8,10 +8,10 @@ from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.spec import WorkerRestart
-from cockpit.sched.amounts import ONE, thousandths
+from cockpit.sched.amounts import ONE, held
 from cockpit.sched.growth import grows, next_rank
 from cockpit.sched.shrinking import staying
-from cockpit.sched.tres import allocated, billed
+from cockpit.sched.tres import billed
 
 _REPLACING = frozenset({JobState.STARTING, JobState.RESUMING, JobState.RUNNING})
 FIRST_TRANSIENT = 128
@@ -87,7 +87,7 @@ def can_do_without(job: Job, rank: int) -> bool:
 def _billing_without(state: ClusterState, job: Job, ranks: Collection[int]) -> float:
     assert job.attempt is not None
     rest = tuple([part for part in job.attempt.placement if part.rank not in ranks])
-    return thousandths(billed(allocated(rest, state.nodes), state.cluster, job.attempt.partition)) / ONE
+    return round(billed(held(rest, state.nodes), state.cluster, job.attempt.partition)) / ONE
 
 
 def may_begin_to_grow(machine: Machine, body: EventBody) -> bool:

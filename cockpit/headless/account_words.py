@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cockpit.formats.sacctmgr import ASSOCIATION_SETTINGS, QOS_SETTINGS
-from cockpit.headless.arguments import TextAsked, UsageError, parse
 from cockpit.headless.registry import VERBS
+from cockpit.headless.typed_line import typed
 from cockpit.model import accountchange as change
 from cockpit.model.view import AccountsShown
-from cockpit.present.nearest import nearest
-from cockpit.present.safe import safe
 
 NOUN = "accounts"
 LISTS = "qos"
@@ -40,28 +37,8 @@ def asked_change(text: str) -> Asked:
 
     Raises `UsageError`, and `SpecErrors` with all errors of the settings. A wish for help is a `UsageError` too.
     """
-    words = _split(text)
-    if words[:1] and words[0] not in CHANGES:
-        hint = nearest(words[0], CHANGES)
-        raise UsageError(f"accounts: there is no {safe(words[0])}; {f'did you mean {hint}?' if hint else _known()}")
-    try:
-        _, args = parse([NOUN, *words])
-    except TextAsked as asked:
-        raise UsageError(str(asked)) from None
-    if args.cluster:
-        raise UsageError("--cluster: this is about the cluster that is shown; :ctx opens another")
+    _, args = typed(NOUN, text, CHANGES)
     return Asked(args.change(args), f"{args.done} {args.name}")
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        raise UsageError("accounts: a quote is not closed") from None
-
-
-def _known() -> str:
-    return f"there are {', '.join(CHANGES)}"
 
 
 def completions(line: str, shown: AccountsShown | None) -> list[str]:

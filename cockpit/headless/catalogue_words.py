@@ -7,9 +7,9 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cockpit.headless.arguments import TextAsked, UsageError, parse
+from cockpit.headless.arguments import UsageError
+from cockpit.headless.typed_line import typed
 from cockpit.model.catalogue import CLUSTERWIDE, AnyEntry, CatalogueShown, EntryChange, EntryKind, EntryRow
-from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 
 NOUN = "catalogue"
@@ -85,21 +85,7 @@ def said_done(change: EntryChange) -> str:
 
 def asked_change(text: str, shown: CatalogueShown, place: Place) -> EntryChange:
     """The words after `:catalogue` in the cockpit. A wish for help is a `UsageError` too."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise UsageError("catalogue: a quote is not closed") from None
-    if not words or words[0] not in CHANGES:
-        hint = nearest(words[0], CHANGES) if words else None
-        more = f"did you mean {hint}?" if hint else f"there are {', '.join(CHANGES)}"
-        raise UsageError(f"catalogue: there is no {safe(words[0]) if words else 'such act'} here; {more}")
-    try:
-        _, args = parse([NOUN, *words])
-    except TextAsked as asked:
-        raise UsageError(str(asked)) from None
-    if args.cluster:
-        raise UsageError("--cluster: this is about the cluster that is shown; :ctx opens another")
-    return wanted_change(words[0], args, shown, place)
+    return wanted_change(*typed(NOUN, text, CHANGES), shown, place)
 
 
 def completions(line: str, shown: CatalogueShown | None) -> list[str]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from cockpit.headless.arguments import TextAsked, UsageError, parse
 from cockpit.headless.registry import VERBS
-from cockpit.present.nearest import nearest
-from cockpit.present.safe import safe
+from cockpit.headless.typed_line import typed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -34,16 +31,8 @@ def asked_of_nodes(noun: str, text: str, now: Millis) -> Asked:
     """`create course --nodes n01 …` after `reservations`, `drain n07 --reason …` after `nodes`. Raises `UsageError`; a
     wish for help is one too."""
     verbs = [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
-    words = _split(noun, text)
-    if words[0] not in verbs:
-        hint = nearest(words[0], verbs)
-        known = f"did you mean {hint}?" if hint else f"there are {', '.join(verbs)}"
-        raise UsageError(f"{noun}: there is no {safe(words[0])}; {known}")
-    try:
-        _, args = parse([noun, *words])
-    except TextAsked as asked:
-        raise UsageError(str(asked)) from None
-    return _READ[noun, words[0]](args, now)
+    verb, args = typed(noun, text, verbs)
+    return _READ[noun, verb](args, now)
 
 
 def _create(args: Namespace, now: Millis) -> Asked:
@@ -72,13 +61,6 @@ def _of(operation: str, *arguments: str) -> Deed:
         return doing
 
     return deed
-
-
-def _split(noun: str, text: str) -> list[str]:
-    try:
-        return shlex.split(text) or [""]
-    except ValueError:
-        raise UsageError(f"{noun}: a quote is not closed") from None
 
 
 _READ: dict[tuple[str, str], Callable[[Namespace, Millis], Asked]] = {

@@ -41,5 +41,10 @@ def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:
     return amounts
 
 
+def allocated(placement: Placement, nodes: Mapping[NodeName, Node]) -> Tres:
+    """The same in Slurm's own units."""
+    return {name: amount / ONE for name, amount in held(placement, nodes).items()}
+
+
 def _amounts(tres: Tres) -> Amounts:
     return {name: thousandths(amount) for name, amount in tres.items()}

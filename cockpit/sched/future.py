@@ -28,7 +28,7 @@ from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.precedence import GANG
 from cockpit.sched.priorities import PriorityTable
-from cockpit.sched.request import RequestBook
+from cockpit.sched.request import Ask, RequestBook
 from cockpit.sched.rulebook import Rulebook
 from cockpit.sched.shape import shape_of
 from cockpit.sched.snapshot import Snapshot
@@ -122,7 +122,14 @@ class Future:
 
     def order(self) -> list[Job]:
         """Who has started so far, in that order, and behind them who stands in line."""
-        return [*self._known(self.begun), *(ask.job for ask in self._line if not ask.job.held_by)]
+        return [*self._known(self.begun), *(ask.job for ask in self._once() if not ask.job.held_by)]
+
+    def _once(self) -> Iterable[Ask]:
+        """The line, whoever stands in it for several partitions only in the first place."""
+        first: dict[JobId, Ask] = {}
+        for ask in self._line:
+            first.setdefault(ask.job.id, ask)
+        return first.values()
 
     def awaited(self, begun: Begun) -> list[Ended]:
         """The ends on a start's nodes before it, soonest first."""
@@ -136,7 +143,7 @@ class Future:
             stage, first = self._stage, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
             there = [stage.jobs[each] for each in stage.leaves_at if each in stage.jobs]
-            begun, waiting = self._known(self.begun), [*self._line]
+            begun, waiting = self._known(self.begun), [*self._once()]
             passed = Passed(
                 self.began_at,
                 self._now,

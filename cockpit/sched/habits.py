@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from cockpit.model.ids import Millis
 from cockpit.model.job import Job
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.history import History, Run
@@ -102,6 +103,14 @@ class Margins:
             shares = sorted(map(_share, self._history.runs_of(user)[-REMEMBERED:]))
             self._shares[user] = shares[len(shares[:-1]) * 9 // 10] if len(shares) >= FEW else 1.0
         return self._shares[user]
+
+
+def ends_at(job: Job, lengths: Lengths, now: Millis) -> Millis:
+    """When a job that runs now ends, if it runs as long as that; before now where it should have ended."""
+    attempt = job.attempt
+    assert attempt is not None
+    since = attempt.placed_at + attempt.suspended_ms
+    return Millis(since + lengths.run_ms(job, now - since))
 
 
 def _within(limit_ms: int, share: float) -> int:

@@ -13,12 +13,12 @@ from cockpit.model.quota import QuotaTree
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
 from cockpit.model.spec import JobSpec
 from cockpit.sched import partitions, precedence
-from cockpit.sched.amounts import ONE, Amounts, asked, thousandths
+from cockpit.sched.amounts import ONE, Amounts, asked
 from cockpit.sched.enforcement import allowed_qos, enforced
 from cockpit.sched.limits import JOBS, NOBODY, Party, Standing, party
 from cockpit.sched.quotas import NO_LEAF, QUOTA, Quotas
 from cockpit.sched.shape import Shape, shape_of
-from cockpit.sched.tres import BILLING, CPU, billed
+from cockpit.sched.tres import BILLING, billed
 
 
 class Rulebook:
@@ -94,11 +94,7 @@ class Rulebook:
 
     def billed(self, amounts: Amounts, partition: str) -> Amounts:
         """With what they are billed per second."""
-        where = self.cluster.partition(partition)
-        if where is None or not where.billing_weights:
-            return amounts | {BILLING: amounts.get(CPU, 0)}
-        tres = {name: amount / ONE for name, amount in amounts.items()}
-        return amounts | {BILLING: thousandths(billed(tres, self.cluster, partition))}
+        return amounts | {BILLING: round(billed(amounts, self.cluster, partition))}
 
     def _party(self, account: str, user: str, qos: str, partition: str, leaf: str) -> Party:
         bound = self._limited(account, user, qos, partition) if Enforce.LIMITS in self.enforced else NOBODY

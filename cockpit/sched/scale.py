@@ -14,13 +14,14 @@ from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
 from cockpit.model.priority import FactorName, Part
 from cockpit.model.spec import JobSpec
+from cockpit.sched.amounts import allocated
 from cockpit.sched.eligibility import suits
 from cockpit.sched.factors import Size, job_size, job_size_by_time, normalised
 from cockpit.sched.partitions import nodes_of
 from cockpit.sched.room import room_of, shortfall
 from cockpit.sched.shape import shape_of
 from cockpit.sched.share_tree import ShareTree
-from cockpit.sched.tres import BILLING, CPU, MEMORY, NODE, allocated, billed, capacity, requested
+from cockpit.sched.tres import BILLING, CPU, MEMORY, NODE, billed, capacity, requested
 
 _FIRST_TRES = (CPU, MEMORY, NODE, BILLING)
 """Slurm adds resources up in the order of their ids: these, then all others."""

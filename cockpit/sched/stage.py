@@ -13,7 +13,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Attempt, EndCause, Ending, Job, JobState, Leaving, Suspension
 from cockpit.model.node import Placement
 from cockpit.sched.decisions import Eviction, Growth, Start, Turn
-from cockpit.sched.habits import Lengths
+from cockpit.sched.habits import Lengths, ends_at
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -171,8 +171,7 @@ class Stage:
         """When what holds something now lets go of it: a job by habit, a kept container when its time is over."""
         end = limit
         if job is not None and job.attempt is not None and job.state in OCCUPYING:
-            since = job.attempt.placed_at + job.attempt.suspended_ms
-            end = min(limit, Millis(since + self._lengths.run_ms(job, self._began_at - since)))
+            end = min(limit, ends_at(job, self._lengths, self._began_at))
         return max(end, Millis(self._began_at + 1))
 
     def _remaining(self, job: Job) -> int:

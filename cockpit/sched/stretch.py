@@ -10,7 +10,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.habits import Lengths
+from cockpit.sched.habits import Lengths, ends_at
 
 
 class Shares:
@@ -33,7 +33,7 @@ class Shares:
 
     def remaining(self, jobs: Iterable[Job], lengths: Lengths, now: Millis) -> float:
         """The work that is still to be done of jobs that run now."""
-        return sum([self.of(job) * _remaining_ms(job, lengths, now) for job in jobs if job.state in OCCUPYING])
+        return sum([self.of(job) * max(1, ends_at(job, lengths, now) - now) for job in jobs if job.state in OCCUPYING])
 
 
 def stretches(
@@ -52,9 +52,3 @@ def stretches(
         hard += share * third.run_ms(job)
         found[job.id] = careful / usual, hard / usual
     return found
-
-
-def _remaining_ms(job: Job, lengths: Lengths, now: Millis) -> int:
-    assert job.attempt is not None
-    ran = now - job.attempt.placed_at - job.attempt.suspended_ms
-    return max(1, lengths.run_ms(job, ran) - ran)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
-from cockpit.model.ids import NodeName
-from cockpit.model.node import Node, Placement
+from cockpit.model.node import Node
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
 
 CPU = "cpu"
@@ -49,23 +48,6 @@ def replicas(each: NodeSpec, count: int) -> Tres:
     return {name: float(count * amount) for name, amount in amounts.items()}
 
 
-def allocated(placement: Placement, nodes: Mapping[NodeName, Node]) -> Tres:
-    """What a placement holds. Nodes and cards that have left the cluster no longer say what models they are."""
-    milli: Counter[str] = Counter()
-    for part in placement:
-        for piece in part.slices:
-            milli[CARDS] += piece.milli
-            node = nodes.get(part.node)
-            if node is not None and piece.card < len(node.cards):
-                milli[cards_of(node.cards[piece.card].model)] += piece.milli
-    return {
-        CPU: float(sum(part.cpus for part in placement)),
-        MEMORY: float(sum(part.memory_mib for part in placement)),
-        NODE: float(len({part.node for part in placement})),
-        **{name: amount / WHOLE_CARD for name, amount in milli.items()},
-    }
-
-
 def capacity(nodes: Iterable[Node]) -> Tres:
     """What the nodes have, in service or not, free or not."""
     total: Counter[str] = Counter()
@@ -76,8 +58,9 @@ def capacity(nodes: Iterable[Node]) -> Tres:
     return {name: float(amount) for name, amount in total.items()}
 
 
-def billing(amounts: Tres, weights: Tres, *, greatest: bool) -> float:
-    """What amounts bill by a partition's TRESBillingWeights: their weighted sum; without weights, one per CPU.
+def billing(amounts: Mapping[str, float], weights: Tres, *, greatest: bool) -> float:
+    """What amounts bill by a partition's TRESBillingWeights, in the amounts' unit: their weighted sum; without weights,
+    one per CPU.
 
     `greatest` (PriorityFlags=MAX_TRES): of the resources of nodes only the one that weighs most, plus the sum of all
     others. Source: Slurm's `assoc_mgr_tres_weighted`.
@@ -91,7 +74,7 @@ def billing(amounts: Tres, weights: Tres, *, greatest: bool) -> float:
     return max(of_nodes, default=0.0) + sum(amount for name, amount in weighted.items() if not _is_of_nodes(name))
 
 
-def billed(amounts: Tres, cluster: Cluster, partition: str) -> float:
+def billed(amounts: Mapping[str, float], cluster: Cluster, partition: str) -> float:
     """`billing` as the cluster's rules for the partition say."""
     found = cluster.partition(partition)
     greatest = PriorityFlag.MAX_TRES in cluster.priority.flags

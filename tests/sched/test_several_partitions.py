@@ -9,7 +9,11 @@ from cockpit.model.accounts import Accounts, Association, Limits
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import PartitionRefuses
+from cockpit.sched.future import Future, foreseeing
+from cockpit.sched.habits import Limits
+from cockpit.sched.index import refreshed
 from cockpit.sched.policy import Policy
+from cockpit.sched.priorities import prioritised
 from tests.sched.world import World, cards, node, wants
 
 pytestmark = pytest.mark.req("SC-03", "SC-06")
@@ -98,3 +102,15 @@ def test_what_a_limit_stops_after_all_keeps_nobody_from_its_place() -> None:
     world.submit(wants(300), record={"account": "lab"})
     other = world.submit(wants(1000), record={"account": "root"})
     assert [start.job for start in world.run().starts] == [other]
+
+
+@pytest.mark.req("SC-12")
+def test_behind_many_its_work_counts_once() -> None:
+    world = world_of(BackfillKind.EASY)
+    world.submit(wants(4000), limit=100, pins=("n2",), record={"partitions": ("both",)})
+    world.run()
+    waiting = [world.submit(wants(4000), limit=100, record=IN_BOTH) for _ in range(3)]
+    snapshot = world.snapshot()
+    index = foreseeing(refreshed(None, snapshot))
+    future = Future(snapshot, index, world.policy, prioritised(snapshot).order, Limits())
+    assert [job.id for job in future.order()] == waiting

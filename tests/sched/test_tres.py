@@ -5,7 +5,8 @@ import pytest
 from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Allocation, CardSlice
-from cockpit.sched.tres import allocated, billed, billing, capacity, requested
+from cockpit.sched.amounts import allocated
+from cockpit.sched.tres import billed, billing, capacity, requested
 from tests.sched.world import cards, node, spec_of, wants
 
 pytestmark = pytest.mark.req("SC-01")

@@ -9,7 +9,7 @@ from cockpit.backends.base import ShellSession
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.asking import ShellRequest
 
-MOST_BYTES = 512 << 20
+PIECE, MOST_BYTES = 1 << 16, 512 << 20
 """A program that prints more than any cluster could is not listened to."""
 STALLED = (
     "Zero Bytes were transmitted",
@@ -60,6 +60,23 @@ class Commands(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Stream(Protocol):
+    """What a program prints, as asyncio and asyncssh give it."""
+
+    async def read(self, size: int, /) -> bytes: ...
+
+
+async def all_of(stream: Stream, program: str) -> bytes:
+    """To its end. Raises `Unreachable` where there is none."""
+    pieces, size = [], 0
+    while piece := await stream.read(PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise Unreachable(f"{program} prints without end; it was ended after {MOST_BYTES >> 20} MiB.")
+    return b"".join(pieces)
 
 
 def complaint(printed: Printed) -> str:

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.wire.calls import MOST_BYTES, Printed
+from cockpit.backends.slurm.wire.calls import Printed, all_of
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 
 _STEERING = ("SQUEUE_", "SINFO_", "SACCT_", "SPRIO_", "SSHARE_", "SLURM_TIME_FORMAT", "SLURM_JSON", "SLURM_CLUSTERS")
 """Variables that would have the commands say something else than they are asked for."""
-PIECE = 1 << 16
 
 
 class LocalCommands:
@@ -58,7 +57,7 @@ async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str)
     assert process.stdout is not None
     assert process.stderr is not None
     out, err, _ = await asyncio.gather(
-        _all_of(process.stdout, program), _all_of(process.stderr, program), _feed(process, stdin)
+        all_of(process.stdout, program), all_of(process.stderr, program), _feed(process, stdin)
     )
     code = await process.wait()
     return Printed(out.decode(errors="replace"), err.decode(errors="replace"), code)
@@ -70,16 +69,6 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
         process.stdin.write(stdin)
         await process.stdin.drain()
     process.stdin.close()
-
-
-async def _all_of(stream: asyncio.StreamReader, program: str) -> bytes:
-    pieces, size = [], 0
-    while piece := await stream.read(PIECE):
-        pieces.append(piece)
-        size += len(piece)
-        if size > MOST_BYTES:
-            raise Unreachable(f"{program} prints without end; it was ended after {MOST_BYTES >> 20} MiB.")
-    return b"".join(pieces)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.slurm.wire.calls import MOST_BYTES, Printed
+from cockpit.backends.slurm.wire.calls import Printed, all_of
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 20.0
 KEEPALIVE_SECONDS = 15
-PIECE = 1 << 16
 
 
 def remote_line(argv: Sequence[str], *, utc: bool = False) -> str:
@@ -130,17 +129,7 @@ async def _talk(process: asyncssh.SSHClientProcess[bytes], stdin: bytes, program
             await process.stdin.drain()
             process.stdin.write_eof()
 
-    out, err, _ = await asyncio.gather(_all_of(process.stdout, program), _all_of(process.stderr, program), feed())
+    out, err, _ = await asyncio.gather(all_of(process.stdout, program), all_of(process.stderr, program), feed())
     await process.wait_closed()
     code = process.returncode
     return Printed(out.decode(errors="replace"), err.decode(errors="replace"), 255 if code is None else code)
-
-
-async def _all_of(stream: asyncssh.SSHReader[bytes], program: str) -> bytes:
-    pieces, size = [], 0
-    while piece := await stream.read(PIECE):
-        pieces.append(piece)
-        size += len(piece)
-        if size > MOST_BYTES:
-            raise Unreachable(f"{program} prints without end; it was ended after {MOST_BYTES >> 20} MiB.")
-    return b"".join(pieces)
