@@ -9,8 +9,8 @@ from cockpit.model.accounts import Accounts, Association, Limits
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import PartitionRefuses
+from cockpit.sched import habits
 from cockpit.sched.future import Future, foreseeing
-from cockpit.sched.habits import Limits
 from cockpit.sched.index import refreshed
 from cockpit.sched.policy import Policy
 from cockpit.sched.priorities import prioritised
@@ -112,5 +112,5 @@ def test_behind_many_its_work_counts_once() -> None:
     waiting = [world.submit(wants(4000), limit=100, record=IN_BOTH) for _ in range(3)]
     snapshot = world.snapshot()
     index = foreseeing(refreshed(None, snapshot))
-    future = Future(snapshot, index, world.policy, prioritised(snapshot).order, Limits())
+    future = Future(snapshot, index, world.policy, prioritised(snapshot).order, habits.Limits())
     assert [job.id for job in future.order()] == waiting
