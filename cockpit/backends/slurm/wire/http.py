@@ -52,12 +52,8 @@ def place_of(address: str) -> Place:
         return Place(unquote(found.path))
     if found.scheme in SCHEMES[1:] and found.hostname and port and not found.path.strip("/") and not found.password:
         return Place("", found.hostname, port, found.scheme == SCHEMES[2], unquote(found.username or ""))
-    raise SpecErrors(
-        [
-            f"{address}: is no way to a slurmrestd; write slurmrestd+unix:///run/slurmrestd.sock or "
-            "slurmrestd+http://ann@host:6820."
-        ]
-    )
+    ways = "write slurmrestd+unix:///run/slurmrestd.sock or slurmrestd+http://ann@host:6820"
+    raise SpecErrors([f"{address}: is no way to a slurmrestd; {ways}."])
 
 
 async def ask(place: Place, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:

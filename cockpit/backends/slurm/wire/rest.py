@@ -10,6 +10,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,7 +22,7 @@ from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, Request, req
 from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, question
 from cockpit.backends.slurm.wire import http
 from cockpit.backends.slurm.wire.calls import Commands, Printed
-from cockpit.errors import RequestRefused, Unreachable
+from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -63,7 +64,7 @@ class RestCommands:
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
         """The act as a command that would do it: curl's, but for the token."""
-        wanted = request(argv, stdin, await self._known_version())
+        wanted = self._request(argv, stdin, await self._known_version())
         where = ("--unix-socket", self._place.socket) if self._place.socket else ()
         body = () if wanted.body is None else ("--json", json.dumps(wanted.body, ensure_ascii=False))
         return ("curl", *where, "-X", wanted.method, f"{self._place.url}{self._target(wanted)}", *body)
@@ -85,15 +86,18 @@ class RestCommands:
         return Printed("" if wrong else asked.printed(answer), wrong, 1 if wrong else 0)
 
     async def _act(self, argv: Sequence[str], stdin: str) -> Printed:
-        try:
-            wanted = request(argv, stdin, await self._known_version())
-        except NoSuchRequest as no:
-            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, str(no))) from None
+        wanted = self._request(argv, stdin, await self._known_version())
         answer, wrong = await self._told(wanted)
         job = answer.get("job_id")
         if isinstance(job, int) and job > 0:  # with a word of warning sometimes
             return Printed(f"{job}\n", "", 0)
         return Printed("", wrong, 1 if wrong else 0)
+
+    def _request(self, argv: Sequence[str], stdin: str, version: int) -> Request:
+        try:
+            return request(argv, stdin, version)
+        except NoSuchRequest as no:
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, str(no))) from None
 
     async def _known_version(self) -> int:
         """The newest that the daemon has, asked once."""
@@ -109,12 +113,14 @@ class RestCommands:
         return self._version
 
     async def _cluster_name(self) -> str:
-        """Newer versions say it with every answer; of older ones the database is asked, which may have several."""
+        """Newer versions say it with every answer; of older ones the database is asked, which may have several. The
+        address, where nobody says it."""
         if not self._cluster:
-            answer, _ = await self._told(Request("GET", DATABASE, "clusters"))
-            names = [each.get("name") for each in answer.get("clusters") or [] if isinstance(each, dict)]
-            self._cluster = str(names[0]) if len(names) == 1 else self.name
-        return self._cluster
+            with suppress(CockpitError):
+                answer, _ = await self._told(Request("GET", DATABASE, "clusters"))
+                names = [each.get("name") for each in answer.get("clusters") or [] if isinstance(each, dict)]
+                self._cluster = str(names[0]) if len(names) == 1 else ""
+        return self._cluster or self.name
 
     async def _told(self, wanted: Request) -> tuple[Mapping[str, Any], str]:
         """The answer, and what is wrong by Slurm's own words; empty: nothing."""

@@ -75,8 +75,14 @@ _QOS: Final[Table] = {
     **{name: (read, ("limits", *place)) for name, (read, place) in _TRES.items()},
 }
 _MODES: Final = {"DISABLED": "cluster", "": "cluster"}
-_FLAGS: Final = {"DENY_LIMIT": "DenyOnLimit", "ENFORCE_USAGE_THRESHOLD": "EnforceUsageThreshold", "NO_DECAY": "NoDecay"}
-_FLAGS |= {"OVERRIDE_PARTITION_QOS": "OverPartQOS", "PARTITION_QOS": "PartitionQOS", "NO_RESERVE": "NoReserve"}
+_FLAGS: Final = {
+    "DENY_LIMIT": "DenyOnLimit",
+    "ENFORCE_USAGE_THRESHOLD": "EnforceUsageThreshold",
+    "NO_DECAY": "NoDecay",
+    "NO_RESERVE": "NoReserve",
+    "OVERRIDE_PARTITION_QOS": "OverPartQOS",
+    "PARTITION_QOS": "PartitionQOS",
+}
 """QOS flags as sacctmgr writes them; others survive as they are."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from cockpit.backends.slurm.mapping import values
@@ -13,6 +13,7 @@ LISTS_SINCE = 39
 SIGNAL_FLAGS_SINCE = 40
 """From v0.0.40 on one can say whom of a job a signal is for."""
 Body = Mapping[str, Any]
+Reader = Callable[[str], object]
 _ON_A_LOGIN_NODE = "do it on a login node, or over ssh://"
 
 
@@ -143,40 +144,54 @@ def _submit(options: Sequence[str], script: str, version: int) -> Request:
     return Request("POST", SLURM, "job/submit", body)
 
 
-def _named(key: str, value: str | bool, version: int) -> tuple[str, object]:  # noqa: FBT001 - an option's value, or that it is there
+def _named(key: str, value: str | bool, version: int) -> tuple[str, object]:
     """The field of this version, and its value as it takes it."""
-    new = version >= LISTS_SINCE
-    if isinstance(value, bool):
-        return ("shared", ["none"]) if new and key == "exclusive" else (key, "true" if key == "exclusive" else value)
-    if key == "memory_per_node":
-        return key, _numeric(values.memory_mib(value) or 0, new=new)
-    if key == "time_limit":
-        return key, _numeric(-(-(values.seconds(value) or 0) // 60), new=new)
-    if key == "nodes":
-        return key, value if new else [int(value), int(value)]
-    if key == "required_nodes":
-        return key, value.split(",") if new else value
-    if key in {"begin_time", "deadline"}:
-        return key, _moment(value, new=new)
-    if key in {"nice", "tasks", "tasks_per_node", "cpus_per_task"}:
-        return key, int(value)
-    if key == "priority":
-        return key, _numeric(int(value), new=True) if new else value
-    return ("tres_per_node", _as_tres(value)) if key == "gres" and new else (key, value)
+    if version >= LISTS_SINCE:
+        read = _LATER.get(key, _same)
+        return _CALLED_LATER.get(key, key), value if value is True and key != "exclusive" else read(str(value))
+    return key, value if value is True and key != "exclusive" else _FIRST.get(key, _same)(str(value))
 
 
-def _as_tres(gres: str) -> str:
-    return gres if gres.startswith("gres/") else f"gres/{gres}"
+def _same(value: str) -> object:
+    return value
 
 
-def _numeric(value: int, *, new: bool) -> object:
-    return {"set": True, "infinite": False, "number": value} if new else value
+def _mebibytes(value: str) -> int:
+    return values.memory_mib(value) or 0
 
 
-def _moment(value: str, *, new: bool) -> object:
+def _minutes(value: str) -> int:
+    return -(-(values.seconds(value) or 0) // 60)
+
+
+def _set(value: int) -> dict[str, object]:
+    return {"set": True, "infinite": False, "number": value}
+
+
+def _epoch(value: str) -> dict[str, object]:
     """`uts1795308056` of `mapping.script`, or `now`."""
-    if not new or not value.startswith("uts"):
-        return _numeric(0, new=True) if new else value
-    return _numeric(int(value.removeprefix("uts")), new=True)
+    return _set(int(value.removeprefix("uts")) if value.startswith("uts") else 0)
 
 
+_NUMBERS: Final[dict[str, Reader]] = dict.fromkeys(("nice", "tasks", "tasks_per_node", "cpus_per_task"), int)
+_FIRST: Final[dict[str, Reader]] = {
+    **_NUMBERS,
+    "memory_per_node": _mebibytes,
+    "time_limit": _minutes,
+    "nodes": lambda value: [int(value), int(value)],
+    "exclusive": lambda _: "true",
+}
+"""How v0.0.38 and older take what they do not take as it is."""
+_LATER: Final[dict[str, Reader]] = {
+    **_NUMBERS,
+    "memory_per_node": lambda value: _set(_mebibytes(value)),
+    "time_limit": lambda value: _set(_minutes(value)),
+    "priority": lambda value: _set(int(value)),
+    "begin_time": _epoch,
+    "deadline": lambda value: _epoch(value)["number"],
+    "required_nodes": lambda value: value.split(","),
+    "exclusive": lambda _: ["none"],
+    "gres": lambda value: value if value.startswith("gres/") else f"gres/{value}",
+}
+"""The same since v0.0.39."""
+_CALLED_LATER: Final = {"gres": "tres_per_node", "exclusive": "shared"}

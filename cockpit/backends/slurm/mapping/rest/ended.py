@@ -87,8 +87,9 @@ def _lines(job: Record, fields: Sequence[str]) -> Iterator[list[str]]:
     steps = job.get("steps")
     for step in steps if isinstance(steps, list) else ():
         name = word(at(step, "step", "id")).rpartition(".")[2]
-        own = {**_OF_STEP, "JobID": lambda _, name=name: f"{_job_id(job)}.{name}"}
-        yield [own.get(field, _nothing)(step) if isinstance(step, Mapping) else "" for field in fields]
+        own = {field: _OF_STEP.get(field, _nothing)(step) for field in fields} if isinstance(step, Mapping) else {}
+        own["JobID"] = f"{_job_id(job)}.{name}"
+        yield [own.get(field, "") for field in fields]
 
 
 def _nothing(_: Record) -> str:

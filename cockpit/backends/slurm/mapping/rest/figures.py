@@ -85,7 +85,9 @@ def exit_code(value: object) -> str:
     if not isinstance(value, Mapping):
         return figure(value)
     signal = at(value, "signal", "id")
-    return f"{count(value.get('return_code'))}:{count(signal if signal is not None else at(value, 'signal', 'signal_id'))}"
+    return (
+        f"{count(value.get('return_code'))}:{count(signal if signal is not None else at(value, 'signal', 'signal_id'))}"
+    )
 
 
 def _one(each: Record) -> str:

@@ -41,8 +41,8 @@ def question(argv: Sequence[str], version: int, cluster_name: str = "") -> Quest
 
 def _all(answer: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
     """The records of an answer, whichever of these names they go by."""
-    found = next((answer[name] for name in names if isinstance(answer.get(name), list)), [])
-    return [each for each in found if isinstance(each, Mapping)]
+    found = next((answer[name] for name in names if isinstance(answer.get(name), list)), None)
+    return [each for each in found or () if isinstance(each, Mapping)]
 
 
 def _of_squeue(argv: Sequence[str]) -> Question | None:
