@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cockpit.backends.slurm.mapping.hostlist import shortened
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.formats.slurmfields import slurm_time
+from cockpit.model.ids import index_ranges
 from cockpit.model.image import HOST
 from cockpit.model.spec import Dependency, DependencyKind, JobKind, JobSpec, Mode, NodeSpec, PriorityWord
 
@@ -144,7 +144,7 @@ def array_text(spec: JobSpec) -> str:
     if spec.array is None:
         return ""
     at_once = f"%{spec.array.at_once}" if spec.array.at_once else ""
-    return f"{shortened(tuple(sorted(spec.array.indices)))}{at_once}"
+    return f"{index_ranges(sorted(spec.array.indices))}{at_once}"
 
 
 def moment_text(at: int | None) -> str:
