@@ -13,7 +13,7 @@ from cockpit.backends.slurm.mapping.listing import read, unknown_field
 from cockpit.backends.slurm.mapping.nodes import node_state, seen
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.mapping.records import words
-from cockpit.model.ids import index_ranges, rest_id, task_id
+from cockpit.model.ids import JobId, index_ranges, job_words, rest_id, task_id, task_of
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import Told
