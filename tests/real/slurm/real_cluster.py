@@ -16,21 +16,12 @@ from pathlib import Path
 
 from tests.e2e.slurm_daemons import SlurmDaemons, free_ports, missing
 
-NODE_PROGRAMS = (
-    "slurmd",
-    "slurmrestd",
-    "sbatch",
-    "srun",
-    "scancel",
-    "squeue",
-    "sprio",
-    "sshare",
-    "sacct",
-    "useradd",
-    "setpriv",
-)
-ADA, BEN = "slurm-ada", "slurm-ben"
+NODE_PROGRAMS = ("slurmd", "slurmrestd", "sbatch", "srun", "scancel", "squeue", "sprio", "sshare", "sacct")
+NODE_PROGRAMS += ("useradd", "setpriv")
+ADA, BEN = f"ada{os.getpid()}", f"ben{os.getpid()}"
 PEOPLE = (ADA, BEN)
+"""Of this run alone: another one on the same machine has its own."""
+FIRST_UID = 300_000 + 2 * os.getpid() % 1_000_000
 CARDS = {"n1": ("a100", 4), "n2": ("a100", 4), "n3": ("h100", 8)}
 CONF = """
 ClusterName=cockpit
@@ -171,7 +162,7 @@ class RealCluster(SlurmDaemons):
         return int(self.as_person(person, "sbatch", "--parsable", f"--account={account}", *options, f"--wrap={run}"))
 
     def _make_people(self) -> None:
-        for uid, person in enumerate(PEOPLE, 24_501):
+        for uid, person in enumerate(PEOPLE, FIRST_UID):
             home = self.home(person)
             home.mkdir(parents=True, exist_ok=True)
             made = [
@@ -183,8 +174,7 @@ class RealCluster(SlurmDaemons):
                 "--password=*",
                 person,
             ]
-            if subprocess.run(["id", person], check=False, capture_output=True).returncode != 0:
-                subprocess.run(made, check=True, capture_output=True)
+            subprocess.run(made, check=True, capture_output=True)
             os.chown(home, uid, pwd.getpwnam(person).pw_gid)
 
     def _make_cards(self) -> None:
