@@ -11,16 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import accounting, accounts, listing, nodes, placements, reservations, rules
-from cockpit.backends.slurm.mapping.jobs import Listed, listed
+from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.job import ExitStatus
-from tests.backends.slurm.conftest import VERSIONS
 
 DATA = Path(__file__).parent / "data" / "rest"
 API = {"22.05": 38, "24.11": 42}
 FILES = {"slurm/jobs": "jobs", "slurmdb/jobs": "ended", "slurmdb/associations": "associations", "slurmdb/qos": "qos"}
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", API)
 
 
 def rest(version: str, argv: tuple[str, ...]) -> str:
@@ -38,7 +37,8 @@ async def commands(version: str, argv: tuple[str, ...]) -> str:
 
 
 def jobs(printed: str) -> dict[int, Listed]:
-    return {each.job.id: each for record in listing.read(printed, "~") for each in listed(record, UTC)}
+    found = (Listed(record, UTC) for record in listing.read(printed, "~"))
+    return {each.id: each for each in found}
 
 
 def lasting(each: Listed) -> tuple[object, ...]:

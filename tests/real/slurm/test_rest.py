@@ -6,7 +6,7 @@ import asyncio
 import pwd
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -134,8 +134,8 @@ async def test_a_job_lives_its_life_through_slurmrestd(
 async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, socket: SlurmBackend) -> None:
     shown: list[tuple[str, ...]] = []
 
-    async def look(commands: object) -> bool:
-        shown.extend(commands)  # type: ignore[arg-type]
+    async def look(commands: Sequence[tuple[str, ...]]) -> bool:
+        shown.extend(commands)
         return True
 
     socket.announce(look)
@@ -145,8 +145,9 @@ async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, soc
     assert no.value.refusal.kind is RefusalKind.INVALID
     assert shown[0][:5] == ("curl", "--unix-socket", shown[0][2], "-X", "POST")
     (job,) = await socket.submit([replace(spec, account="vision", hold=True, array=Array((0, 3, 5), 1))])
-    rows = await eventually(socket.jobs, lambda rows: len(rows) == 3)
-    assert {row.array.index for row in rows if row.array} == {0, 3, 5}
+    (row,) = await eventually(socket.jobs, lambda rows: rows)
+    assert row.array is not None
+    assert (row.array.array, row.array.count, row.array.last) == (job, 3, 5)
     await socket.cancel(job)
     await eventually(socket.jobs, lambda rows: not rows)
 
