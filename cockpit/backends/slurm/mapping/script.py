@@ -63,7 +63,7 @@ def _container_refusals(spec: JobSpec) -> Iterator[str]:
         yield "kind: Slurm has no batches; submit each task as a job, or an array"
     if spec.kind is JobKind.INTERACTIVE:
         yield "kind: Slurm has no sessions; run `salloc` there, or enter a job that runs"
-    if spec.mode not in {None, Mode.STANDALONE}:
+    if spec.mode not in {None, Mode.STANDALONE, Mode.SLURM}:
         yield f"mode: Slurm starts the script once; call `srun` in it for what {spec.mode} needs"
     for field, given in (("datasets", spec.datasets), ("models", spec.models)):
         if given:
