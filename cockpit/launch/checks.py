@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cockpit.launch.command import command_errors
 from cockpit.model.kindrules import MOST_BATCH_TASKS
-from cockpit.model.rules import spec_errors
+from cockpit.model.rules import NODES, spec_errors
 from cockpit.model.spec import JobSpec, Mode
 from cockpit.model.textrules import COMMAND_BYTES
 
@@ -15,11 +15,11 @@ def submission_errors(spec: JobSpec) -> list[str]:
 
 
 def meeting_errors(spec: JobSpec) -> list[str]:
-    """A job that says nothing is standalone, which has one node. Not asked of a job file, which may be meant for a
-    Slurm cluster: there a script begins on the first of its nodes. Nodes of a divided job do not reach each other, and
-    those of an elastic one are told of the others otherwise."""
+    """A job that says nothing is standalone, which has one node. Not asked of a part that a fleet hands to one of its
+    clusters. Nodes of a divided job do not reach each other, and those of an elastic one are told of the others
+    otherwise."""
     elastic = spec.elastic is not None and spec.resume is None
-    if spec.mode is not None or spec.nodes <= 1 or spec.divide_over_clusters or elastic:
+    if spec.mode is not None or not 1 < spec.nodes <= NODES.high or spec.divide_over_clusters or elastic:
         return []
     said = (
         f"mode: without one it is standalone, of one node, and there are {spec.nodes}; write {Mode.PYTORCH} (the "

@@ -316,7 +316,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
     mode: Mode | None = None
-    """None: standalone, but for jobs of several nodes that need none (`launch.checks`), and on a Slurm cluster."""
+    """None: standalone, but for jobs of several nodes that need none (`launch.checks`)."""
     parameter_servers: int = 0
     """Beside the nodes, of `PARAMETER_SERVER`'s size; 0: all-reduce."""
     worker_pools: tuple[WorkerPool, ...] = ()

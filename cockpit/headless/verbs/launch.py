@@ -28,13 +28,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    from cockpit.errors import SpecErrors
-    from cockpit.launch.checks import meeting_errors
     from cockpit.present.tables.launch import LAUNCH as TABLE
 
     specs, _ = read_files(call)
-    if errors := [error for spec in specs for error in meeting_errors(spec)]:
-        raise SpecErrors(errors)
     who = _submitter()
     launches = [each for spec in specs for name, task in _tasks(spec).items() for each in _launches(name, task, who)]
     if not is_page(call.args):

@@ -17,7 +17,7 @@ from cockpit.backends.slurm.mapping.ids import job_id
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import ENDED, ArrayTask, Attempt, Job, JobState, Replica, Submitter, Suspension
 from cockpit.model.node import Allocation
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, Mode, NodeSpec
 
 NO_LIMIT_SECONDS = 365 * DAY_SECONDS
 """Stands for a job without a time limit."""
@@ -138,6 +138,7 @@ def _spec(fields: Fields, eligible: Millis | None, submitted: Millis | None, sha
         command=values.text(fields.get("Command", "")) or "(a script of standard input)",
         output=values.text(fields.get("STDOUT", "")) or values.text(fields.get("WorkDir", "")),
         nodes=nodes,
+        mode=Mode.SLURM if nodes > 1 else None,
         specs=(_node_spec(fields.get("tres-alloc", ""), fields["NumCPUs"], nodes, shards),),
         node_names=hosts(values.text(fields.get("ReqNodes", ""))),
         exclusive=fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"},
