@@ -102,6 +102,8 @@ class PriorityRow(msgspec.Struct, frozen=True):
     task: ArrayTask | None = None
     uncounted: Reason | None = None
     """Why another scheduler, whose cluster this is, counts no factors of the job yet: it waits for this first."""
+    tasks: tuple[int, ...] = ()
+    """As `JobRow.tasks`."""
     told: Breakdown | None = None
     """What the cluster's own scheduler prints, where `breakdown` is cockpit's count of the same job. Its figures are
     rounded."""

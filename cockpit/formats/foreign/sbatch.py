@@ -10,49 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from cockpit.formats.foreign.draft import Draft, runnable
+from cockpit.formats.foreign.sbatch_options import directives
 
-_DIRECTIVE: Final = re.compile(r"^#SBATCH\s+(?P<options>.*?)(?:\s+#.*)?$")
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
-_SHORT: Final = {
-    "A": "account",
-    "a": "array",
-    "b": "begin",
-    "C": "constraint",
-    "c": "cpus-per-task",
-    "D": "chdir",
-    "d": "dependency",
-    "e": "error",
-    "G": "gpus",
-    "H": "hold",
-    "i": "input",
-    "J": "job-name",
-    "L": "licenses",
-    "M": "clusters",
-    "N": "nodes",
-    "n": "ntasks",
-    "o": "output",
-    "p": "partition",
-    "q": "qos",
-    "t": "time",
-    "w": "nodelist",
-    "x": "exclude",
-}
-_FLAGS: Final = frozenset(
-    {
-        "hold",
-        "H",
-        "exclusive",
-        "requeue",
-        "no-requeue",
-        "parsable",
-        "overcommit",
-        "O",
-        "oversubscribe",
-        "s",
-        "contiguous",
-    }
-    | {"spread-job", "use-min-nodes", "wait", "W", "ignore-pbs", "get-user-env", "Q", "quiet", "v", "verbose"}
-)
 _LAUNCHERS: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?(mpirun|mpiexec)\b", re.MULTILINE)
 _SRUN: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\b", re.MULTILINE)
 _MEMORY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[KMGTkmgt]?)[Bb]?")
@@ -65,44 +25,18 @@ def is_sbatch(text: str) -> bool:
 
 
 def read_sbatch(text: str) -> Draft:
-    """Slurm stops looking for options at the first line that is neither blank nor a comment."""
     draft = Draft()
-    options: dict[str, str] = {}
     lines = text.splitlines()
-    for number, line in enumerate(lines[1:], 2):
-        if found := _DIRECTIVE.match(line):
-            _collect(found["options"], options, draft)
-        elif line.strip() and not line.startswith("#"):
-            late = sum(later.startswith("#SBATCH") for later in lines[number:])
-            if late:
-                draft.lacks("#SBATCH", f"Slurm reads none behind the first command; {late} of them left out")
-            break
-    _take(options, draft)
+    _take(directives(lines, draft), draft)
     _script(lines, draft)
     return draft
 
 
-def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        draft.lacks(f"#SBATCH {text}", "has a quote that is never closed; left out")
-        return
-    while words:
-        word = words.pop(0)
-        if not word.startswith("-"):
-            draft.lacks(word, "is no option; left out")
-        elif word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            options[name] = value if equals or name in _FLAGS or not words else words.pop(0)
-        else:
-            letter, value = word[1], word[2:].removeprefix("=")
-            takes = letter not in _FLAGS and not value and words
-            options[_SHORT.get(letter, letter)] = words.pop(0) if takes else value
-
-
-def _take(options: dict[str, str], draft: Draft) -> None:
+def _take(options: Mapping[str, str], draft: Draft) -> None:
     _size(options, draft)
+    for each in filter(None, options.get("gres", "").split(",")):
+        if each.partition(":")[0] != "gpu":
+            draft.lacks(f"--gres={each}", "cards alone are asked for here, whole or in parts; left out")
     for name, value in options.items():
         if name in _SIZES:
             continue
@@ -274,8 +208,7 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
         if value := options.get(name):
             model, _, count = value.rpartition(":")
             return math.ceil((int(count) if count.isdigit() else 1) * share), model
-    gres = [each.split(":") for each in options.get("gres", "").split(",")]
-    for kind, *rest in gres:
+    for kind, *rest in (each.split(":") for each in options.get("gres", "").split(",")):
         if kind == "gpu":
             count = rest[-1] if rest and rest[-1].isdigit() else "1"
             model = rest[0] if rest and not rest[0].isdigit() else ""
@@ -304,6 +237,8 @@ def _script(lines: list[str], draft: Draft) -> None:
         draft.values["command"] = runnable(_without_comments(body)) if body.strip() else "true"
     if draft.values.get("nodes", 1) > 1:
         _several_nodes(body, draft)
+    elif _SRUN.search(body):
+        draft.lacks("srun", "is Slurm's own and not here; write what it starts in its place")
 
 
 def _without_comments(body: str) -> str:

@@ -16,8 +16,10 @@ from pathlib import Path
 from tests.e2e.slurm_daemons import SlurmDaemons, free_ports, missing
 
 NODE_PROGRAMS = ("slurmd", "sbatch", "srun", "scancel", "squeue", "sprio", "sshare", "sacct", "useradd", "setpriv")
-ADA, BEN = "slurm-ada", "slurm-ben"
+ADA, BEN = f"ada{os.getpid()}", f"ben{os.getpid()}"
 PEOPLE = (ADA, BEN)
+"""Of this run alone: another one on the same machine has its own."""
+FIRST_UID = 300_000 + 2 * os.getpid() % 1_000_000
 CARDS = {"n1": ("a100", 4), "n2": ("a100", 4), "n3": ("h100", 8)}
 CONF = """
 ClusterName=cockpit
@@ -143,7 +145,7 @@ class RealCluster(SlurmDaemons):
         return int(self.as_person(person, "sbatch", "--parsable", f"--account={account}", *options, f"--wrap={run}"))
 
     def _make_people(self) -> None:
-        for uid, person in enumerate(PEOPLE, 24_501):
+        for uid, person in enumerate(PEOPLE, FIRST_UID):
             home = self.home(person)
             home.mkdir(parents=True, exist_ok=True)
             subprocess.run(["userdel", person], check=False, capture_output=True)

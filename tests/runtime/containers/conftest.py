@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.mounts import mounts
 from tests.runtime.containers.house import open_house
 from tests.runtime.containers.store import import_trainer, own_store
 from tests.runtime.host_world import eventually
@@ -17,7 +18,7 @@ IS_ROOT = os.geteuid() == 0
 def machine_facts(folder: str) -> dict[str, object]:
     """What containers must leave as it was."""
     return {
-        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "mounts": mounts(),
         "processes": [line for line in _command_lines() if folder in line],
         "groups": sorted(str(path) for path in Path("/sys/fs/cgroup").glob("*/cockpit-cluster/*") if path.is_dir()),
     }
