@@ -55,9 +55,21 @@ def test_the_same_as_data(reading: Desk) -> None:
 
 
 @pytest.mark.req("JT-08")
-def test_standalone_means_one_node(reading: Desk) -> None:
+def test_standalone_means_one_node_and_is_what_a_job_without_a_mode_is(reading: Desk) -> None:
     done = reading("launch", "--dry-run", "-", stdin=JOB.replace(b"pytorch", b"standalone"))
     assert done.err.startswith("stdin: mode: standalone has one node, and there are 2")
+    silent = reading("launch", "--dry-run", "-", stdin=JOB.replace(b"mode: pytorch\n", b""))
+    assert "mode: without one it is standalone, of one node, and there are 2; write pytorch (the command" in silent.err
+    assert silent.code == done.code != 0
+
+
+@pytest.mark.req("JT-08")
+def test_a_batch_script_begins_on_the_first_node_and_finds_the_names_of_slurm(reading: Desk) -> None:
+    script = b"#!/bin/bash\n#SBATCH -J train -N 2 -D /o\nsrun ./a.out\n"
+    first, second = json.loads(reading("launch", "--dry-run", "-", "-o", "json", stdin=script).out)["rows"]
+    assert (first["argv"], second["argv"]) == (["srun", "./a.out"], ["sleep", "infinity"])
+    assert first["env"]["SLURM_JOB_NODELIST"] == "train-0,train-1"
+    assert first["env"]["PATH"].startswith("/run/cockpit-launch/bin:")
 
 
 def test_without_dry_run_it_says_how_jobs_start(reading: Desk) -> None:
