@@ -32,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pids_limit: int = 4096
     scratch_mib: int = 1024
     plain_processes: bool = True
+    podman_containers: bool = True
     fraction_fit: FractionFit = FractionFit.BEST
     invariants: bool = False
     theme: str = ""
@@ -104,6 +105,13 @@ SETTINGS = Table(
             kind=Flag(),
             about="Run jobs as plain processes where this machine refuses your engine containers; `false`: such jobs "
             "fail, with the reason. The system engine never does so.",
+        ),
+        Field(
+            name="podman_containers",
+            attribute="podman_containers",
+            kind=Flag(),
+            about="Let podman make the containers of images that it has, where your engine is root's; `false`: such "
+            "images are copied once, and cockpit makes their containers too.",
         ),
         Field(
             name="fraction_fit",
