@@ -64,10 +64,11 @@ async def opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
 
     if name.startswith(RECORDED):
         return await opening.open_recorded(name.removeprefix(RECORDED))
-    shelf = own_places().socket.parent / "slurm"
+    places = own_places()
+    folders = opening.Folders(places.socket.parent / "slurm", places.state_folder / "seen")
     if name.startswith(SSH):
-        return await opening.open_over_ssh(name, shelf), SystemClock().now
-    return await opening.open_here(user_name(), shelf), SystemClock().now
+        return await opening.open_over_ssh(name, folders), SystemClock().now
+    return await opening.open_here(user_name(), folders), SystemClock().now
 
 
 def opened_for_commands(name: str) -> tuple[Backend, Callable[[], Millis]]:
