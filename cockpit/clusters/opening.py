@@ -77,13 +77,14 @@ async def _slurm(address: str, member: Member | None) -> tuple[Backend, Callable
     from cockpit.backends.slurm import opening
     from cockpit.runtime.clock import SystemClock
 
-    shelf, manners = own_places().socket.parent / "slurm", _manners(member)
+    places, manners = own_places(), _manners(member)
+    folders = opening.Folders(places.socket.parent / "slurm", places.state_folder / "seen")
     if address.startswith(REST):
         file = member.token_file if member is not None else ""
-        return await opening.open_rest(address, user_name(), shelf, manners, file), SystemClock().now
+        return await opening.open_rest(address, user_name(), folders, manners, file), SystemClock().now
     if address.startswith(SSH):
-        return await opening.open_over_ssh(address, shelf, manners), SystemClock().now
-    return await opening.open_here(user_name(), shelf, manners), SystemClock().now
+        return await opening.open_over_ssh(address, folders, manners), SystemClock().now
+    return await opening.open_here(user_name(), folders, manners), SystemClock().now
 
 
 def _manners(member: Member | None) -> Manners:

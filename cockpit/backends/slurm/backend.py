@@ -15,6 +15,7 @@ from cockpit import __version__
 from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts
+from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
@@ -38,6 +39,7 @@ from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
+from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
 
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SLURM = "Slurm"
 LOOK_SECONDS = 1.0
 """How often a watcher looks whether it is time to ask again."""
 HISTORY = "now-1days"
@@ -61,13 +64,23 @@ _MIRRORED = frozenset({"rules", "nodes", "queues", "reservations"})
 class SlurmBackend(Verbs):
     """Implements `LiveBackend`. Nothing is asked before the first question."""
 
-    def __init__(self, name: str, commands: Commands, reading: Reading, clock: Timekeeper, asker: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        commands: Commands,
+        reading: Reading,
+        clock: Timekeeper,
+        asker: str,
+        chronicle: Chronicle | None = None,
+    ) -> None:
+        """`chronicle`: where what is seen is written down; None: it is forgotten in the end."""
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
         self.asker = asker
         """Who asks, by the cluster's name for them."""
         self._rows = Rows(asker)
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
+        self._history = History(chronicle or Chronicle(None, SLURM))
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._changed = asyncio.Event()
 
@@ -111,7 +124,9 @@ class SlurmBackend(Verbs):
             row=row,
             job=found,
             explanation=told,
-            events=(),
+            events=self._history.of(found),
+            waited=self._history.waited(found, self._clock.now()),
+            recorded=True,
             log_tail=await logs.tail(self._commands, self._reading, found) if found.state in ENDED else "",
             priority=printed_of(found.id, ranked),
         )
@@ -141,7 +156,7 @@ class SlurmBackend(Verbs):
             explanation=replace(told, reason=with_figures(told.reason, judged)),
             named=(*core.named, *holdings(told.ahead, rows, {each.job for each in core.named})),
             told_at=row.starts_by,
-            told_by="Slurm",
+            told_by=SLURM,
         )
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
@@ -174,11 +189,10 @@ class SlurmBackend(Verbs):
         return await remembering.spending(edges)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        """A Slurm cluster tells no history: what is known of a job is in its record."""
-        del after, limit
-        if job is not None:
-            await self._find(job)
-        return []
+        """What was seen of it while a cockpit was connected: a Slurm cluster tells no history."""
+        if job is None:
+            return self._history.events(after=after, limit=limit)
+        return [each for each in self._history.of(await self._find(job)) if each.seq > after][-limit:]
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         try:
@@ -221,6 +235,7 @@ class SlurmBackend(Verbs):
                 if changed or removed or anything or version == 1:
                     known = live
                     yield JobsDelta(changed, removed, version)
+                self._history.look(rows, self._rows.job, self._clock.now())
             await self._until_time_has_passed()
 
     @property
@@ -243,6 +258,7 @@ class SlurmBackend(Verbs):
             await self._until_time_has_passed()
 
     async def close(self) -> None:
+        self._history.close()
         await self._commands.close()
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:

@@ -42,6 +42,10 @@ class Rows:
             self._made[each.id] = each, row
         return {job: self._made[job][1] for job in sorted(self._made, key=self._seniority)}
 
+    def job(self, job: JobId) -> Job:
+        """The job that a row is about."""
+        return self._made[job][0].job
+
     def _seniority(self, job: JobId) -> tuple[Millis, JobId]:
         return self._made[job][1].submitted_at, job
 

@@ -22,7 +22,9 @@ ADA, BEN = f"ada{os.getpid()}", f"ben{os.getpid()}"
 PEOPLE = (ADA, BEN)
 """Of this run alone: another one on the same machine has its own."""
 FIRST_UID = 300_000 + 2 * os.getpid() % 1_000_000
-CARDS = {"n1": ("a100", 4), "n2": ("a100", 4), "n3": ("h100", 8)}
+CARDS = {"n1": ("a100", 4), "n2": ("a100", 4), "n3": ("h100", 8), "n4": ("a100_1g.5gb", 7)}
+SHARDS = {"n2": 16}
+"""Into how many parts a node's cards are cut, in all."""
 CONF = """
 ClusterName=cockpit
 SlurmctldHost=localhost
@@ -55,9 +57,10 @@ PriorityWeightQOS=5000
 PriorityWeightTRES=CPU=500,Mem=300,GRES/gpu=4000
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageEnforce=associations,limits,qos
-AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:h100
+AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:h100,gres/shard,license/matlab
 AccountingStoreFlags=job_comment
-GresTypes=gpu
+GresTypes=gpu,shard
+Licenses=matlab:4
 """
 PARTITIONS = """
 PartitionName=debug Nodes=n4 MaxTime=30 DefaultTime=5 PriorityJobFactor=10 State=UP
@@ -87,7 +90,7 @@ def lacking() -> list[str]:
 
 
 class RealCluster(SlurmDaemons):
-    """Nodes n1 and n2 with four A100 each, n3 with eight H100, n4 without cards."""
+    """Nodes n1 and n2 with four A100 each, those of n2 cut into shards; n3 with eight H100; n4 with one cut by MIG."""
 
     def begin(self) -> None:
         self._make_people()
@@ -185,6 +188,7 @@ class RealCluster(SlurmDaemons):
             for number in range(count):
                 (folder / f"{node}-{number}").touch()
             lines.append(f"NodeName={node} Name=gpu Type={model} File={folder}/{node}-[0-{count - 1}]")
+        lines += [f"NodeName={node} Name=shard Count={count}" for node, count in SHARDS.items()]
         (self.folder / "gres.conf").write_text("\n".join([*lines, ""]))
         (self.folder / "cgroup.conf").write_text("")
 
@@ -195,7 +199,7 @@ class RealCluster(SlurmDaemons):
         sizes = {"n1": (8, 64_000), "n2": (8, 64_000), "n3": (16, 128_000), "n4": (8, 32_000)}
         return [
             f"NodeName={node} NodeHostname=localhost Port={port} CPUs={sizes[node][0]} RealMemory={sizes[node][1]}"
-            + (f" Gres=gpu:{CARDS[node][0]}:{CARDS[node][1]}" if node in CARDS else "")
+            f" Gres=gpu:{CARDS[node][0]}:{CARDS[node][1]}" + (f",shard:{SHARDS[node]}" if node in SHARDS else "")
             for node, port in self._nodes.items()
         ]
 

@@ -12,10 +12,10 @@ Pairs = Iterable[tuple[str, str]]
 
 
 def config(meta: object, cluster: str) -> str:
-    """`Name = value` lines. slurmrestd tells no weights and no policies."""
+    """`Name = value` lines. slurmrestd tells no weights and no policies, nor what is hidden from whom."""
     told = at(meta, "Slurm") or at(meta, "slurm")
     name = word(at(told, "cluster")) or cluster
-    return f"ClusterName = {name}\nSLURM_VERSION = {word(at(told, 'release'))}\n"
+    return f"ClusterName = {name}\nSLURM_VERSION = {word(at(told, 'release'))}\nPrivateData = unknown\n"
 
 
 def nodes(records: Iterable[Record]) -> str:
