@@ -6,6 +6,8 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cockpit.model.fleet import EVERY_CLUSTER
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -36,6 +38,7 @@ CLUSTERS = {
     SYSTEM: "this machine's engine",
     SLURM: "the Slurm cluster of this login node",
     DEMO: "made up, to look around",
+    EVERY_CLUSTER: "all clusters that you use, as one",
 }
 
 
@@ -54,13 +57,18 @@ def chosen(cluster: str | None) -> str:
 def is_read_in_this_process(name: str) -> bool:
     """It has no engine of ours to ask: its backend needs a loop here."""
     address = address_of(name)
-    return address == SLURM or _is_address(address)
+    return address in {SLURM, EVERY_CLUSTER} or _is_address(address)
 
 
 def members() -> Mapping[str, Member]:
     """The clusters of config.toml, by the names that they have there."""
     places = own_places()
     return settings_of(places).clusters if places.configured else {}
+
+
+def openable() -> dict[str, str]:
+    """Names to choose from, with a word about each: those of config.toml first."""
+    return {**{name: member.address for name, member in members().items()}, **CLUSTERS}
 
 
 def address_of(name: str) -> str:

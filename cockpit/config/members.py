@@ -11,12 +11,13 @@ from cockpit.config.filters import NAME
 from cockpit.formats.checked import Checked, duration
 from cockpit.formats.kinds import Path, Reading, Schema, Text, described
 from cockpit.formats.tables import Field, Table
+from cockpit.model.fleet import EVERY_CLUSTER
 from cockpit.model.rules import Bounds, label_error
 from cockpit.model.text import visible
 
 ASKED_SECONDS = Bounds(1, 3600, " s")
 PATIENCE_SECONDS = Bounds(1, 600, " s")
-TAKEN = frozenset({"all", "local", "system", "slurm", "demo"})
+TAKEN = frozenset({EVERY_CLUSTER, "local", "system", "slurm", "demo"})
 """Names that mean something already."""
 
 

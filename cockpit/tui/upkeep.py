@@ -10,7 +10,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
-from cockpit.tui.action import CARDS, CATALOGUE, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
+from cockpit.model.fleet import EVERY_CLUSTER
+from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.arrivals import Arrivals
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
@@ -185,6 +186,8 @@ class Upkeep(Knowing):
             _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
         if self.main_screen.view == CATALOGUE:
             _show_changes(self.main_screen.catalogue, *self.catalogue_rows.take(await self.backend.catalogue()))
+        if self.main_screen.view == CLUSTERS or self.cluster == EVERY_CLUSTER:
+            _show_changes(self.main_screen.clusters, *self.cluster_rows.take(await self.outside.every.clusters()))
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
             await self._ask_spending()
