@@ -37,12 +37,14 @@ def check_alive() -> bool:
 
 
 def checkpoint_requested() -> bool:
-    """Whether what was computed should be saved now: by a worker that has to end, and by the first one whenever any
-    does."""
+    """Whether what was computed should be saved now: by a worker that has to end while others go on, and by the first
+    one whenever any does. Where all have to end, the job is suspended, and the first one alone saves for all."""
     told = _told()
     leaving = _leaving(told)
-    first = bool(told["workers"]) and told["workers"][0]["replica"] == _own()
-    return _own() in leaving or (first and bool(leaving))
+    staying = [each["replica"] for each in told["workers"]]
+    if not leaving:
+        return False
+    return _own() == (staying or leaving)[0] or (bool(staying) and _own() in leaving)
 
 
 def world() -> Dict[str, Any]:  # noqa: UP006 - for Python 3.8

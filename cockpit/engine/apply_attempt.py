@@ -80,6 +80,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         clears=(),
         ending=None,
         exit=None,
+        below_min_at=None,
     )
 
 
@@ -97,7 +98,7 @@ def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> 
 
 def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
     """Of one that is about to start, after these attempts."""
-    goes_on = spec.resume is not None and any(each.ran for each in earlier)
+    goes_on = (spec.resume is not None or spec.elastic is not None) and any(each.ran for each in earlier)
     return JobState.RESUMING if goes_on else JobState.STARTING
 
 
@@ -216,6 +217,13 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
     _queue_again(state, record, job, attempt, job.accrues_from if body.retry else None)
     if body.retry or body.cause is EndCause.REQUEUE:
         change(state, record, body.job, retries=body.retry)
+    if body.below_min:
+        change(state, record, body.job, below_min_at=record.at)
+
+
+@RULES.of(events.WaitEnded)
+def _(body: events.WaitEnded, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, below_min_at=None)
 
 
 def _queue_again(
@@ -273,6 +281,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         end_cause=body.cause,
         ended_at=record.at,
         held_until=body.held_until,
+        below_min_at=None,
     )
     if job.attempt is not None and job.attempt.members:
         free(state, job.attempt.members, record.at)

@@ -23,7 +23,7 @@ from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
-from cockpit.model.spec import DAY_SECONDS
+from cockpit.model.spec import DAY_SECONDS, AfterWait
 from cockpit.model.textrules import COMMAND_BYTES, text_error
 from cockpit.sched.usage import reset_due
 
@@ -260,7 +260,7 @@ def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
 def _due(job: Job, now: Millis) -> EventBody:
     assert (next_due(job) or now) <= now
     if job.state is JobState.QUEUED:
-        return missed_deadline(job) if _too_late(job, now) else events.AgeBegan(job.id)
+        return _due_of_queued(job, now)
     if job.held_until is not None:
         return events.HoldEnded(job.id, HoldEndCause.EXPIRED)
     if job.ended:
@@ -268,6 +268,15 @@ def _due(job: Job, now: Millis) -> EventBody:
     if job.ending is not None:
         return events.GraceEnded(job.id)
     return given_up(job) if given_up_at(job) is not None else _over(job, now)
+
+
+def _due_of_queued(job: Job, now: Millis) -> EventBody:
+    if _too_late(job, now):
+        return missed_deadline(job)
+    if job.waits_until is not None and job.waits_until <= now:
+        fails = job.spec.elastic is not None and job.spec.elastic.after_wait is AfterWait.FAIL
+        return events.JobEnded(job.id, JobState.ERROR, EndCause.BELOW_MIN) if fails else events.WaitEnded(job.id)
+    return events.AgeBegan(job.id)
 
 
 def _over(job: Job, now: Millis) -> EventBody:
@@ -310,7 +319,8 @@ def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, h
 def _job_requeued(job: Job, exits: Sequence[tuple[int, ExitStatus]]) -> events.JobRequeued:
     """However its replicas ended: it was told to, and may have saved what it needs to go on from."""
     assert job.ending is not None
-    return events.JobRequeued(job.id, job.ending.cause, _decisive(exits))
+    below_min = job.spec.suspends and job.ending.cause is EndCause.PREEMPTED
+    return events.JobRequeued(job.id, job.ending.cause, _decisive(exits), below_min=below_min)
 
 
 def _decisive(exits: Sequence[tuple[int, ExitStatus]]) -> ExitStatus:

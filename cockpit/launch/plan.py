@@ -80,7 +80,7 @@ def launch_plan(
         **_job_environment(spec, allocation, placement, replica),
         **(_array_environment(array) if array is not None else {}),
         **(_resume_environment(spec.resume, replica) if spec.resume is not None else {}),
-        **(_elastic_environment(spec) if spec.elastic is not None else {}),
+        **(_elastic_environment(spec, replica) if spec.elastic is not None else {}),
         **card_environment(node, allocation.slices),
     }
     known = hosts(spec, placement)
@@ -158,9 +158,12 @@ def _resume_environment(resume: Resume, replica: ReplicaId) -> dict[str, str]:
     }
 
 
-def _elastic_environment(spec: JobSpec) -> dict[str, str]:
-    """Between which sizes the job may change, and where it is told of its size now."""
+def _elastic_environment(spec: JobSpec, replica: ReplicaId) -> dict[str, str]:
+    """Between which sizes the job may change, where it is told of its size now, and where checkpoints are that an
+    earlier attempt has written."""
     return {
+        "COCKPIT_RESUME": str(replica.attempt - 1),
+        "COCKPIT_CHECKPOINTS": OUTPUTS,
         "COCKPIT_MIN_WORKERS": str(spec.least_nodes),
         "COCKPIT_MAX_WORKERS": str(spec.most_nodes),
         "COCKPIT_WORKERS_FILE": WORKERS_FILE,

@@ -365,6 +365,14 @@ class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
     exit: ExitStatus | None = None
     retry: int = 0
     """Which of those times this is, from 1, in which it begins again by itself after a failure; 0: it is none."""
+    below_min: bool = False
+    """It is suspended: it goes on by itself once its fewest workers have room."""
+
+
+class WaitEnded(msgspec.Struct, frozen=True, tag="wait_ended"):
+    """It was suspended below its min for as long as it wants to be, and waits as any queued job does."""
+
+    job: JobId
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
@@ -481,6 +489,7 @@ EventBody = (
     | JobSuspended
     | JobResumed
     | JobRequeued
+    | WaitEnded
     | GraceEnded
     | JobEnded
     | HoldExtended

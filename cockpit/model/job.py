@@ -121,6 +121,8 @@ class EndCause(StrEnum):
     """Another job takes its room."""
     REQUEUE = "requeue"
     """A person has it begin anew."""
+    BELOW_MIN = "below_min"
+    """It was suspended for want of workers for longer than it waits."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -305,6 +307,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What of which job of a fleet it is; None: it was submitted here."""
     in_vain: dict[str, Millis] = {}
     """By cluster of a fleet: when it was given up there last, for want of room."""
+    below_min_at: Millis | None = None
+    """Since when it is suspended for want of room for its fewest workers; it waits among those that are queued."""
     revoked_at: Millis | None = None
     """When it went back to its queue: its place there is that of a job that came then."""
 
@@ -318,6 +322,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def kind(self) -> JobKind:
         """Of a batch's task: that of the batch. Its own spec is a regular job's."""
         return JobKind.BATCH if self.array is not None and self.array.batch else self.spec.kind
+
+    @property
+    def shown_state(self) -> JobState:
+        """As faces tell it: one that is below its min waits in the queue, and is suspended."""
+        return self.state if self.below_min_at is None else JobState.SUSPENDED
+
+    @property
+    def waits_until(self) -> Millis | None:
+        """Until when it is suspended below its min, at most; None: it is not."""
+        if self.below_min_at is None or self.spec.elastic is None:
+            return None
+        return Millis(self.below_min_at + 1000 * self.spec.elastic.max_wait_seconds)
 
     @property
     def ended(self) -> bool:

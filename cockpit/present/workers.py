@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.growth import NoGrowth
 from cockpit.present import units
+from cockpit.present.moments import clock
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from cockpit.model.ids import Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import JobDetail
@@ -33,6 +37,14 @@ def short_of_workers(row: JobRow) -> str | None:
     if row.workers is None or not row.placed_on or row.ended_at is not None or row.nodes >= row.workers[1]:
         return None
     return f"runs with {row.nodes} of {row.workers[1]} workers"
+
+
+def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
+    """Of an elastic job that is suspended because it had to give up too many workers; empty: it is not."""
+    if row.waits_until is None or row.workers is None:
+        return ""
+    least = units.counted(row.workers[0], "worker")
+    return f"suspended until {least} can go on, at most until {clock(row.waits_until, now, zone)}"
 
 
 def workers_fact(detail: JobDetail) -> str:

@@ -90,8 +90,15 @@ def test_a_worker_hears_of_its_end_and_the_first_one_saves(script, replica: int,
 def test_of_a_job_that_is_ended_nobody_stays(script) -> None:
     ending = Ending(cause=EndCause.PREEMPTED, at=NOON, kill_at=Millis(NOON + 5))
     script(3, a_job(ending=ending))
-    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, True)
+    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, False)
     assert elastic.world()["rank"] is None
+
+
+@pytest.mark.req("EL-04", "EL-03")
+def test_where_all_have_to_end_the_first_one_alone_saves(script) -> None:
+    ending = Ending(cause=EndCause.PREEMPTED, at=NOON, kill_at=Millis(NOON + 5))
+    script(0, a_job(ending=ending))
+    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, True)
 
 
 @pytest.mark.req("EL-03")

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.growth import NoGrowth
-from cockpit.model.ids import NodeName
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import BehindHead
 from cockpit.model.spec import Elastic
 from cockpit.model.view import JobDetail
 from cockpit.present.columns import Context
@@ -39,6 +40,15 @@ def row(nodes: int, **changes: object) -> JobRow:
 )
 def test_a_list_says_who_runs_with_fewer_than_asked(shown: JobRow, sentence: str | None) -> None:
     assert why(shown, CONTEXT) == sentence
+
+
+@pytest.mark.req("EL-04")
+def test_a_list_says_until_when_it_is_suspended_for_want_of_workers() -> None:
+    shown = replace(row(0), state=JobState.SUSPENDED, waits_until=Millis(NOW + 600_000), reason=BehindHead(JobId(3)))
+    sentence = why(shown, CONTEXT)
+    assert sentence is not None
+    assert sentence.startswith("suspended until 1 worker can go on, at most until ")
+    assert sentence.endswith("; job 3 comes first")
 
 
 @pytest.mark.req("EL-01")
