@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from cockpit.engine.eventrules import Rules, change, change_waiting, free, ledger, since, usage_rules, write_down
 from cockpit.model import events
-from cockpit.model.ids import Millis
+from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.node import Allocation
+from cockpit.model.spec import LAUNCHER
 from cockpit.model.staging import is_staged
 from cockpit.sched import usage
 
@@ -55,16 +57,20 @@ def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
 
 @RULES.of(events.JobPlaced)
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    bounds = LAUNCHER.cpus, LAUNCHER.memory_mib
+    launcher = Allocation(0, NodeName(body.launcher), *bounds) if body.launcher else None
+    replicas = [Replica(rank=each.rank) for each in body.placement]
     attempt = Attempt(
         number=body.attempt,
         spec_index=body.spec_index,
         placement=body.placement,
         placed_at=record.at,
-        replicas=tuple([Replica(rank=each.rank) for each in body.placement]),
+        replicas=tuple(replicas if launcher is None else [Replica(rank=0), *replicas]),
         partition=body.partition,
         billing=body.billing,
         members=body.members,
         awaits=tuple(dict.fromkeys(body.members)),
+        launcher=launcher,
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)

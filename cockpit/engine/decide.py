@@ -19,7 +19,7 @@ from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import BELOW_MIN_CAUSES, OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
@@ -161,7 +161,16 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
         number = 1 if job.attempt is None else job.attempt.number + 1
         members = tuple(member_of(part.node) for part in start.placement) if fleet else ()
         decided.append(
-            events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing, members)
+            events.JobPlaced(
+                job.id,
+                number,
+                start.spec_index,
+                start.placement,
+                start.partition,
+                start.billing,
+                members,
+                start.launcher,
+            )
         )
     return [*decided, *workers.grown(machine, plan)]
 
@@ -205,6 +214,8 @@ def replica_ended(
     decided += left
     if not left and (instead := workers.replaced(job, replica.rank, status)):
         return [*decided, *instead]
+    if not left and (off := workers.blocked(machine, job, replica.rank, status)):
+        return [*decided, *off]
     others = _there_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
     if all(each.exit is not None for each in others):
         exits = [(each.rank, each.exit) for each in others if each.exit is not None]
@@ -319,7 +330,7 @@ def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, h
 def _job_requeued(job: Job, exits: Sequence[tuple[int, ExitStatus]]) -> events.JobRequeued:
     """However its replicas ended: it was told to, and may have saved what it needs to go on from."""
     assert job.ending is not None
-    below_min = job.spec.suspends and job.ending.cause is EndCause.PREEMPTED
+    below_min = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
     return events.JobRequeued(job.id, job.ending.cause, _decisive(exits), below_min=below_min)
 
 

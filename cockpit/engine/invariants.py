@@ -46,6 +46,9 @@ def _job_violations(job: Job) -> list[str]:
         "is ready but still said to wait for another job": job.never is not None and not job.waits_for,
         "has a gang that is neither whole nor absent": job.attempt is not None
         and not job.spec.least_nodes <= len(job.attempt.placement) <= job.spec.most_nodes,
+        "has no first replica": job.attempt is not None
+        and job.spec.elastic is None
+        and job.attempt.placement[0].rank != 0,
         "has given up more workers than it can": job.attempt is not None
         and len(job.attempt.placement) - len(job.leaving) < job.spec.least_nodes,
         "gives up workers that it does not have": job.attempt is not None

@@ -20,7 +20,7 @@ from cockpit.engine.effects import (
 )
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import BELOW_MIN_CAUSES, JobState
 from cockpit.model.spec import ReclaimSignal
 from cockpit.model.staging import is_staged
 
@@ -43,7 +43,7 @@ def starts_of(job: Job) -> list[StartReplica]:
     assert attempt is not None
     return [
         StartReplica(ReplicaId(job.id, attempt.number, each.rank), job.spec, job.submitter, each)
-        for each in attempt.placement
+        for each in attempt.everybody
     ]
 
 
@@ -159,7 +159,7 @@ def _ends(job: Job) -> Iterator[Effect]:
     are told by their file alone, unless they want to be asked."""
     yield from told_of_workers(job)
     assert job.ending is not None
-    told = job.spec.suspends and job.ending.cause is EndCause.PREEMPTED
+    told = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
     if job.ending.killed or not told or _asks(job):
         yield from signals_of(job)
 

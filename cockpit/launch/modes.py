@@ -25,6 +25,8 @@ AGENT: Final = "/run/cockpit-launch/agent"
 """Starts a program in another container of the same job, as a remote shell does."""
 AGENT_FOLDER: Final = "/run/cockpit-launch/bin"
 """Where the agent stands under the name `ssh`, for launchers that can be told of no other."""
+LAUNCHER_ROLE: Final = "launcher"
+"""Of a replica that starts the others' processes and none of its own."""
 LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED})
 """Modes whose command runs once, on rank 0, and starts the processes of all."""
 
@@ -130,17 +132,29 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> Outfit:
+    workers = [each for each in peers if each.role.word != LAUNCHER_ROLE]
     env = {
         "OMPI_MCA_orte_default_hostfile": HOSTFILE,
         "HYDRA_HOST_FILE": MPICH_HOSTFILE,
         "HYDRA_IFACE": INTERFACE,
         **_remote_shell(Mode.HOROVOD, peers),
     }
-    files = {HOSTFILE: hostfile(peers), MPICH_HOSTFILE: mpich_hostfile(peers)}
+    files = {HOSTFILE: hostfile(workers), MPICH_HOSTFILE: mpich_hostfile(workers)}
     if rank > 0:
         return Outfit(STAYS_OPEN, env, files)
-    launched = _mpi_command(command, peers, mpi)
+    if len(workers) < len(peers):
+        return Outfit(command, env, files, hints=tuple(_launcher_hints(command)))
+    launched = _mpi_command(command, workers, mpi)
     return Outfit(launched, env, files, hints=tuple(_mpi_hints(command)))
+
+
+def _launcher_hints(command: str) -> list[str]:
+    """A launcher's command runs as it is, and starts whatever the workers are to run."""
+    if any(launcher in command for launcher in _MPI_LAUNCHERS):
+        return []
+    return [
+        "it runs in the launcher alone; horovodrun --host-discovery-script /etc/edl/discover_hosts.sh starts others"
+    ]
 
 
 def _mpi_command(command: str, peers: Sequence[Peer], mpi: Mpi | None) -> str:

@@ -220,6 +220,8 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
     billing: float = 0.0
     members: tuple[str, ...] = ()
     """On a fleet, by rank: the cluster that the replica is bound to."""
+    launcher: str = ""
+    """The node of an elastic job's launcher; empty: it has none."""
 
 
 class MemberPlaced(msgspec.Struct, frozen=True, tag="member_placed"):
@@ -321,6 +323,8 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     ranks: tuple[int, ...]
     billing: float
     """Of what the job still holds."""
+    because: str = ""
+    """Why they are put on the job's block list: they do not answer; empty: they were recalled, or never began."""
 
 
 class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):

@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.model.eviction import Grounds
 from cockpit.model.fleet import FleetPart
-from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
+from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId, UserName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import Dependency, JobKind, JobSpec
 from cockpit.model.usage import Used
@@ -99,6 +99,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     """When it was no worker of its elastic job any more; its container is gone."""
     had: Allocation | None = None
     """Once it has left: what it held."""
+    blocked: str = ""
+    """Why its node is on the job's block list, where no further worker of the attempt comes; empty: it is not."""
     used: Used | None = None
     """Once it has ended: what it used, if anybody measured."""
 
@@ -123,6 +125,10 @@ class EndCause(StrEnum):
     """A person has it begin anew."""
     BELOW_MIN = "below_min"
     """It was suspended for want of workers for longer than it waits."""
+
+
+BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.BELOW_MIN})
+"""Why an elastic job has to give up so many workers that it is suspended."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +160,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Clusters of these that have not found room for their part yet. No replica starts before all have."""
     resized_at: Millis | None = None
     """When workers last came or left; None: it holds what it was given at first."""
+    launcher: Allocation | None = None
+    """Of the first replica, where that is the launcher of an elastic job: what it may use. It is no part of the
+    placement, and counts nowhere."""
 
     @property
     def counts_from(self) -> Millis:
@@ -172,20 +181,30 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return tuple([each for each in self.replicas if each.left_at is None])
 
     @property
+    def blocked(self) -> frozenset[NodeName]:
+        """Nodes that take no further worker of it: the job's block list."""
+        return frozenset([each.had.node for each in self.replicas if each.blocked and each.had is not None])
+
+    @property
+    def everybody(self) -> Placement:
+        """By rank: what the launcher may use, if there is one, and what the others hold."""
+        return self.placement if self.launcher is None else (self.launcher, *self.placement)
+
+    @property
     def places(self) -> dict[int, Allocation]:
         """What each replica holds, by rank; what those held that have left."""
         left = {each.rank: each.had for each in self.replicas if each.had is not None}
-        return left | {part.rank: part for part in self.placement}
+        return left | {part.rank: part for part in self.everybody}
 
     def held(self, since: Millis, until: Millis) -> list[tuple[Allocation, int]]:
         """What each replica held, and for how many of the milliseconds between: workers of an elastic job come and go,
         all others begin and end together."""
-        places = self.places
         if self.resized_at is None:
-            return [(part, until - since) for part in places.values()]
+            return [(part, until - since) for part in self.placement]
+        places = self.places
         return [
             (places[each.rank], max(0, (each.left_at or until) - max(since, each.started_at or until)))
-            for each in self.replicas
+            for each in self.replicas[self.launcher is not None :]
         ]
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:

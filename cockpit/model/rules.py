@@ -308,6 +308,11 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
     if spec.nodes != wanted:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
+    for name in ("spot", "best_effort", "supervised"):
+        if getattr(elastic, name):
+            yield f"elastic.{name}", "is not done yet; leave it out"
+    if elastic.launcher_selector and not spec.has_launcher:
+        yield "elastic.launcher_selector", "is for jobs with a launcher; write mode: horovod, or remove it"
     if spec.divide_over_clusters:
         yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
 

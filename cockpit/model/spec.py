@@ -150,6 +150,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     algorithm: Algorithm | None = None
 
 
+LAUNCHER = NodeSpec(cpus=1, memory_mib=1024)
+"""What the launcher of an elastic job may use; it is given nothing, since it only starts the workers' processes."""
 PARAMETER_SERVER = NodeSpec(cpus=1, memory_mib=1024)
 """The one size that a parameter server has."""
 
@@ -411,6 +413,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     def end_grace_seconds(self) -> int:
         """Between the request to end and the kill."""
         return self.grace_seconds if self.resume is None else self.resume.grace_seconds
+
+    @property
+    def has_launcher(self) -> bool:
+        """Whether its command runs in a replica of its own, the first, which starts the workers' processes."""
+        return self.elastic is not None and self.resume is None and self.mode is Mode.HOROVOD
+
+    @property
+    def first_worker(self) -> int:
+        """The rank of the first replica that holds something."""
+        return 1 if self.has_launcher else 0
 
     @property
     def checkpoint_seconds(self) -> int:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
 
 _NO_GROWTH: Final = {
@@ -56,6 +57,13 @@ def workers_fact(detail: JobDetail) -> str:
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
     why = f"; {_NO_GROWTH[detail.growth]}" if detail.growth is not None else ""
     return f"{has}, {bounds}{why}"
+
+
+def replica_name(spec: JobSpec, rank: int) -> str:
+    """`launcher`, `worker 0`: what a replica is beside its number, where its job has a launcher; else empty."""
+    if not spec.has_launcher:
+        return ""
+    return "launcher" if rank < spec.first_worker else f"worker {rank - spec.first_worker}"
 
 
 def replica_count(job: Job) -> str:
