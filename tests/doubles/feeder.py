@@ -135,7 +135,7 @@ def main() -> int:
 def _backend(wish: Wish) -> tuple[Backend, Callable[[], Millis]]:
     if not wish.engine:
         return FeedingBackend(wish), lambda: NOW
-    from cockpit.cli import live
+    from cockpit.clusters.opening import live
     from cockpit.runtime.clock import SystemClock
 
     return live(None), SystemClock().now

@@ -173,7 +173,7 @@ def test_below_its_min_it_saves_is_suspended_and_resumes_by_itself(user: Cockpit
     size = {"workers": 2, "min_workers": 2}
     job = user.submit(SAVES, name="train", output="out", qos="low", specs=ONE, elastic=size)
     user.until(job, "running")
-    urgent = user.submit(WAITS, name="urgent", output="urgent", qos="high", specs=ONE, nodes=2)
+    urgent = user.submit(WAITS, name="urgent", output="urgent", qos="high", specs=ONE, nodes=2, mode="pytorch")
     user.until(urgent, "running")
     (row,) = user.rows("jobs", "--filter", "state:suspended", "--columns", "id,why,retries")
     assert (row["id"], row["retries"]) == (int(job), 0)

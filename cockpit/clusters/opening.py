@@ -1,0 +1,156 @@
+"""The backend that speaks to the cluster of a name. A made-up one is opened only by who was asked for it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cockpit.clusters.choosing import (
+    OWN,
+    RECORDED,
+    REST,
+    SNAPSHOT,
+    SSH,
+    SYSTEM,
+    address_of,
+    chosen,
+    configured,
+    members,
+    own_places,
+    settings_of,
+    system_runs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cockpit.backends.base import Backend
+    from cockpit.backends.local.channel import Channel
+    from cockpit.backends.local.live import LiveBackend
+    from cockpit.backends.slurm.reading import Manners
+    from cockpit.config.members import Member
+    from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.model.ids import Millis
+
+
+def connect(cluster: str | None) -> Backend:
+    """The embedded cluster of this name; without one the machine-wide engine where it runs, else this user's own."""
+    from cockpit.backends.local.backend import LocalBackend
+
+    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[address_of(chosen(cluster))])
+
+
+def live(cluster: str | None) -> LiveBackend:
+    """The same cluster for a face that stays open; it connects with the first question."""
+    from random import Random
+
+    from cockpit.backends.local.live import LiveBackend
+    from cockpit.backends.local.way import Way
+    from cockpit.config.places import system_paths
+    from cockpit.runtime.clock import SystemClock
+
+    name = address_of(chosen(cluster))
+    if name == SYSTEM or (not name and system_runs()):
+        way = Way(system_paths(), system=True)
+    else:
+        way = Way(configured(own_places()))
+    return LiveBackend(way, SystemClock().now, Random())  # noqa: S311 - spreads retries over time
+
+
+async def opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
+    """A cluster that is read in this process, and the time that its moments are told in."""
+    address = address_of(name)
+    if address.startswith(SNAPSHOT):
+        from cockpit.backends.snapshot.backend import open_snapshot
+
+        snapshot = await open_snapshot(_snapshot_in(address.removeprefix(SNAPSHOT)))
+        return snapshot, snapshot.now
+    if address.startswith(RECORDED):
+        from cockpit.backends.slurm.opening import open_recorded
+
+        return await open_recorded(address.removeprefix(RECORDED))
+    return await _slurm(address, members().get(name))
+
+
+async def _slurm(address: str, member: Member | None) -> tuple[Backend, Callable[[], Millis]]:
+    """A living one, as politely as the settings ask."""
+    from cockpit.backends.slurm import opening
+    from cockpit.runtime.clock import SystemClock
+
+    places, manners = own_places(), _manners(member)
+    folders = opening.Folders(places.socket.parent / "slurm", places.state_folder / "seen")
+    if address.startswith(REST):
+        file = member.token_file if member is not None else ""
+        return await opening.open_rest(address, user_name(), folders, manners, file), SystemClock().now
+    if address.startswith(SSH):
+        return await opening.open_over_ssh(address, folders, manners), SystemClock().now
+    return await opening.open_here(user_name(), folders, manners), SystemClock().now
+
+
+def _manners(member: Member | None) -> Manners:
+    from cockpit.backends.slurm.reading import Manners
+
+    settings = settings_of(own_places())
+    own = (member.ask_every_seconds, member.patience_seconds) if member is not None else (None, None)
+    return Manners.every(own[0] or settings.ask_every_seconds, own[1] or settings.patience_seconds)
+
+
+def opened_for_commands(name: str) -> tuple[Backend, Callable[[], Millis]]:
+    """The same for who waits for each answer."""
+    import asyncio
+
+    from cockpit.backends.blocking import Blocking
+
+    runner = asyncio.Runner()
+    backend, now = runner.run(opened(name))
+    return Blocking(runner, backend), now
+
+
+def user_name() -> str:
+    """Of whoever runs this; the number of a user without one."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def _snapshot_in(file: str) -> Snapshot:
+    from pathlib import Path
+
+    from cockpit.errors import SpecErrors
+    from cockpit.formats.snapshotfile import read_snapshot
+
+    try:
+        return read_snapshot(Path(file).read_text(encoding="utf-8"), file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecErrors([f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+
+
+def _to_any() -> Channel:
+    return _to_system_if_it_runs() or _to_own()
+
+
+def _to_own() -> Channel:
+    from cockpit.backends.local.start import connect as connect_to
+    from cockpit.backends.local.start import start
+
+    places = own_places()
+    return connect_to(places) or start(configured(places))
+
+
+def _to_system() -> Channel:
+    from cockpit.errors import Unreachable
+
+    channel = _to_system_if_it_runs()
+    if channel is None:
+        raise Unreachable("No machine-wide engine runs here; root starts it with `cockpit engine start --system`.")
+    return channel
+
+
+def _to_system_if_it_runs() -> Channel | None:
+    from cockpit.backends.local.start import connect as connect_to
+    from cockpit.config.places import system_paths
+
+    return connect_to(system_paths(), system=True)
