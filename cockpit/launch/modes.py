@@ -6,8 +6,8 @@ Sources: the platform's "运行指令说明" and "分布式模式说明" for Hor
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -25,7 +25,7 @@ AGENT: Final = "/run/cockpit-launch/agent"
 """Starts a program in another container of the same job, as a remote shell does."""
 AGENT_FOLDER: Final = "/run/cockpit-launch/bin"
 """Where the agent stands under the name `ssh`, for launchers that can be told of no other."""
-LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED})
+LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED, Mode.SLURM})
 """Modes whose command runs once, on rank 0, and starts the processes of all."""
 
 _INTERPRETERS: Final = ("python", "python3")
@@ -75,10 +75,11 @@ def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mp
         case Mode.TENSORFLOW:
             return Outfit(command, _tensorflow(peers, rank))
         case Mode.PYTORCH:
-            relays = {PORT: peers[0].host} if rank else {}
-            return Outfit(_torch_command(command, peers, rank), torch_environment(peers, rank), relays=relays)
+            return _torch_outfit(command, peers, rank)
         case Mode.DEEPSPEED:
             return _deepspeed(command, peers, rank)
+        case Mode.SLURM:
+            return _slurm(command, peers, rank)
         case Mode.STANDALONE | Mode.WORKER_POOLS | None:
             return Outfit(command)
 
@@ -121,8 +122,16 @@ def tf_config(peers: Sequence[Peer], rank: int) -> str:
     for peer in peers:
         cluster.setdefault(peer.role.word, []).append(f"{peer.host}:{PORT}")
     own = peers[rank].role
-    task = {"type": own.word, "index": str(own.index)}
-    return json.dumps({"cluster": dict(sorted(cluster.items())), "task": task, "environment": "cloud"})
+    return json.dumps(tf_values(cluster, own.word, str(own.index)))
+
+
+def tf_values(cluster: Mapping[str, Any], word: str, index: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    """`TF_CONFIG` of one of them. `cluster`: the addresses of each role."""
+    return {
+        "cluster": dict(sorted(cluster.items())),
+        "task": {"type": word, "index": index},
+        "environment": "cloud",
+    }
 
 
 def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
@@ -130,24 +139,42 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> Outfit:
-    env = {
-        "OMPI_MCA_orte_default_hostfile": HOSTFILE,
-        "HYDRA_HOST_FILE": MPICH_HOSTFILE,
-        "HYDRA_IFACE": INTERFACE,
-        **_remote_shell(Mode.HOROVOD, peers),
-    }
-    files = {HOSTFILE: hostfile(peers), MPICH_HOSTFILE: mpich_hostfile(peers)}
+    env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(peers)
     if rank > 0:
         return Outfit(STAYS_OPEN, env, files)
-    launched = _mpi_command(command, peers, mpi)
+    launched = command if mpi is Mpi.MPICH else mpi_command(command, str(sum(peer.slots for peer in peers)))
     return Outfit(launched, env, files, hints=tuple(_mpi_hints(command)))
 
 
-def _mpi_command(command: str, peers: Sequence[Peer], mpi: Mpi | None) -> str:
-    """Whoever writes `mpirun` writes all of it. MPICH's does not know these options."""
-    if mpi is Mpi.MPICH or any(launcher in command for launcher in _MPI_LAUNCHERS):
+def _slurm(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
+    """The names of sbatch(1), for one task on each node where its script does not say otherwise."""
+    env = {
+        **_mpi_environment(Mode.SLURM, peers),
+        "SLURM_JOB_NODELIST": ",".join(peer.host for peer in peers),
+        "SLURM_JOB_NUM_NODES": str(len(peers)),
+        "SLURM_NNODES": str(len(peers)),
+        "SLURM_NODEID": str(rank),
+    }
+    return Outfit(STAYS_OPEN if rank else command, env, _mpi_files(peers))
+
+
+def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
+    return {
+        "OMPI_MCA_orte_default_hostfile": HOSTFILE,
+        "HYDRA_HOST_FILE": MPICH_HOSTFILE,
+        "HYDRA_IFACE": INTERFACE,
+        **_remote_shell(mode, peers),
+    }
+
+
+def _mpi_files(peers: Sequence[Peer]) -> dict[str, str]:
+    return {HOSTFILE: hostfile(peers), MPICH_HOSTFILE: mpich_hostfile(peers)}
+
+
+def mpi_command(command: str, processes: str) -> str:
+    """Under Open MPI: MPICH's launcher does not know these options. Whoever writes `mpirun` writes all of it."""
+    if any(launcher in command for launcher in _MPI_LAUNCHERS):
         return command
-    processes = sum(peer.slots for peer in peers)
     return (
         f"mpirun --allow-run-as-root -np {processes} -bind-to none -map-by slot "
         "-x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH -mca pml ob1 -mca btl ^openib "
@@ -162,18 +189,29 @@ def _mpi_hints(command: str) -> list[str]:
     return [f"{word} is not needed: the variables name the host file already" for word in needless]
 
 
-def _torch_command(command: str, peers: Sequence[Peer], rank: int) -> str:
-    """A command that is no plain script, or names the launcher, is a distributed one already. Since PyTorch 1.9 the
-    first node's launcher hands its own word for the master to all: hence the relays."""
+def torch_command(command: str, *, slots: str, nodes: str, rank: str, master: str, port: str) -> str:
+    """A command that is no plain script, or names the launcher, is a distributed one already."""
     interpreter = next((name for name in _INTERPRETERS if starts_with(command, name)), "")
     if not interpreter or _LAUNCHER in command:
         return command
     rest = command.strip(" \t\n").removeprefix(interpreter).lstrip(" \t")
-    master = peers[0].host if rank else "localhost"
     return (
-        f"{interpreter} -m {_LAUNCHER} --nproc_per_node={peers[rank].slots} --nnodes={len(peers)} "
-        f"--node_rank={rank} --master_addr={master} --master_port={PORT} {rest}"
+        f"{interpreter} -m {_LAUNCHER} --nproc_per_node={slots} --nnodes={nodes} "
+        f"--node_rank={rank} --master_addr={master} --master_port={port} {rest}"
     )
+
+
+def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
+    """Since PyTorch 1.9 the first node's launcher hands its own word for the master to all: hence the relays."""
+    launched = torch_command(
+        command,
+        slots=str(peers[rank].slots),
+        nodes=str(len(peers)),
+        rank=str(rank),
+        master=peers[0].host if rank else "localhost",
+        port=str(PORT),
+    )
+    return Outfit(launched, torch_environment(peers, rank), relays={PORT: peers[0].host} if rank else {})
 
 
 def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> Outfit:

@@ -6,7 +6,7 @@ Source: Vertex AI, "Distributed training", the formats of both variables.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -40,12 +40,31 @@ def replica_spec(spec: JobSpec, rank: int) -> JobSpec:
 def pool_environment(spec: JobSpec, peers: Sequence[Peer], rank: int, *, job: str, trial: str = "") -> dict[str, str]:
     """`job`: its id; `trial`: the number of the trial, from 1, where parameters are being searched."""
     own = peers[rank].role
+    cluster: dict[str, list[str]] = {}
+    for peer in peers:
+        cluster.setdefault(peer.role.word, []).append(f"{peer.host}:{PORT}")
+    values = pool_values(spec, cluster, own.word, own.index, job=job, trial=trial, alone=len(peers) == 1)
+    return {name: json.dumps(value) for name, value in values.items()}
+
+
+def pool_values(
+    spec: JobSpec,
+    cluster: Mapping[str, Any],
+    word: str,
+    index: Any,  # noqa: ANN401 - JSON
+    *,
+    job: Any,  # noqa: ANN401 - JSON
+    trial: Any = "",  # noqa: ANN401 - JSON
+    alone: bool,
+) -> dict[str, dict[str, Any]]:
+    """The same before it is JSON. `cluster`: the addresses of each pool's replicas by its word."""
     common = {"environment": "cloud", "job": custom_job_spec(spec)}
-    task: dict[str, Any] = {"type": own.word, "index": own.index, **({"trial": trial} if trial else {})}
-    found = {"CLUSTER_SPEC": json.dumps({"cluster": _cluster(peers, str), **common, "task": task})}
-    if len(peers) > 1:
-        task = {**task, "type": _tensorflow_word(own.word), "cloud": job}
-        found["TF_CONFIG"] = json.dumps({"cluster": _cluster(peers, _tensorflow_word), **common, "task": task})
+    task: dict[str, Any] = {"type": word, "index": index, **({"trial": trial} if trial else {})}
+    found = {"CLUSTER_SPEC": {"cluster": cluster, **common, "task": task}}
+    if not alone:
+        task = {**task, "type": _tensorflow_word(word), "cloud": job}
+        called = {_tensorflow_word(each): hosts for each, hosts in cluster.items()}
+        found["TF_CONFIG"] = {"cluster": called, **common, "task": task}
     return found
 
 
@@ -57,10 +76,3 @@ def pool_hints(spec: JobSpec) -> list[str]:
 
 def _tensorflow_word(word: str) -> str:
     return TASKS[int(word.removeprefix(_POOL))]
-
-
-def _cluster(peers: Sequence[Peer], called: type[str] | Any) -> dict[str, list[str]]:  # noqa: ANN401 - a function of a word
-    hosts: dict[str, list[str]] = {}
-    for peer in peers:
-        hosts.setdefault(called(peer.role.word), []).append(f"{peer.host}:{PORT}")
-    return hosts

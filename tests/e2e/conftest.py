@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.cockpit_user import CockpitUser
 from tests.e2e.people import ANN, BOB, CAROL, LAB
 from tests.environments import environment_for_everybody
+from tests.mounts import mounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +39,9 @@ def user(folder: Path) -> Iterator[CockpitUser]:
 @pytest.fixture(scope="session")
 def host_mounts() -> Iterator[None]:
     """Nothing is ever mounted in the host's mount namespace."""
-    before = Path("/proc/self/mountinfo").read_text()
+    before = mounts()
     yield
-    assert Path("/proc/self/mountinfo").read_text() == before
+    assert mounts() == before
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def open_gate(user: CockpitUser, name: str) -> None:
 def reaches_its_own_and_nobody_else(user: CockpitUser) -> None:
     """Two jobs at once, and the engine dies meanwhile."""
     user.configure("cluster.toml", FOUR_NODES)
-    left, right = (user.submit(STAYS, name=name, nodes=2) for name in ("left", "right"))
+    left, right = (user.submit(STAYS, name=name, nodes=2, mode="pytorch") for name in ("left", "right"))
     for job in (left, right):
         user.until(job, "running")
     user.kill_engine()
@@ -106,7 +106,7 @@ def test_outward_it_goes_under_the_machines_address(forwarding: CockpitUser) -> 
     """The world knows no way back to any other."""
     forwarding.configure("cluster.toml", FOUR_NODES)
     script = f'if [ $COCKPIT_REPLICA = 1 ]; then python3 -c "{HEARS}" {WORLD}; fi'
-    job = forwarding.submit(script, nodes=2)
+    job = forwarding.submit(script, nodes=2, mode="pytorch")
     assert forwarding.wait(job) == 0
     assert forwarding.ok("logs", f"{job}/1") == "hello\n"
     assert "outward by NAT" in forwarding.ok("job", job)

@@ -68,7 +68,7 @@ ACCOUNTS = (
 
 SMALL: dict[str, Any] = {"specs": [{"cpus": 1, "memory": "64M"}], "time_limit": "1m"}
 WHOLE_NODE: dict[str, Any] = {"specs": [{"cpus": 2, "memory": "64M"}], "time_limit": "1m"}
-WHOLE_CLUSTER: dict[str, Any] = {**WHOLE_NODE, "nodes": 2}
+WHOLE_CLUSTER: dict[str, Any] = {**WHOLE_NODE, "nodes": 2, "mode": "pytorch"}
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from cockpit.runtime.checks import containers, folders, hardware, images, limits
 from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.doctor import CHECKS, findings
 from cockpit.runtime.findings import Level
+from tests.mounts import mounts
 
 
 def absent(_command):
@@ -45,8 +46,15 @@ def around(tmp_path: Path):
 def test_images_by_name_need_a_program_that_has_them(around) -> None:
     (none,) = images.images(around())
     assert (none.level, "podman" in none.advice) == (Level.NOTE, True)
-    (found,) = images.images(around(ask=answering(docker=Answer(Outcome.ANSWERED, 0, "Docker version 24.0.7"))))
-    assert (found.level, found.found) == (Level.OK, "by name from Docker version 24.0.7, or as dir:PATH and tar:PATH")
+    docker = answering(docker=Answer(Outcome.ANSWERED, 0, "Docker version 24.0.7"))
+    podman = answering(podman=Answer(Outcome.ANSWERED, 0, "podman version 4.3.1"))
+    for known, uid, by_name in (
+        (docker, 0, "Docker version 24.0.7, as copies"),
+        (podman, 0, "podman version 4.3.1, in containers of its own"),
+        (podman, 1000, "podman version 4.3.1, as copies"),
+    ):
+        (found,) = images.images(around(ask=known, uid=uid))
+        assert (found.level, found.found) == (Level.OK, f"by name from {by_name}, or as dir:PATH and tar:PATH")
 
 
 @pytest.mark.req("UI-44")
@@ -88,14 +96,14 @@ def test_a_check_that_fails_is_a_finding(tmp_path: Path) -> None:
 @pytest.mark.req("UI-44")
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts as root")
 def test_an_overlay_is_really_mounted_and_gone_again() -> None:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as folder:
         state = Path(folder) / "with, comma:colon/state"
         state.parent.mkdir()
         around = Surroundings(env={}, uid=0, socket=state / "s", state_folder=state, ask=ask)
-        mounts = Path("/proc/self/mountinfo").read_text()
+        before = mounts()
         (finding,) = containers.overlay(around)
         assert (finding.level, finding.found) == (Level.OK, "can be mounted as root")
-        assert Path("/proc/self/mountinfo").read_text() == mounts
+        assert mounts() == before
         assert list(state.parent.iterdir()) == []
 
 

@@ -10,12 +10,13 @@ import msgspec
 from cockpit.backends.slurm.mapping import account_acts, acts
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
+from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Failed, checked
 from cockpit.errors import CockpitError, NotRun, RequestRefused
 from cockpit.model.asking import WantedPriority
-from cockpit.model.ids import JobId
+from cockpit.model.ids import REST, JobId, task_of
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import PriorityWord
@@ -92,8 +93,8 @@ class Acts:
                 return _submissions(args)
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
-                return [acts.edit(await self._job(args.job, None), args.spec)]
-            return [_BY_OP[op](args)]
+                return [await self._naming(acts.edit(await self._job(args.job, None), args.spec), args.job)]
+            return [await self._naming(_BY_OP[op](args), getattr(args, "job", None))]
         except CannotBe as error:
             raise _refused(RefusalKind.INVALID, str(error)) from None
 
@@ -101,7 +102,8 @@ class Acts:
         """Run it; what the verb answers."""
         done = []
         commands = await self.commands(op, args)
-        if self.look is not None and not await self.look([each.argv for each in commands]):
+        shown = [await self._commands.shown(each.argv, each.stdin) for each in commands]
+        if self.look is not None and not await self.look(shown):
             raise NotRun
         for command in commands:
             done.append(await self._run(command))
@@ -152,11 +154,21 @@ class Acts:
         if op in {"suspend", "resume"}:
             raise _refused(RefusalKind.DENIED, "Slurm lets only its administrators suspend and resume jobs.")
 
+    async def _naming(self, command: Command, job: int | None) -> Command:
+        """With the tasks by their indices, where those are meant that an array has left."""
+        if job is None or task_of(job)[1] != REST:
+            return command
+        listed = next((each for each in await self._reading.jobs() if each.id == job), None)
+        if listed is None:
+            raise _refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
+        told = {slurm_id(job): listed.words, f"JobId={slurm_id(job)}": f"JobId={listed.words}"}
+        return command._replace(argv=tuple(told.get(word, word) for word in command.argv))
+
     async def _job(self, number: int, task: int | None) -> Job:
         wanted = JobId(number) if task is None else job_id(number, task)
-        for each in await self._reading.jobs():
-            if wanted == each.job.id or (each.job.array is not None and wanted == each.job.array.array):
-                return each.job
+        known = found(await self._reading.jobs(), wanted)
+        if known is not None:
+            return known.job
         raise _refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any, Final
 
-from cockpit.formats.foreign.draft import Draft, memory_mib, runnable, shell_words
+from cockpit.formats.foreign.draft import Draft, command_line, memory_mib, runnable
 from cockpit.formats.foreign.options import read_line
 
 _MODES: Final = {
@@ -44,17 +45,19 @@ _VARIABLES: Final = ("workers", "gpus", "minWorkers", "maxWorkers")
 
 def is_arena(text: str) -> bool:
     try:
-        return shell_words(text)[:2] == ["arena", "submit"]
+        words, _ = command_line(text)
     except ValueError:
         return False
+    return words[1:2] == ["submit"] and PurePosixPath(words[0]).name == "arena"
 
 
 def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     """`elastic_fields`: what a job file knows under `elastic`."""
-    _, _, *words = shell_words(text)
+    (_, _, *words), rest = command_line(text)
     line = read_line(words, _FLAGS)
     kind, *command = line.rest or [""]
     draft = Draft()
+    draft.lacks_behind(rest)
     if kind not in _MODES:
         draft.lacks(f"arena submit {kind}", "is a kind of job that is not known here; taken for one without a mode")
     else:

@@ -28,28 +28,28 @@ def is_custom_job(value: object) -> bool:
 
 
 def read_custom_job(value: Mapping[str, Any]) -> Draft:
-    whole = _camel(value)
+    whole = camel(value)
     job = whole.pop("jobSpec", None)
     spec = job if isinstance(job, dict) else whole
     draft = Draft(str(whole.pop("displayName", "") or ""))
     pools = spec.pop("workerPoolSpecs", [])
-    read_pools(pools if isinstance(pools, list) else [], draft)
+    _read_pools(pools if isinstance(pools, list) else [], draft)
     _scheduling(spec.pop("scheduling", None) or {}, draft)
     for name in {**whole, **spec}:
         draft.lacks(str(name))
     return draft
 
 
-def _camel(value: object) -> Any:  # noqa: ANN401 - of any shape
+def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
     """With the API's names, also where they are written with underscores."""
     if isinstance(value, dict):
         named = {str(name): item for name, item in value.items()}
         plain = {"env", "labels"}
         return {
-            _SNAKE.sub(lambda found: found[1].upper(), name): item if name in plain else _camel(item)
+            _SNAKE.sub(lambda found: found[1].upper(), name): item if name in plain else camel(item)
             for name, item in named.items()
         }
-    return [_camel(item) for item in value] if isinstance(value, list) else value
+    return [camel(item) for item in value] if isinstance(value, list) else value
 
 
 def _scheduling(scheduling: Mapping[str, Any], draft: Draft) -> None:
@@ -60,7 +60,7 @@ def _scheduling(scheduling: Mapping[str, Any], draft: Draft) -> None:
             draft.lacks(f"scheduling.{name}")
 
 
-def read_pools(pools: Sequence[Any], draft: Draft) -> None:
+def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
     """Into a job with worker pools. What all containers have in common is the job's."""
     draft.values["mode"] = "worker-pools"
     read = [_pool(pool if isinstance(pool, dict) else {}, index, draft) for index, pool in enumerate(pools)]

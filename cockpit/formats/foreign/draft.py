@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from cockpit.launch.command import wrapped
@@ -28,6 +29,10 @@ _BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
 """What both expand."""
 
 
+_BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n]+")
+_BLANK_BEHIND: Final = re.compile(r"\\[ \t]+\n")
+
+
 class Draft:
     """Filled by one reader."""
 
@@ -38,6 +43,11 @@ class Draft:
 
     def lacks(self, what: str, why: str = "has no counterpart here; left out") -> None:
         self.notes.append(f"{visible(what, 200)}: {why}")
+
+    def lacks_behind(self, rest: str) -> None:
+        """`rest`: what stands behind the command that was read."""
+        if rest:
+            self.lacks(rest.splitlines()[0], "stands behind the command and is another one; left out")
 
     def spec(self, **fields: object) -> None:
         """What each node must offer; what is None is left open."""
@@ -108,15 +118,28 @@ def cpu_count(quantity: object) -> int | None:
     return max(1, math.ceil(float(found["number"]) / (1000 if found["unit"] else 1)))
 
 
-def shell_words(text: str) -> list[str]:
-    """Of a text's command line, as a shell splits it; comments above it are skipped, and what a shell would fill in
-    stays as it is. Raises ValueError where a quote is never closed."""
+def command_line(text: str) -> tuple[list[str], str]:
+    """The words of a text's first command, as a shell splits it, and what stands behind it. Comments above it are
+    skipped, and what a shell would fill in stays as it is. Raises ValueError where a quote is never closed.
+
+    A line that goes on in the next is known as that also where copying put a blank behind its `\\`, or lost its end.
+    """
+    words, rest = _split(_BLANK_BEHIND.sub("\\\\\n", text))
+    return [word.lstrip(" ") for word in words], rest
+
+
+def _split(text: str) -> tuple[list[str], str]:
     lines = text.splitlines()
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     line = "\n".join(lines).strip().removeprefix("$ ")
     words = lex(line)
-    return shlex.split(line) if isinstance(words, Unlike) else ["".join(map(_as_written, word.parts)) for word in words]
+    if not isinstance(words, Unlike):
+        return ["".join(map(_as_written, word.parts)) for word in words], ""
+    reader = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=";&|\n")
+    reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
+    first = list(takewhile(lambda word: not _BETWEEN_COMMANDS.fullmatch(word), reader))
+    return first, " ".join(reader)
 
 
 def _as_written(part: Part) -> str:

@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from errno import ENOENT
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, write_sbatch
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.lexer import Unlike, lex
 from cockpit.model.names import name_error
+from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -61,14 +63,25 @@ class Written(NamedTuple):
     """Fields of the job that this form cannot say, or not fully."""
 
 
-def taken_over(source: str, text: str) -> TakenOver | None:
+Beside = Callable[[str], str]
+"""The text of a file that another one names. Raises `OSError`, `UnicodeDecodeError`."""
+
+
+def alone(name: str) -> str:
+    """The `Beside` of a text that stands nowhere."""
+    raise FileNotFoundError(ENOENT, "names a file, which cannot be read from here", name)
+
+
+def taken_over(source: str, text: str, beside: Beside = alone) -> TakenOver | None:
     """None: it is not of another system. Raises `SpecErrors` where it is and cannot be read."""
     form = form_of(text)
     if form is None:
         return None
     try:
-        draft = _READERS[form](source, text)
+        draft = _READERS[form](source, text, beside)
         values = draft.finished()
+    except OSError as failed:
+        raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {error}"]) from None
     return TakenOver(form, msgspec.json.encode(values).decode(), tuple(draft.notes))
@@ -118,19 +131,30 @@ def _normal(value: object, name: str = "") -> object:
 
 
 def _document(source: str, text: str, is_it: Callable[[object], bool], read: Callable[[Any], Draft]) -> Draft:
+    documents = _documents(source, text)
+    jobs = [each for each in documents if is_it(each)]
+    if len(jobs) != 1:
+        raise ValueError(f"there are {len(jobs)} jobs in it; give one")
+    draft = read(jobs[0])
+    if others := len(documents) - 1:
+        draft.lacks("the other documents of the file", f"{others} of them left out")
+    return draft
+
+
+def _documents(source: str, text: str) -> list[object]:
     from cockpit.formats.jobfile import parsed
 
     documents = parsed(f"{source}.yaml" if not source.endswith((".json", ".yaml", ".yml")) else source, _plain(text))
     if documents.errors:
         raise ValueError(documents.errors[0].lstrip(": "))
-    jobs = [each.value for each in documents.found if is_it(each.value)]
-    if len(jobs) != 1:
-        raise ValueError(f"there are {len(jobs)} jobs in it; give one")
-    draft = read(jobs[0])
-    others = len(documents.found) - 1
-    if others:
-        draft.lacks("the other documents of the file", f"{others} of them left out")
-    return draft
+    return [each.value for each in documents.found]
+
+
+def _configured(name: str, beside: Beside) -> Mapping[str, Any]:
+    documents = _documents(name, beside(name))
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise ValueError(f"{name} is no CustomJobSpec")
+    return documents[0]
 
 
 def _named_like_its_file(draft: Draft, source: str) -> Draft:
@@ -146,12 +170,12 @@ def _plain(text: str) -> str:
     return _COMMENT.sub("", text)
 
 
-_READERS: Final[Mapping[Form, Callable[[str, str], Draft]]] = {
-    Form.SBATCH: lambda source, text: _named_like_its_file(read_sbatch(text), source),
-    Form.ARENA: lambda _, text: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
-    Form.GCLOUD: lambda _, text: read_gcloud(text),
-    Form.PYTORCHJOB: lambda source, text: _document(source, text, is_pytorch_job, read_pytorch_job),
-    Form.CUSTOMJOB: lambda source, text: _document(source, text, is_custom_job, read_custom_job),
+_READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
+    Form.SBATCH: lambda source, text, _: _named_like_its_file(read_sbatch(text), source),
+    Form.ARENA: lambda _, text, __: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
+    Form.GCLOUD: lambda _, text, beside: read_gcloud(text, lambda name: _configured(name, beside)),
+    Form.PYTORCHJOB: lambda source, text, _: _document(source, text, is_pytorch_job, read_pytorch_job),
+    Form.CUSTOMJOB: lambda source, text, _: _document(source, text, is_custom_job, read_custom_job),
 }
 
 

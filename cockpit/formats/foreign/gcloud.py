@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.customjob import read_pools
-from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, shell_words
+from cockpit.formats.foreign.customjob import camel, read_custom_job
+from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, command_line
 from cockpit.formats.foreign.options import read_line
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _KEYS: Final = {
 
 def is_gcloud(text: str) -> bool:
     try:
-        words = shell_words(text)
+        words, _ = command_line(text)
     except ValueError:
         return False
     return words[:1] == ["gcloud"] and [word for word in words[1:5] if word not in _RELEASES][:3] == [
@@ -45,30 +45,36 @@ def is_gcloud(text: str) -> bool:
     ]
 
 
-def read_gcloud(text: str) -> Draft:
-    words = [word for word in shell_words(text)[1:] if word not in _RELEASES]
-    line = read_line(words[3:], _FLAGS)
-    draft = Draft()
+def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Draft:
+    """`configured`: the document of the file that `--config` names. What the line says itself comes before it."""
+    words, rest = command_line(text)
+    line = read_line([word for word in words[1:] if word not in _RELEASES][3:], _FLAGS)
+    left_out = Draft()
+    left_out.lacks_behind(rest)
+    job: dict[str, Any] = {}
     pools: list[dict[str, Any]] = []
-    command: list[str] = []
-    arguments: list[str] = []
-    for name, value in line.options:
-        match name:
+    name, command, arguments = "", list[str](), list[str]()
+    for option, value in line.options:
+        match option:
             case "display-name":
-                draft.values["name"] = value
+                name = value
+            case "config":
+                job = camel(configured(value))
             case "worker-pool-spec":
-                pools.append(_pool(value, len(pools), draft))
+                pools.append(_pool(value, len(pools), left_out))
             case "command":
                 command += value.split(",")
             case "args":
                 arguments += value.split(",")
             case _:
-                draft.lacks(f"--{name}" + (f"={value}" if value else ""))
-    for pool in pools:
-        _run(pool, command, arguments)
-    read_pools(pools, draft)
+                left_out.lacks(f"--{option}" + (f"={value}" if value else ""))
     for word in line.rest:
-        draft.lacks(word, "is no option of it; left out")
+        left_out.lacks(word, "is no option of it; left out")
+    job["workerPoolSpecs"] = pools or job.get("workerPoolSpecs", [])
+    for pool in job["workerPoolSpecs"]:
+        _run(pool, command, arguments)
+    draft = read_custom_job({"displayName": name, "jobSpec": job})
+    draft.notes[:0] = left_out.notes
     return draft
 
 
@@ -89,7 +95,7 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
     script = pool.pop("script", None)
     if script is not None:
         image = pool.pop("pythonPackageSpec", {}).get("executorImageUri")
-        pool["containerSpec"] = {"imageUri": image, "command": ["python3", script]}
+        pool["containerSpec"] = {"imageUri": image, **pool.get("containerSpec", {}), "command": ["python3", script]}
     return pool
 
 

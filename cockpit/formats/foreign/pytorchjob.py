@@ -30,8 +30,8 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
     draft.values["mode"] = "pytorch"
     replicas = dict(spec.pop("pytorchReplicaSpecs", None) or {})
     _replicas(replicas, draft)
-    _policy(spec.pop("runPolicy", None) or {}, draft)
     _elastic(spec.pop("elasticPolicy", None), draft)
+    _policy(spec.pop("runPolicy", None) or {}, draft)
     for name in spec:
         draft.lacks(f"spec.{name}")
     return draft
@@ -125,6 +125,8 @@ def _policy(policy: Mapping[str, Any], draft: Draft) -> None:
     for name, value in policy.items():
         if name == "activeDeadlineSeconds":
             draft.values["time_limit"] = int(value)
+        elif name == "backoffLimit" and "elastic" in draft.values:
+            draft.values["elastic"]["backoff_limit"] = int(value)
         elif name == "backoffLimit" and int(value):
             draft.values["restart"] = {"max_restarts": int(value)}
         elif name == "suspend" and value:
@@ -142,7 +144,8 @@ def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
         for name, key in (("min_workers", "minReplicas"), ("max_workers", "maxReplicas"))
         if key in left
     }
-    draft.values["elastic"] = {"workers": draft.values.pop("nodes", 1), **sizes}
+    workers = draft.values.pop("nodes", 1)
+    draft.values["elastic"] = {"workers": workers, "max_workers": max(workers, sizes.get("min_workers", 1)), **sizes}
     for name in left:
         draft.lacks(f"spec.elasticPolicy.{name}")
 
@@ -158,7 +161,9 @@ def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
         if number
     }
     policy: dict[str, Any] = {"activeDeadlineSeconds": spec.time_limit_seconds}
-    if spec.restart is not None:
+    if spec.elastic is not None:
+        policy["backoffLimit"] = spec.elastic.backoff_limit
+    elif spec.restart is not None:
         policy["backoffLimit"] = spec.restart.max_restarts
     if spec.hold:
         policy["suspend"] = True

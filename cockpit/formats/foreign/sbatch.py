@@ -10,50 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from cockpit.formats.foreign.draft import Draft, runnable
+from cockpit.formats.foreign.sbatch_options import directives
 
-_DIRECTIVE: Final = re.compile(r"^#SBATCH\s+(?P<options>.*?)(?:\s+#.*)?$")
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
-_SHORT: Final = {
-    "A": "account",
-    "a": "array",
-    "b": "begin",
-    "C": "constraint",
-    "c": "cpus-per-task",
-    "D": "chdir",
-    "d": "dependency",
-    "e": "error",
-    "G": "gpus",
-    "H": "hold",
-    "i": "input",
-    "J": "job-name",
-    "L": "licenses",
-    "M": "clusters",
-    "N": "nodes",
-    "n": "ntasks",
-    "o": "output",
-    "p": "partition",
-    "q": "qos",
-    "t": "time",
-    "w": "nodelist",
-    "x": "exclude",
-}
-_FLAGS: Final = frozenset(
-    {
-        "hold",
-        "H",
-        "exclusive",
-        "requeue",
-        "no-requeue",
-        "parsable",
-        "overcommit",
-        "O",
-        "oversubscribe",
-        "s",
-        "contiguous",
-    }
-    | {"spread-job", "use-min-nodes", "wait", "W", "ignore-pbs", "get-user-env", "Q", "quiet", "v", "verbose"}
-)
-_LAUNCHERS: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?(mpirun|mpiexec)\b", re.MULTILINE)
 _SRUN: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\b", re.MULTILINE)
 _MEMORY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[KMGTkmgt]?)[Bb]?")
 _MIB_OF: Final = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
@@ -65,44 +24,18 @@ def is_sbatch(text: str) -> bool:
 
 
 def read_sbatch(text: str) -> Draft:
-    """Slurm stops looking for options at the first line that is neither blank nor a comment."""
     draft = Draft()
-    options: dict[str, str] = {}
     lines = text.splitlines()
-    for number, line in enumerate(lines[1:], 2):
-        if found := _DIRECTIVE.match(line):
-            _collect(found["options"], options, draft)
-        elif line.strip() and not line.startswith("#"):
-            late = sum(later.startswith("#SBATCH") for later in lines[number:])
-            if late:
-                draft.lacks("#SBATCH", f"Slurm reads none behind the first command; {late} of them left out")
-            break
-    _take(options, draft)
+    _take(directives(lines, draft), draft)
     _script(lines, draft)
     return draft
 
 
-def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        draft.lacks(f"#SBATCH {text}", "has a quote that is never closed; left out")
-        return
-    while words:
-        word = words.pop(0)
-        if not word.startswith("-"):
-            draft.lacks(word, "is no option; left out")
-        elif word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            options[name] = value if equals or name in _FLAGS or not words else words.pop(0)
-        else:
-            letter, value = word[1], word[2:].removeprefix("=")
-            takes = letter not in _FLAGS and not value and words
-            options[_SHORT.get(letter, letter)] = words.pop(0) if takes else value
-
-
-def _take(options: dict[str, str], draft: Draft) -> None:
+def _take(options: Mapping[str, str], draft: Draft) -> None:
     _size(options, draft)
+    for each in filter(None, options.get("gres", "").split(",")):
+        if each.partition(":")[0] != "gpu":
+            draft.lacks(f"--gres={each}", "cards alone are asked for here, whole or in parts; left out")
     for name, value in options.items():
         if name in _SIZES:
             continue
@@ -240,6 +173,14 @@ _SIZES: Final = frozenset(
 )
 
 
+_TASKS: Final = {
+    "cpus-per-task": "SLURM_CPUS_PER_TASK",
+    "ntasks": "SLURM_NTASKS",
+    "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
+}
+"""What Slurm counts, and what a script is told of it."""
+
+
 def _whole(options: Mapping[str, str], name: str) -> int | None:
     value = options.get(name, "")
     return int(value) if value.isdigit() and int(value) else None
@@ -263,7 +204,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
         cpus = per_card * cards
     draft.spec(cpus=cpus, memory=_memory(options, cpus or 1, cards, draft), cards=cards or None)
     draft.spec(card_models=[model] if model else None)
-    for name, variable in (("cpus-per-task", "SLURM_CPUS_PER_TASK"), ("ntasks", "SLURM_NTASKS")):
+    for name, variable in _TASKS.items():
         if number := _whole(options, name):
             draft.env(variable, str(number))
 
@@ -274,8 +215,7 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
         if value := options.get(name):
             model, _, count = value.rpartition(":")
             return math.ceil((int(count) if count.isdigit() else 1) * share), model
-    gres = [each.split(":") for each in options.get("gres", "").split(",")]
-    for kind, *rest in gres:
+    for kind, *rest in (each.split(":") for each in options.get("gres", "").split(",")):
         if kind == "gpu":
             count = rest[-1] if rest and rest[-1].isdigit() else "1"
             model = rest[0] if rest and not rest[0].isdigit() else ""
@@ -303,7 +243,9 @@ def _script(lines: list[str], draft: Draft) -> None:
     else:
         draft.values["command"] = runnable(_without_comments(body)) if body.strip() else "true"
     if draft.values.get("nodes", 1) > 1:
-        _several_nodes(body, draft)
+        draft.values["mode"] = "slurm"
+    elif _SRUN.search(body):
+        draft.lacks("srun", "is there in jobs of several nodes alone; write the command without it")
 
 
 def _without_comments(body: str) -> str:
@@ -314,22 +256,12 @@ def _without_comments(body: str) -> str:
     return lines[0] if len(lines) == 1 else body
 
 
-def _several_nodes(body: str, draft: Draft) -> None:
-    """In Slurm the script runs on the first node, and a launcher in it on all."""
-    if _LAUNCHERS.search(body):
-        draft.values["mode"] = "horovod"
-        return
-    if _SRUN.search(body):
-        draft.lacks("srun", "is Slurm's own and not here; the script runs once on every node")
-    else:
-        draft.lacks("--nodes", "the script runs once on every node, not on the first alone")
-
-
 def write_sbatch(values: Mapping[str, Any]) -> str:
     """`values`: of a job file. What has no counterpart is not there; who reads it again misses it."""
     spec = (values.get("specs") or [{}])[0]
     env = dict(values.get("env", {}))
-    tasks, each = env.pop("SLURM_NTASKS", None), env.pop("SLURM_CPUS_PER_TASK", None)
+    each, tasks, per_node = (env.pop(variable, None) for variable in _TASKS.values())
+    per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
     options: dict[str, object] = {
@@ -337,9 +269,9 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "chdir": values["output"],
         "nodes": values.get("nodes"),
         "ntasks": tasks,
-        "ntasks-per-node": _tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None,
+        "ntasks-per-node": per_node,
         "cpus-per-task": each,
-        "mincpus": None if each or tasks else spec.get("cpus"),
+        "mincpus": None if each or tasks or per_node else spec.get("cpus"),
         "mem": spec.get("memory"),
         "gres": gres,
         "time": values.get("time_limit") and _clock(values["time_limit"]),

@@ -80,7 +80,7 @@ def _as_job_file(source: str, text: str, folder: str, call: Call) -> tuple[str, 
         return source, text, folder
     from cockpit.formats.foreign.exchange import taken_over
 
-    found = taken_over(source, text)
+    found = taken_over(source, text, lambda name: Path(folder, name).read_text())
     if found is None:
         return source, text, folder
     for note in found.notes:

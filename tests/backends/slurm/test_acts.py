@@ -104,7 +104,7 @@ def test_a_job_file_becomes_a_script() -> None:
         "--nice=5",
         "--begin=uts1795248117",
     } <= options
-    assert any(line.startswith("srun ") for line in script)
+    assert any(line.strip().startswith("srun ") for line in script)
     assert script[-1] == 'exit "$rc"'
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping.script import refusals
+from cockpit.backends.slurm.mapping.refusing import refusals
 from cockpit.model.spec import Hooks, Restart, Resume
 from tests.builders import a_spec
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping.script import refusals
+from cockpit.backends.slurm.mapping.refusing import refusals
 from cockpit.model.labels import Toleration
 from cockpit.model.mounts import Algorithm, Dataset, Model
-from cockpit.model.spec import JobKind, Mode, NodeSpec, Task
+from cockpit.model.spec import Array, JobKind, Mode, NodeSpec, Sweep, Task, WorkerPool
 from tests.builders import a_spec
+
+PRIMARY = WorkerPool(replicas=1)
+SHARING = WorkerPool(replicas=1, spec=NodeSpec(card_milli=500))
+IMAGED = WorkerPool(replicas=1, image="oci:/x")
 
 
 @pytest.mark.req("JT-09", "JT-25", "SL-20")
@@ -21,7 +25,10 @@ from tests.builders import a_spec
         ({"tolerations": (Toleration("spot"),)}, "node_selector"),
         ({"kind": JobKind.BATCH, "tasks": (Task(command="a"),)}, "kind"),
         ({"kind": JobKind.INTERACTIVE}, "kind"),
-        ({"mode": Mode.PYTORCH}, "mode"),
+        ({"mode": Mode.TENSORFLOW, "parameter_servers": 1, "array": Array((0, 1))}, "array"),
+        ({"mode": Mode.TENSORFLOW, "parameter_servers": 1, "sweep": Sweep(parameters={"lr": ("1",)})}, "sweep"),
+        ({"mode": Mode.WORKER_POOLS, "worker_pools": (PRIMARY, SHARING)}, "worker_pools[1].spec.cards"),
+        ({"mode": Mode.WORKER_POOLS, "worker_pools": (PRIMARY, IMAGED)}, "worker_pools[1].image"),
         ({"datasets": (Dataset(name="c", path="/c"),)}, "datasets"),
         ({"models": (Model(name="m", path="/m"),)}, "models"),
         ({"image": "dir:/root"}, "image"),

@@ -144,7 +144,8 @@ def test_a_batch_script() -> None:
     assert [each.target for each in spec.dependencies] == ["11", "12"]
     assert spec.output == "/home/ann/logs"
     assert spec.account is None
-    assert notes == ["#SBATCH", "--output", "--mail-type", "srun"]
+    assert notes == ["#SBATCH", "--output", "--mail-type"]
+    assert (spec.mode, spec.env["SLURM_NTASKS_PER_NODE"]) == (Mode.SLURM, "4")
 
 
 @pytest.mark.req("LA-70")
@@ -190,8 +191,91 @@ def test_a_script_of_one_command_is_that_command(body: str, command: str) -> Non
 
 
 @pytest.mark.req("LA-70")
-def test_mpirun_in_a_script_for_several_nodes_runs_once() -> None:
-    assert taken("#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nmpirun ./a.out\n")[0].mode is Mode.HOROVOD
+def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has_no_srun() -> None:
+    script = "#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nsrun ./a.out\n"
+    assert (taken(script)[0].mode, taken(script)[1]) == (Mode.SLURM, ["output"])
+    alone, notes = taken(script.replace("-N 2", ""))
+    assert (alone.mode, notes) == (None, ["srun", "output"])
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("lines", "cpus", "note"),
+    [
+        ("--tasks-per-node=4 --cpus-per-t=1", 4, None),
+        ("--ntasks-per-n 4", 4, None),
+        ("--nodes=1 --constrain=a100", 1, "--constraint"),
+        ("--cpus=3", 1, "--cpus"),
+        ("--gres=shard:2,gpu:1", 1, "--gres=shard"),
+        ("-n 2\n#SBATCH hetjob\n#SBATCH -n 16", 2, "#SBATCH hetjob"),
+    ],
+)
+def test_options_are_called_as_sbatch_calls_them_and_none_is_dropped(lines: str, cpus: int, note: str | None) -> None:
+    spec, notes = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
+    assert spec.specs[0].cpus == cpus
+    assert notes == [*([note] if note else []), "output"]
+
+
+@pytest.mark.req("LA-70")
+def test_srun_on_one_node_is_told_since_it_is_not_here() -> None:
+    assert "srun" in taken("#!/bin/bash\n#SBATCH -J x\nsrun python t.py\n")[1]
+
+
+@pytest.mark.req("LA-70")
+def test_an_elastic_pytorch_job_has_its_back_off_and_grows_no_further_where_nothing_is_said() -> None:
+    spec, notes = taken("""kind: PyTorchJob
+metadata: {name: x}
+spec:
+  runPolicy: {backoffLimit: 5}
+  elasticPolicy: {minReplicas: 1, rdzvBackend: c10d}
+  pytorchReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{command: [torchrun, t.py]}]}}}}
+""")
+    assert spec.elastic is not None
+    assert (spec.elastic.workers, spec.elastic.max_workers, spec.elastic.backoff_limit) == (2, 2, 5)
+    assert notes == ["spec.elasticPolicy.rdzvBackend", "output"]
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("end", ["\\ \n", "\\ ", "\\\n", "\\\n    "])
+def test_a_command_line_may_have_lost_its_line_ends_in_copying(end: str) -> None:
+    line = [
+        "arena submit etjob ",
+        "--name=x ",
+        "--workers=2 ",
+        "--max-workers=4 ",
+        '"horovodrun -np \\${workers} t.py"',
+    ]
+    spec, notes = taken(end.join(line))
+    assert (spec.name, spec.nodes, spec.command) == ("x", 2, "horovodrun -np ${workers} t.py")
+    assert notes == ["output"]
+
+
+GCLOUD_WITH_FILE = "gcloud ai custom-jobs create --display-name=x --config=job.yaml --args=--seed,7"
+
+
+@pytest.mark.req("LA-70")
+def test_gcloud_reads_its_configuration_from_the_file_beside_it() -> None:
+    pools = "worker_pool_specs:\n- {replica_count: 1, container_spec: {image_uri: i, command: [run]}}\n"
+    found = taken_over("file", GCLOUD_WITH_FILE, {"job.yaml": pools + "scheduling: {timeout: 60s}\n"}.__getitem__)
+    assert found is not None
+    (spec,) = read_jobs("file.json", found.text, "/home/ann", defaults=Defaults())
+    assert (spec.name, spec.command, spec.time_limit_seconds) == ("x", "run --seed 7", 60)
+    with pytest.raises(SpecErrors, match=r"^file: job.yaml: names a file, which cannot be read from here"):
+        taken_over("file", GCLOUD_WITH_FILE)
+
+
+@pytest.mark.req("LA-70")
+def test_the_image_of_a_script_in_gcloud_is_kept() -> None:
+    line = "gcloud ai custom-jobs create --worker-pool-spec=replica-count=1,container-image-uri=i,script=t.py"
+    spec, _ = taken(line)
+    assert (spec.worker_pools[0].image, spec.command) == ("i", "python3 t.py")
+
+
+@pytest.mark.req("LA-70")
+def test_what_stands_behind_a_command_line_is_told() -> None:
+    spec, notes = taken("./arena submit pytorchjob --name=x pip install y; python t.py")
+    assert spec.command == "pip install y"
+    assert notes == ["python t.py", "output"]
 
 
 @pytest.mark.req("LA-70")

@@ -3,10 +3,13 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.mounts import mounts
 from tests.runtime.containers.house import open_house
+from tests.runtime.containers.store import import_trainer, own_store
 from tests.runtime.host_world import eventually
 
 IS_ROOT = os.geteuid() == 0
@@ -15,7 +18,7 @@ IS_ROOT = os.geteuid() == 0
 def machine_facts(folder: str) -> dict[str, object]:
     """What containers must leave as it was."""
     return {
-        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "mounts": mounts(),
         "processes": [line for line in _command_lines() if folder in line],
         "groups": sorted(str(path) for path in Path("/sys/fs/cgroup").glob("*/cockpit-cluster/*") if path.is_dir()),
     }
@@ -50,6 +53,14 @@ def _is_of(path: str, opened) -> bool:
 
     key = cgroup_name(opened.state, ReplicaId(JobId(1), 1, 0)).split(".")[0]
     return Path(path).name.startswith(key)
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    """The name of the one image that podman has here."""
+    with TemporaryDirectory(prefix="cockpit-store-", dir="/tmp") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTAINERS_STORAGE_CONF", str(own_store(Path(folder))))
+        yield import_trainer(Path(folder))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 
 from cockpit.model.node import Card, CardVendor
 from cockpit.model.spec import Algorithm, HoldCards, HomeAccess
+from tests.mounts import mounts
 from tests.runtime.containers.conftest import IS_ROOT
 
 pytestmark = pytest.mark.real
@@ -83,13 +84,13 @@ async def test_not_even_root_changes_the_kernel(house):
 
 
 async def test_nothing_is_mounted_on_the_machine_while_it_runs(house):
-    before = Path("/proc/self/mountinfo").read_text()
+    before = mounts()
     job = house.job("read x </workspace/outputs/go")
     (house.folder / "out-own").mkdir(mode=0o777)
     os.mkfifo(house.folder / "out-own" / "go")
     await house.executor.start(job)
     await house.started(job.replica)
-    assert Path("/proc/self/mountinfo").read_text() == before
+    assert mounts() == before
     (house.folder / "out-own" / "go").write_text("\n")
     assert (await house.ended(job.replica)).lost == ""
 

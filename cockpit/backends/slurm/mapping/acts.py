@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.refusing import refusals
 from cockpit.backends.slurm.mapping.script import (
     asked_seconds,
     dependency_text,
     gres,
     moment_text,
     qos,
-    refusals,
     submission,
 )
 from cockpit.formats.slurmfields import slurm_time

@@ -20,6 +20,8 @@ from cockpit.model.node import Allocation
 
 NEVER = "a dependency that never comes true"
 """Whose job never starts is held back by it: to the core it is as if it were not there."""
+PLANNED_TASKS = 1000
+"""Of the tasks of an array that wait and are alike so many are planned: more than Slurm's own backfill looks at."""
 NO_DETAILS: Mapping[JobId, Mapping[NodeName, Allocation]] = {}
 
 
@@ -41,13 +43,18 @@ class Everything(NamedTuple):
 def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
     """`as_ranked`: waiting jobs keep the priorities that the cluster gave them, instead of being counted anew."""
     nodes = {each.node.name: each.node for each in everything.nodes}
-    jobs = placed((each.job for each in everything.jobs), nodes, everything.details)
-    ranks = {each.job.id: each.priority for each in everything.jobs} if as_ranked else {}
+    ranks: dict[JobId, int | None] = {}
+    listed: list[Job] = []
+    for each in everything.jobs:
+        tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
+        listed += tasks
+        ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
+    jobs = placed(listed, nodes, everything.details)
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
         at=everything.at,
-        last_job_id=max((each.job.id for each in everything.jobs), default=0),
+        last_job_id=max((each.id for each in listed), default=0),
         nodes=nodes,
         jobs=dict(sorted((job.id, _ranked(job, ranks)) for job in jobs)),
         cluster=everything.rules,

@@ -1,0 +1,108 @@
+"""What the script of a job does: says where it is, starts the command on its nodes, and ends as it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cockpit.backends.slurm.mapping.groups import Group, groups
+from cockpit.backends.slurm.mapping.modelines import NODE, of_replica, prelude, started, under_mpi
+from cockpit.backends.slurm.mapping.shelltext import Variable, quoted, word
+from cockpit.backends.slurm.mapping.wrapper import beginning, keeping
+from cockpit.launch.modes import LAUNCHED_BY_FIRST
+from cockpit.launch.sweeps import swept, trial_count, trial_number
+from cockpit.model.spec import JobSpec
+
+HOSTS = """\
+cockpit_hosts() {
+    for each in $(scontrol show hostnames "$1"); do
+        if getent hosts "$each" >/dev/null; then
+            echo "$each"
+        else # its name is Slurm's alone
+            scontrol show node "$each" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'
+        fi
+    done
+}"""
+_TRIAL = "COCKPIT_TRIAL_OPTIONS"
+
+
+def body(spec: JobSpec, asked_seconds: int, kept_seconds: int) -> Iterator[str]:
+    """Its lines, for sh. `kept_seconds`: how long a failed one keeps its nodes, 0: not at all."""
+    if kept_seconds:
+        yield beginning(asked_seconds)
+    for name, value in spec.env.items():
+        yield f"export {name}={quoted(value)}"
+    yield from _place(spec)
+    yield from _trials(spec)
+    yield from prelude(spec)
+    yield ""
+    if not kept_seconds:
+        yield from _run(spec)
+        return
+    yield "cockpit_run() {"
+    yield from (f"    {each}" for each in _run(spec))
+    yield "}"
+    yield from keeping(kept_seconds)
+
+
+def _place(spec: JobSpec) -> Iterator[str]:
+    (first, *_) = everybody = groups(spec)
+    replicas = " + ".join(each.of_slurm("SLURM_JOB_NUM_NODES") for each in everybody)
+    cpus, nodes = first.of_slurm("SLURM_CPUS_PER_TASK"), first.of_slurm("SLURM_JOB_NODELIST")
+    yield f"export COCKPIT_JOB_NAME={quoted(spec.name)} COCKPIT_OUTPUTS={quoted(spec.output)}"
+    yield f'export COCKPIT_JOB_ID="$SLURM_JOB_ID" COCKPIT_REPLICAS=$(({replicas}))'
+    yield f'export COCKPIT_CPUS="${cpus}" COCKPIT_SLOTS={first.slots}'
+    yield HOSTS
+    yield f'COCKPIT_MASTER=$(cockpit_hosts "${nodes}" | head -n 1)'
+    yield "export COCKPIT_MASTER"
+
+
+def _trials(spec: JobSpec) -> Iterator[str]:
+    """Of a sweep: what stands behind the command of each of them."""
+    if spec.sweep is None:
+        return
+    yield 'export COCKPIT_TRIAL="$((SLURM_ARRAY_TASK_ID + 1))"'
+    yield "case $COCKPIT_TRIAL in"
+    for index in range(trial_count(spec.sweep)):
+        options = swept(spec, index).command.removeprefix(spec.command.strip(" \t\n"))
+        yield f"{trial_number(index)}) {_TRIAL}={quoted(options)} ;;"
+    yield "esac"
+
+
+def _run(spec: JobSpec) -> Iterator[str]:
+    """Those that only help are started first, and let go with those that decide."""
+    (first, *others) = groups(spec)
+    for each in others:
+        yield f"{_step(spec, each, started(spec, each))} &"
+        yield 'cockpit_others="$cockpit_others $!"'
+    yield from _decisive(spec, first)
+    if others:
+        yield "rc=$?"
+        yield "kill $cockpit_others 2>/dev/null"
+        yield '(exit "$rc")'
+
+
+def _decisive(spec: JobSpec, group: Group) -> Iterator[str]:
+    plain, launched = _step(spec, group, started(spec, group)), under_mpi(spec, group)
+    if launched is None or launched == group.command:
+        yield plain
+        return
+    yield "if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then"
+    yield f"    {_step(spec, group, launched)}"
+    yield "else"
+    yield f"    {plain}"
+    yield "fi"
+
+
+def _step(spec: JobSpec, group: Group, command: str) -> str:
+    """On one node by itself, or where the command starts all others by its own means; else once on each node."""
+    rank = f"$((SLURM_NODEID + {group.first}))" if group.first else NODE
+    assigned = [f'COCKPIT_REPLICA="{rank}"', 'COCKPIT_NODE="$SLURMD_NODENAME"']
+    assigned += of_replica(spec, group)
+    text = "\n".join([*(f"export {each}" for each in assigned), command])
+    behind = (Variable(_TRIAL),) if spec.sweep is not None else ()
+    script = f"bash -c {word(text, *behind)}"
+    if group.alone and (group.nodes == 1 or spec.mode in LAUNCHED_BY_FIRST):
+        return script
+    which = "" if group.alone else f" --het-group={group.position}"
+    cpus = group.of_slurm("SLURM_CPUS_PER_TASK")
+    return f'srun{which} --kill-on-bad-exit=1 --cpus-per-task="${cpus}" {script}'

@@ -1,0 +1,60 @@
+"""The nodes of a job that are alike: one group, or several that Slurm starts together as a heterogeneous job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec
+
+
+class Group(NamedTuple):
+    """Nodes of one size that run one command."""
+
+    position: int
+    """Of the component of a heterogeneous job."""
+    alone: bool
+    """The job is of one piece."""
+    first: int
+    """Rank of its first node among all."""
+    nodes: int
+    each: NodeSpec
+    role: str
+    """As TensorFlow or Vertex AI says it."""
+    command: str
+
+    @property
+    def slots(self) -> int:
+        """Processes per node that a launcher starts."""
+        return max(1, -(-self.each.card_milli // WHOLE_CARD))
+
+    @property
+    def peers(self) -> str:
+        """The script's variable with the addresses of these nodes, as JSON."""
+        return f"COCKPIT_PEERS_{self.position}"
+
+    def of_slurm(self, name: str) -> str:
+        """Slurm's variable as it is called for these nodes."""
+        return name if self.alone else f"{name}_HET_GROUP_{self.position}"
+
+
+def groups(spec: JobSpec) -> tuple[Group, ...]:
+    """By rank; what decides over the end of the job stands first."""
+    kinds = list(_kinds(spec))
+    firsts = accumulate((nodes for nodes, *_ in kinds), initial=0)
+    return tuple(
+        Group(position, len(kinds) == 1, first, *kind)
+        for position, (first, kind) in enumerate(zip(firsts, kinds, strict=False))
+    )
+
+
+def _kinds(spec: JobSpec) -> Iterator[tuple[int, NodeSpec, str, str]]:
+    if spec.mode is not Mode.WORKER_POOLS:
+        yield spec.nodes, spec.specs[0], "worker", spec.command
+        if spec.parameter_servers:
+            yield spec.parameter_servers, spec.helpers[0], "ps", spec.command
+        return
+    for position, pool in enumerate(spec.worker_pools):
+        if pool.replicas:
+            yield pool.replicas, pool.spec, f"workerpool{position}", pool.command or spec.command

@@ -1,0 +1,79 @@
+"""What of a job spec Slurm has no word for, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cockpit.backends.slurm.mapping.groups import groups
+from cockpit.model.image import HOST
+from cockpit.model.spec import JobKind, JobSpec
+
+_NO_IMAGE = "Slurm runs on its nodes' own root; let the script start a container"
+
+
+def refusals(spec: JobSpec) -> Iterator[str]:
+    """One line for each field that cannot be had on a Slurm cluster."""
+    if spec.elastic is not None:
+        yield "elastic: a Slurm job keeps the nodes that it started with; say how many `nodes`"
+    if spec.volumes:
+        yield "volumes: Slurm mounts nothing; use the cluster's own file systems"
+    if len(spec.specs) > 1:
+        yield "specs: Slurm takes one size of node; keep one of them"
+    yield from _group_refusals(spec)
+    if spec.pool is not None or spec.driver_version is not None:
+        yield "pool: choose a partition instead"
+    yield from _life_refusals(spec)
+    yield from _container_refusals(spec)
+    if spec.node_selector or spec.tolerations:
+        yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
+    if spec.divide_over_clusters:
+        yield "divide_over_clusters: this is one cluster"
+    if spec.suspension.scheduling:
+        yield "suspension: Slurm has no queues of a quota tree"
+
+
+def _life_refusals(spec: JobSpec) -> Iterator[str]:
+    """What cockpit's own engine does around a command and after it."""
+    if spec.restart is not None:
+        yield "restart: Slurm begins a failed job again only by `scontrol requeue`, which its script may call"
+    if spec.resume is not None:
+        yield "resume: Slurm requeues jobs that it preempts; let the script look for its checkpoint"
+    if spec.hooks.before_start or spec.hooks.after_end:
+        yield "hooks: a Slurm job has none; write them into its script"
+
+
+def _container_refusals(spec: JobSpec) -> Iterator[str]:
+    """What cockpit's own containers, launchers and catalogue do."""
+    if spec.kind is JobKind.BATCH:
+        yield "kind: Slurm has no batches; submit each task as a job, or an array"
+    if spec.kind is JobKind.INTERACTIVE:
+        yield "kind: Slurm has no sessions; run `salloc` there, or enter a job that runs"
+    for field, given in (("datasets", spec.datasets), ("models", spec.models)):
+        if given:
+            yield f"{field}: Slurm mounts nothing; use the cluster's own file systems"
+    if spec.image != HOST:
+        yield f"image: {_NO_IMAGE}"
+    if spec.algorithm is not None and not spec.algorithm.path:
+        yield "algorithm.name: nothing has a name on a Slurm cluster; write its path"
+
+
+def _group_refusals(spec: JobSpec) -> Iterator[str]:
+    """What cannot be had of nodes that are alike, and of those that are not."""
+    everybody = groups(spec)
+    for path, each in zip(_paths(spec), everybody, strict=False):
+        if each.each.shares_a_card:
+            yield f"{path}.cards: ask for whole cards; shares are this cluster's gres/shard, in a script of your own"
+        if len(each.each.card_models) > 1:
+            yield f"{path}.card_models: Slurm takes one model; keep one of them"
+    if len(everybody) > 1 and (spec.array is not None or spec.sweep is not None):
+        field = "array" if spec.array is not None else "sweep"
+        yield f"{field}: Slurm has no arrays of jobs whose nodes are not all alike"
+    for position, pool in enumerate(spec.worker_pools):
+        if pool.image:
+            yield f"worker_pools[{position}].image: {_NO_IMAGE}"
+
+
+def _paths(spec: JobSpec) -> list[str]:
+    """Where the job file says what the nodes of each group are."""
+    pools = [f"worker_pools[{position}].spec" for position, pool in enumerate(spec.worker_pools) if pool.replicas]
+    return pools or ["specs[0]", "parameter_servers"]

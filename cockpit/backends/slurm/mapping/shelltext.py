@@ -1,0 +1,47 @@
+"""Words of a script: the one place where what a person typed becomes text that a shell reads."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+
+class Variable(NamedTuple):
+    """What the script knows only once it runs."""
+
+    name: str
+
+
+def quoted(text: str) -> str:
+    """One word that is exactly this text."""
+    return shlex.quote(text)
+
+
+def word(*parts: str | Variable) -> str:
+    """One word of texts as they are, and of variables that are filled in."""
+    runs = groupby(parts, lambda each: isinstance(each, Variable))
+    return "".join(_filled_in(run) if filled else quoted("".join(map(str, run))) for filled, run in runs)
+
+
+def json_word(value: object) -> str:
+    """One word that is this as JSON. A `Variable` in it holds JSON itself."""
+    return word(*_pieces(value))
+
+
+def _filled_in(variables: Iterator[str | Variable]) -> str:
+    return "".join(f'"${{{each.name}}}"' for each in variables if isinstance(each, Variable))
+
+
+def _pieces(value: object) -> Iterator[str | Variable]:
+    if isinstance(value, Variable):
+        yield value
+    elif isinstance(value, dict) and value:
+        for number, (key, each) in enumerate(value.items()):
+            yield f"{', ' if number else '{'}{json.dumps(key)}: "
+            yield from _pieces(each)
+        yield "}"
+    else:
+        yield json.dumps(value)

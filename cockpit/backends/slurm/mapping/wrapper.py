@@ -1,0 +1,44 @@
+"""The few lines around a command that keep a failed job's allocation for a while, so that it can be entered.
+
+POSIX sh. Killed, they end as any job does; told by USR1 they let go, and by USR2 they look up until when. A time-out
+and the failure of a node end the script itself, and these lines with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+SLACK_SECONDS = 60
+"""Before the end of the time limit the allocation is let go: behind it there is no exit code."""
+_KEEPING = """\
+trap 'cockpit_let_go=1' USR1
+trap 'cockpit_look=1' USR2
+cockpit_run
+rc=$?
+if [ "$rc" -ne 0 ]; then
+    until=$(($(date +%s) + {seconds}))
+    [ "$until" -lt "$cockpit_end" ] || until=$cockpit_end
+    scontrol update JobId="$SLURM_JOB_ID" Comment="cockpit:held rc=$rc until=$until" || :
+    echo "cockpit: ended with $rc; this allocation is kept, cockpit shell $SLURM_JOB_ID enters it" >&2
+    while [ -z "$cockpit_let_go" ] && [ "$(date +%s)" -lt "$until" ]; do
+        sleep 5 &
+        wait $!
+        if [ -n "$cockpit_look" ]; then
+            cockpit_look=
+            said=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%k)
+            case $said in cockpit:held*until=*[0-9]) until=${{said##*=}} ;; esac
+        fi
+    done
+    scontrol update JobId="$SLURM_JOB_ID" Comment="cockpit:released rc=$rc" || :
+fi
+exit "$rc\""""
+
+
+def keeping(seconds: int) -> Iterator[str]:
+    """Runs `cockpit_run`, then keeps. `seconds`: for how long."""
+    yield from _KEEPING.format(seconds=seconds).splitlines()
+
+
+def beginning(asked_seconds: int) -> str:
+    """To stand at the head of the script. `asked_seconds`: the time limit with what is kept of it."""
+    return f"cockpit_end=$(($(date +%s) + {asked_seconds - SLACK_SECONDS})) cockpit_let_go= cockpit_look="

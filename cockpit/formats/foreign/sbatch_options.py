@@ -1,0 +1,111 @@
+"""The option lines of a Slurm batch script, as sbatch reads them. Source: sbatch(1) and getopt_long(3)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from cockpit.formats.foreign.draft import Draft
+
+_DIRECTIVE: Final = re.compile(r"^#SBATCH\s+(?P<options>.*?)(?:\s+#.*)?$")
+_SHORT: Final = {
+    "A": "account",
+    "a": "array",
+    "B": "extra-node-info",
+    "b": "begin",
+    "C": "constraint",
+    "c": "cpus-per-task",
+    "D": "chdir",
+    "d": "dependency",
+    "e": "error",
+    "F": "nodefile",
+    "G": "gpus",
+    "H": "hold",
+    "h": "help",
+    "i": "input",
+    "J": "job-name",
+    "k": "no-kill",
+    "L": "licenses",
+    "M": "clusters",
+    "m": "distribution",
+    "N": "nodes",
+    "n": "ntasks",
+    "O": "overcommit",
+    "o": "output",
+    "p": "partition",
+    "Q": "quiet",
+    "q": "qos",
+    "S": "core-spec",
+    "s": "oversubscribe",
+    "t": "time",
+    "v": "verbose",
+    "W": "wait",
+    "w": "nodelist",
+    "x": "exclude",
+}
+_WITHOUT_VALUE: Final = """
+    contiguous exclusive get-user-env help hold ignore-pbs kill-on-invalid-dep nice no-kill no-requeue overcommit
+    oversubscribe parsable quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait
+"""
+"""Or with one behind `=` alone."""
+_WITH_VALUE: Final = """
+    acctg-freq account array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
+    container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency
+    distribution error exclude export export-file extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node
+    gpus-per-socket gpus-per-task gres gres-flags hint input job-name licenses mail-type mail-user mcs-label mem
+    mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu
+    ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority profile propagate qos
+    reservation segment signal sockets-per-node switches tasks-per-node thread-spec threads-per-core time time-min tmp
+    tres-bind tres-per-task uid wait-all-nodes wckey wrap
+"""
+_FLAGS: Final = frozenset(_WITHOUT_VALUE.split())
+_NAMES: Final = _FLAGS | frozenset(_WITH_VALUE.split())
+_ALSO_CALLED: Final = {"tasks-per-node": "ntasks-per-node"}
+_NEXT_COMPONENT: Final = frozenset({"hetjob", "packjob"})
+
+
+def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
+    """By its long name, what the last line that gives an option says; empty where it takes no value. `lines` begin with
+    the interpreter's. Slurm stops looking at the first that is neither blank nor a comment."""
+    options: dict[str, str] = {}
+    for number, line in enumerate(lines[1:], 2):
+        if found := _DIRECTIVE.match(line):
+            if found["options"] in _NEXT_COMPONENT:
+                draft.lacks(f"#SBATCH {found['options']}", "a job's further components are not known here; left out")
+                break
+            _collect(found["options"], options, draft)
+        elif line.strip() and not line.startswith("#"):
+            late = sum(later.startswith("#SBATCH") for later in lines[number:])
+            if late:
+                draft.lacks("#SBATCH", f"Slurm reads none behind the first command; {late} of them left out")
+            break
+    return options
+
+
+def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        draft.lacks(f"#SBATCH {text}", "has a quote that is never closed; left out")
+        return
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            draft.lacks(word, "is no option; left out")
+        elif word.startswith("--"):
+            given, equals, value = word[2:].partition("=")
+            name = _whole_name(given)
+            options[name] = value if equals or name in _FLAGS or not words else words.pop(0)
+        else:
+            name, value = _SHORT.get(word[1:2], word[1:2]), word[2:].removeprefix("=")
+            takes = name not in _FLAGS and not value and words
+            options[name] = words.pop(0) if takes else value
+
+
+def _whole_name(given: str) -> str:
+    """Of an option that may be cut short as long as it is the only one to begin so."""
+    meant = [given] if given in _NAMES else [name for name in _NAMES if name.startswith(given)]
+    name = meant[0] if len(meant) == 1 else given
+    return _ALSO_CALLED.get(name, name)
