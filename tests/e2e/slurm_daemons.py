@@ -133,6 +133,7 @@ class SlurmDaemons:
             f"DbdPort={self._dbd_port}\nSlurmUser=root\nPidFile={self.folder / 'slurmdbd.pid'}\n"
             f"StorageType=accounting_storage/mysql\nStorageHost=127.0.0.1\nStoragePort={self._database_port}\n"
             "StorageUser=slurm\nStoragePass=pw\nStorageLoc=slurm_acct_db\n"
+            + "".join(f"{line}\n" for line in self.tokens())
         )
         dbd.chmod(0o600)
         kept = [_filled_in(line) for line in conf.splitlines() if not line.startswith("StateSaveLocation=")]
@@ -145,8 +146,13 @@ class SlurmDaemons:
             "AccountingStorageHost=localhost",
             f"AccountingStoragePass={self._munge}",
             f"AccountingStoragePort={self._dbd_port}",
+            *self.tokens(),
         ]
         (self.folder / "slurm.conf").write_text("\n".join([*kept, *own, ""]))
+
+    def tokens(self) -> list[str]:
+        """Lines for both daemons: who else but munge may say who somebody is."""
+        return []
 
     @property
     def _munge(self) -> Path:

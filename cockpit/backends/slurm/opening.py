@@ -62,6 +62,21 @@ async def open_over_ssh(address: str, folders: Folders, manners: Manners | None 
     return await opened(commands, SystemClock(), user, folders, address, manners)
 
 
+async def open_rest(
+    address: str, user: str, folders: Folders, manners: Manners | None = None, token_file: str = ""
+) -> SlurmBackend:
+    """The cluster of a slurmrestd: through its unix socket as `user`, who runs this; over HTTP as whom the address
+    names, else the token."""
+    from cockpit.backends.slurm.wire.rest import RestCommands, token_in
+
+    clock = SystemClock()
+    here = address.startswith("slurmrestd+unix:")
+    token = token_in(token_file, os.environ) if token_file or not here else str
+    commands = RestCommands(address, token, clock.now, LocalCommands(os.environ) if here else None)
+    asker = user if here else commands.user or user
+    return await opened(commands, clock, asker, folders, f"{address} {asker}", manners)
+
+
 async def _whoami(commands: Commands) -> str:
     """Who one is there; empty while nobody answers."""
     try:

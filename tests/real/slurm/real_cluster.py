@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,8 @@ from pathlib import Path
 
 from tests.e2e.slurm_daemons import SlurmDaemons, free_ports, missing
 
-NODE_PROGRAMS = ("slurmd", "sbatch", "srun", "scancel", "squeue", "sprio", "sshare", "sacct", "useradd", "setpriv")
+NODE_PROGRAMS = ("slurmd", "slurmrestd", "sbatch", "srun", "scancel", "squeue", "sprio", "sshare", "sacct")
+NODE_PROGRAMS += ("useradd", "setpriv")
 ADA, BEN = f"ada{os.getpid()}", f"ben{os.getpid()}"
 PEOPLE = (ADA, BEN)
 """Of this run alone: another one on the same machine has its own."""
@@ -81,8 +83,10 @@ modify qos where name=high set MaxTRESPerUser=gres/gpu=2
 
 
 def lacking() -> list[str]:
-    """Programs that are not installed."""
-    return [*missing(), *(name for name in NODE_PROGRAMS if shutil.which(name) is None)]
+    """What is not installed."""
+    plugin = any(Path("/usr/lib").glob("*/slurm-wlm/auth_jwt.so"))
+    programs = (name for name in NODE_PROGRAMS if shutil.which(name) is None)
+    return [*missing(), *programs, *(() if plugin else ("slurm-wlm-jwt-plugin",))]
 
 
 class RealCluster(SlurmDaemons):
@@ -97,6 +101,14 @@ class RealCluster(SlurmDaemons):
         for node in self._nodes:
             (self.folder / "spool" / node).mkdir(parents=True)
             self._start("slurmd", "-D", "-N", node, until=lambda node=node: self._is_up(node), name=f"slurmd-{node}")
+
+    def tokens(self) -> list[str]:
+        """JSON web tokens, for slurmrestd."""
+        key = self.folder / "jwt.key"
+        if not key.exists():
+            key.write_bytes(bytes(range(64)))
+            key.chmod(0o600)
+        return ["AuthAltTypes=auth/jwt", f"AuthAltParameters=jwt_key={key}"]
 
     def clear(self) -> None:
         """End every job, and wait until none is left."""
@@ -120,6 +132,11 @@ class RealCluster(SlurmDaemons):
     def controller(self) -> int:
         """The process of slurmctld."""
         return int((self.folder / "slurmctld.pid").read_text())
+
+    def calls(self, kind: str) -> int:
+        """How often the controller was asked that, as sdiag counts."""
+        found = re.search(rf"^\s*{kind}\s*\(\s*\d+\) count:(\d+)", self.ask("sdiag") or "", re.MULTILINE)
+        return int(found[1]) if found else 0
 
     def signal_controller(self, number: signal.Signals) -> None:
         os.kill(self.controller(), number)
@@ -151,7 +168,6 @@ class RealCluster(SlurmDaemons):
         for uid, person in enumerate(PEOPLE, FIRST_UID):
             home = self.home(person)
             home.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["userdel", person], check=False, capture_output=True)
             made = [
                 "useradd",
                 f"--uid={uid}",
