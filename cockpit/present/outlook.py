@@ -89,9 +89,8 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
         yield line(Span(f"{INDENT}in use by ", MUTED), listed_words([*named, *more]))
     if (awaited := outlook.condition) is not None:
         ends = f", ends by {clock(awaited.ends_by, context.now, context.zone)}" if awaited.ends_by is not None else ""
-        yield line(
-            Span(f"{INDENT}job {job_words(awaited.job)} {safe(awaited.name)} is ", MUTED), f"{awaited.state}{ends}"
-        )
+        which = f"{INDENT}job {job_words(awaited.job)} {safe(awaited.name)} "
+        yield line(Span(which, MUTED), f"{_now(awaited.state)}{ends}")
 
 
 def _now(state: JobState) -> str:
