@@ -33,7 +33,7 @@ from cockpit.runtime.containers.staging.fetching import Fetcher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 def submitter(user: str | None = None) -> Submitter:
