@@ -27,7 +27,9 @@ from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
+from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.verbs import Verbs
+from cockpit.engine.foresight import MOST_HOLDERS, condition_of
 from cockpit.engine.spending import ended_job
 from cockpit.engine.views import job_row
 from cockpit.errors import CockpitError, RequestRefused
@@ -37,11 +39,13 @@ from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import DependencyNever, Told, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
+from cockpit.sched.holders import holders
 
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
@@ -147,17 +151,40 @@ class SlurmBackend(Verbs):
                     f"Job {slurm_id(job, task)} is {known.job.state}; only a queued job waits for something.",
                 )
             )
-        core = await (await self._judged()).explain(known.alike)
+        everything = await self._reading.everything(closely=True)
+        core = await (await self._mirror.judge(everything)).explain(known.alike)
         judged = core.explanation.reason if core.explanation is not None else None
+        reason = with_figures(told.reason, judged)
+        held, in_all, condition = core.holders, core.holders_in_all, core.condition
+        if reason is not judged:
+            seen = await self._mirror.snapshot(everything)
+            reason = (limit_told(seen, known.job, reason.code) or reason) if isinstance(reason, Told) else reason
+            held = holders(seen, known.job, reason)
+            in_all = len(held)
+        if isinstance(reason, WaitsForJob | DependencyNever) and reason.job:
+            condition = await self._condition(reason)
         return replace(
             core,
             job=row.id,
             position=told.position,
-            explanation=replace(told, reason=with_figures(told.reason, judged)),
-            named=(*core.named, *holdings(told.ahead, rows, {each.job for each in core.named})),
+            explanation=replace(told, reason=reason),
+            holders=held[:MOST_HOLDERS],
+            holders_in_all=in_all,
+            condition=condition,
+            named=(
+                *core.named,
+                *holdings((*told.ahead, *held[:MOST_HOLDERS]), rows, {each.job for each in core.named}),
+            ),
             told_at=row.starts_by,
             told_by=SLURM,
         )
+
+    async def _condition(self, reason: WaitsForJob | DependencyNever) -> forecast.Condition | None:
+        """The job that is waited for, ended ones included; None: the cluster has forgotten it."""
+        try:
+            return condition_of(await self._find(reason.job, reason.task))
+        except RequestRefused:
+            return None
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         return await (await self._judged()).predict(specs)
