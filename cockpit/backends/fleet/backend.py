@@ -15,7 +15,7 @@ from cockpit.backends.fleet.member import Member, Opened
 from cockpit.backends.fleet.numbers import in_fleet
 from cockpit.backends.verbs import Verbs
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model import view
+from cockpit.model import forecast, view
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.frozen import refuse
@@ -98,6 +98,10 @@ class FleetBackend(Verbs):
         found = await (await self._there(member)).job(own, task=task)
         (row,) = member.in_fleet([found.row])
         return replace(in_fleet(found, member.words), row=row)
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
+        member, own = self._whose(job)
+        return in_fleet(await (await self._there(member)).explain(own, task=task), member.words)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         if job is None:
