@@ -23,7 +23,7 @@ PROGRAMS = (
     "scontrol",
     "sacctmgr",
 )
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 100
 
 
 def missing() -> list[str]:
@@ -65,7 +65,7 @@ class SlurmDaemons:
     def ask(self, *words: str) -> str | None:
         """What the program prints; None where it fails."""
         try:
-            done = subprocess.run(words, env=self._env, capture_output=True, timeout=20, check=False)
+            done = subprocess.run(words, env=self._env, capture_output=True, timeout=60, check=False)
         except subprocess.TimeoutExpired:
             return None
         return done.stdout.decode() if done.returncode == 0 else None
@@ -84,7 +84,7 @@ class SlurmDaemons:
         for process in reversed(self._processes):
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                process.wait(15)
+                process.wait(60)
             process.kill()
             process.wait()
 

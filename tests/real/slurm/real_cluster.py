@@ -212,6 +212,6 @@ class RealCluster(SlurmDaemons):
 
     def _until_no_job_is_left(self) -> None:
         """A step's daemon outlives the node's."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (self.ask("squeue", "-h", "-o", "%i") or "").strip() and time.monotonic() < deadline:
             time.sleep(0.2)
