@@ -121,6 +121,23 @@ class EndCause(StrEnum):
     """Another job takes its room."""
     REQUEUE = "requeue"
     """A person has it begin anew."""
+    FAULT = "fault"
+    """Something of a node that it runs on has failed."""
+    SLOW = "slow"
+    """Its iterations were slow, and it is to go on elsewhere."""
+
+
+class Slow(msgspec.Struct, frozen=True, kw_only=True):
+    """An iteration that was slow by what the job says of itself."""
+
+    rank: int
+    hardware_ms: float
+    e2e_ms: float
+
+    @property
+    def part(self) -> float:
+        """Of the end-to-end time."""
+        return self.hardware_ms / self.e2e_ms
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +169,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Clusters of these that have not found room for their part yet. No replica starts before all have."""
     resized_at: Millis | None = None
     """When workers last came or left; None: it holds what it was given at first."""
+    slow: Slow | None = None
+    """The first of its iterations above the job's threshold."""
 
     @property
     def counts_from(self) -> Millis:

@@ -92,6 +92,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     component: tuple[int, int] | None = None
     """Of another scheduler's heterogeneous job: the first of its components, which all start together, and which of
     them it is, from 0."""
+    slow: tuple[float, float] | None = None
+    """Of its iterations that were slow: what part of their time their hardware took, and the job's threshold for it."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

@@ -57,6 +57,8 @@ _ENDING = {
     EndCause.DEADLINE: "can no longer end by its deadline",
     EndCause.PREEMPTED: "gives way to another job",
     EndCause.REQUEUE: "is to begin anew",
+    EndCause.FAULT: "a fault was found on its node, and it is to go on elsewhere",
+    EndCause.SLOW: "its iterations are slow, and it is to go on elsewhere",
 }
 _ENDED = {
     EndCause.STOP: "stopped by a person",
@@ -66,6 +68,8 @@ _ENDED = {
     EndCause.PREEMPTED: "gave way to another job",
     EndCause.TIME_LIMIT: "reached its time limit",
     EndCause.REQUEUE: "was to begin anew",
+    EndCause.FAULT: "a fault was found on its node",
+    EndCause.SLOW: "its iterations were slow",
 }
 
 
