@@ -44,7 +44,7 @@ def shown(user: CockpitUser, job: str) -> dict[str, str]:
 
 
 def why(user: CockpitUser, job: str) -> str:
-    return str(user.row("jobs", "--filter", f"id:{job}")["why"])
+    return str(user.looked_at(job)["why"])
 
 
 @pytest.fixture

@@ -91,8 +91,8 @@ def refusal(person: CockpitUser, **fields: Any) -> str:
 
 
 def why(person: CockpitUser, job: str) -> str:
-    """The sentence of `cockpit job`, once the scheduler has looked at it."""
-    eventually(lambda: person.row("jobs", "--filter", f"id:{job}")["reason"]["type"] != "not_evaluated")
+    """The sentence of `cockpit job`."""
+    person.looked_at(job)
     return person.ok("job", job).splitlines()[1]
 
 

@@ -35,6 +35,16 @@ def test_a_dry_run_shows_each_replica_before_and_after_expansion(reading: Desk) 
     assert {"  WORLD_SIZE=2", "  SLOTS=4"} <= {*common}
 
 
+@pytest.mark.req("LA-01")
+def test_a_command_of_several_lines_is_shown_as_it_was_written(reading: Desk) -> None:
+    command = b"command: |\n  torchrun \\\n  --nnodes 2 \\\n  t.py\n"
+    job = JOB.replace(b"command: torchrun --node_rank ${RANK} --master_addr ${MASTER_ADDR} t.py\n", command)
+    lines = reading("launch", "--dry-run", "-", stdin=job).lines
+    at = lines.index("  given    torchrun \\")
+    assert lines[at + 1 : at + 3] == ["           --nnodes 2 \\", "           t.py"]
+    assert "  runs     torchrun --nnodes 2 t.py" in lines
+
+
 @pytest.mark.req("LA-40", "LA-02")
 def test_the_same_as_data(reading: Desk) -> None:
     done = reading("launch", "--dry-run", "-", "-o", "json", stdin=JOB.replace(b"pytorch", b"deepspeed"))

@@ -235,6 +235,21 @@ spec:
     assert notes == ["spec.elasticPolicy.rdzvBackend", "output"]
 
 
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("end", ["\\ \n", "\\ ", "\\\n", "\\\n    "])
+def test_a_command_line_may_have_lost_its_line_ends_in_copying(end: str) -> None:
+    line = [
+        "arena submit etjob ",
+        "--name=x ",
+        "--workers=2 ",
+        "--max-workers=4 ",
+        '"horovodrun -np \\${workers} t.py"',
+    ]
+    spec, notes = taken(end.join(line))
+    assert (spec.name, spec.nodes, spec.command) == ("x", 2, "horovodrun -np ${workers} t.py")
+    assert notes == ["output"]
+
+
 GCLOUD_WITH_FILE = "gcloud ai custom-jobs create --display-name=x --config=job.yaml --args=--seed,7"
 
 
