@@ -16,7 +16,7 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter, Suspension
+from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Slow, Submitter, Suspension
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
@@ -186,6 +186,28 @@ class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
     because: str
 
 
+class FaultFound(msgspec.Struct, frozen=True, tag="fault_found"):
+    """Something of a node has failed under a running job that goes on from its checkpoints."""
+
+    job: JobId
+    attempt: int
+    node: NodeName
+    because: str
+
+
+class PerformanceFell(msgspec.Struct, frozen=True, tag="performance_fell"):
+    """A job's log says that an iteration was slower than it lets pass; told once of each attempt."""
+
+    job: JobId
+    attempt: int
+    slow: Slow
+    threshold: float
+    address: str = ""
+    """Of its owner, who is written to; empty: the catalogue has none."""
+    elsewhere: tuple[NodeName, ...] = ()
+    """The nodes of its pool on which it is to go on; empty: it goes on where it is."""
+
+
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
     """The tree of quotas, also in place of an earlier one."""
 
@@ -222,6 +244,8 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
     billing: float = 0.0
     members: tuple[str, ...] = ()
     """On a fleet, by rank: the cluster that the replica is bound to."""
+    launcher: str = ""
+    """The node of an elastic job's launcher; empty: it has none."""
 
 
 class MemberPlaced(msgspec.Struct, frozen=True, tag="member_placed"):
@@ -323,6 +347,8 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     ranks: tuple[int, ...]
     billing: float
     """Of what the job still holds."""
+    because: str = ""
+    """Why they are put on the job's block list: they do not answer; empty: they were recalled, or never began."""
 
 
 class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
@@ -367,6 +393,14 @@ class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
     exit: ExitStatus | None = None
     retry: int = 0
     """Which of those times this is, from 1, in which it begins again by itself after a failure; 0: it is none."""
+    below_min: bool = False
+    """It is suspended: it goes on by itself once its fewest workers have room."""
+
+
+class WaitEnded(msgspec.Struct, frozen=True, tag="wait_ended"):
+    """It was suspended below its min for as long as it wants to be, and waits as any queued job does."""
+
+    job: JobId
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
@@ -471,6 +505,8 @@ EventBody = (
     | PrologFailed
     | PrecheckPassed
     | PrecheckFailed
+    | FaultFound
+    | PerformanceFell
     | ReplicaStaged
     | ReplicaStarted
     | ReplicaEnded
@@ -483,6 +519,7 @@ EventBody = (
     | JobSuspended
     | JobResumed
     | JobRequeued
+    | WaitEnded
     | GraceEnded
     | JobEnded
     | HoldExtended

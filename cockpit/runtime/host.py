@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, prechecks, scripts, service
+from cockpit.engine import decide, prechecks, scripts, service, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
@@ -249,6 +249,10 @@ class Host:
             lambda machine, now: scripts.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
         )
 
+    def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
+        """The executor has not heard of a worker for longer than it was asked to wait."""
+        self._observe(lambda machine, now: workers.silent(machine, replica, silent_ms, now), f"silence of {replica}")
+
     def epilog_failed(self, node: NodeName, because: str) -> None:
         """The executor could not tidy the node up."""
         self._observe(lambda machine, _: scripts.epilog_failed(machine, node, because), f"failed epilog on {node}")
@@ -301,9 +305,9 @@ class Host:
             self.changed.notify_all()
 
     def _observe(self, decision: Callable[[Machine, Millis], Decided], what: str) -> None:
-        self._tasks.start(self._insist(decision, Act(actor="engine", origin="runtime")), what)
+        self._tasks.start(self.insist(decision, Act(actor="engine", origin="runtime")), what)
 
-    async def _insist(self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act) -> None:
+    async def insist(self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act) -> None:
         """An observation is true whether or not the journal takes it just now: try until it does."""
         while True:
             try:
@@ -317,7 +321,7 @@ class Host:
         while self.given_up is None:
             await self._schedule.wait()
             self._schedule.clear()
-            await self._insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
+            await self.insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
             await self._tell()
 
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
@@ -331,7 +335,7 @@ class Host:
     async def _time_forever(self) -> None:
         while self.given_up is None:
             self._rearm.clear()
-            await self._insist(decide.due, Act(actor="engine", origin="timer"))
+            await self.insist(decide.due, Act(actor="engine", origin="timer"))
             await self._keep_house()
             if self._again_at is not None and self._again_at <= self.clock.now():
                 self._again_at = None

@@ -8,7 +8,7 @@ import pytest
 from cockpit.model import events
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import EndCause, ExitStatus, JobState
+from cockpit.model.job import EndCause, ExitStatus, JobState, Slow
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.present.events import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
@@ -46,6 +46,23 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         "is queued again: n1 failed its check: card 1 (A100) does not answer any more",
     ),
     (
+        events.FaultFound(JOB, 1, NodeName("n1"), "the network interface eth0 is down"),
+        "a fault was found on n1: the network interface eth0 is down",
+    ),
+    (
+        events.PerformanceFell(JOB, 1, Slow(rank=1, hardware_ms=95.0, e2e_ms=100.0), 0.9),
+        "its iterations are slow: their hardware took 0.95 of the whole time, above 0.9 (95 of 100 ms in replica 1)",
+    ),
+    (
+        events.PerformanceFell(
+            JOB, 1, Slow(rank=0, hardware_ms=1.0, e2e_ms=1.0), 0.5, "ann@example.org", (NodeName("n2"),)
+        ),
+        (
+            "its iterations are slow: their hardware took 1 of the whole time, above 0.5 (1 of 1 ms in replica 0); "
+            "ann@example.org is written to; it is to go on on n2"
+        ),
+    ),
+    (
         events.ReplicaEnded(JOB, 1, 0, ExitStatus(code=7, hook="before_start")),
         "replica 0 ended: before_start failed: exit 7",
     ),
@@ -70,17 +87,21 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.WorkersAdded(JOB, 1, PLACE, 4.0), "grows by 2 workers: n01 and n02"),
     (
         events.WorkersRecalled(JOB, (2,), Millis(NOW + HOUR), JobId(9), Grounds.QOS),
-        "gives way to job 9, whose QOS may preempt its own: worker 2 is recalled, and killed at 13:00",
+        "gives way to job 9, whose QOS may preempt its own: replica 2 is recalled, and killed at 13:00",
     ),
     (
         events.WorkersRecalled(JOB, (2, 3), NOW, JobId(9), Grounds.QUOTA),
-        "gives way to job 9, whose queue is owed what its own has borrowed: workers 2 and 3 are recalled at once",
+        "gives way to job 9, whose queue is owed what its own has borrowed: replicas 2 and 3 are recalled at once",
     ),
     (
         events.WorkerReplaced(JOB, 1, 2, 5, 1),
-        "worker 2 failed, and worker 5 takes its place, retry 1",
+        "replica 2 ended, and replica 5 takes its place, retry 1",
     ),
-    (events.WorkersLeft(JOB, (1, 2), 2.0), "goes on without workers 1 and 2"),
+    (events.WorkersLeft(JOB, (1, 2), 2.0), "goes on without replicas 1 and 2"),
+    (
+        events.WorkersLeft(JOB, (2,), 2.0, "it has not answered for 600 s"),
+        "goes on without replica 2: it has not answered for 600 s; its node is on its block list",
+    ),
     (events.JobEnded(JOB, JobState.STOPPED, EndCause.STOP), "ended: stopped (stop)"),
     (
         events.JobEnded(JOB, JobState.ERROR, EndCause.EXIT, None, Millis(NOW + HOUR)),
