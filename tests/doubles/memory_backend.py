@@ -72,6 +72,18 @@ class MemoryBackend:
     def announce(self, look: object) -> bool:
         return False
 
+    @property
+    def takes_scripts(self) -> bool:
+        return False
+
+    def written(self, spec: JobSpec) -> None:
+        return None
+
+    async def direct(self, wanted: object) -> None:
+        self.asked.append(("direct", wanted))
+        if self.refusal is not None:
+            raise RequestRefused(self.refusal)
+
     async def status(self) -> EngineStatus:
         raise NotImplementedError("no face asks the backend: the engine's control knows")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cockpit.backends.slurm.mapping import account_acts, acts
+from cockpit.backends.base import Shown
+from cockpit.backends.slurm.mapping import account_acts, acts, directives
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.records import settings
@@ -15,6 +16,7 @@ from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Failed, checked
 from cockpit.errors import CockpitError, NotRun, RequestRefused
 from cockpit.model.asking import WantedPriority
+from cockpit.model.directives import MoveToTop, SubmitScript, UpdateJob
 from cockpit.model.ids import JobId
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -24,6 +26,8 @@ from cockpit.protocol import messages
 if TYPE_CHECKING:
     from cockpit.backends.base import Announced
     from cockpit.backends.slurm.wire.calls import Commands
+    from cockpit.model.directives import Directive
+    from cockpit.model.spec import JobSpec
 
 SECONDS = 30.0
 ADMINISTRATORS = {"Administrator", "Operator"}
@@ -87,9 +91,9 @@ class Acts:
         """What would be run. Raises `RequestRefused` where there is no such act, or it is known to fail."""
         if op in _NOT_THERE:
             raise _refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
+        if isinstance(args, messages.SubmitArgs):
+            return submissions(args.specs)
         try:
-            if isinstance(args, messages.SubmitArgs):
-                return _submissions(args)
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
                 return [acts.edit(await self._job(args.job, None), args.spec)]
@@ -99,14 +103,33 @@ class Acts:
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run it; what the verb answers."""
-        done = []
-        commands = await self.commands(op, args)
-        if self.look is not None and not await self.look([each.argv for each in commands]):
+        done = await self._carry_out(await self.commands(op, args))
+        return messages.Submitted(tuple(map(_submitted, done))) if op == "submit" else None
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        """What only Slurm does."""
+        try:
+            await self._judge_directive(wanted)
+            (done,) = await self._carry_out([directives.command(wanted)])
+        except CannotBe as error:
+            raise _refused(RefusalKind.INVALID, str(error)) from None
+        return _submitted(done) if isinstance(wanted, SubmitScript) else None
+
+    async def _carry_out(self, commands: Sequence[Command]) -> list[str]:
+        """One after the other; what each printed. Submissions are undone where one of them is refused."""
+        if self.look is not None and not await self.look([Shown(*each) for each in commands]):
             raise NotRun
+        done: list[str] = []
         for command in commands:
-            done.append(await self._run(command))
-            self._reading.forget()
-        return messages.Submitted(tuple(int(each.split(";")[0]) for each in done)) if op == "submit" else None
+            try:
+                done.append(await self._run(command))
+            except CockpitError:
+                if done and command.argv[0] == "sbatch":
+                    await self._run(Command(("scancel", *(str(_submitted(each)) for each in done))))
+                raise
+            finally:
+                self._reading.forget()
+        return done
 
     async def _run(self, command: Command) -> str:
         """In the person's own time zone: a submission's becomes the job's."""
@@ -152,6 +175,22 @@ class Acts:
         if op in {"suspend", "resume"}:
             raise _refused(RefusalKind.DENIED, "Slurm lets only its administrators suspend and resume jobs.")
 
+    async def _judge_directive(self, wanted: Directive) -> None:
+        if isinstance(wanted, MoveToTop):
+            parameters = settings(await self._reading.config()).get("SchedulerParameters", "")
+            if "enable_user_top" not in parameters and not await self.is_admin():
+                raise _refused(
+                    RefusalKind.UNAVAILABLE,
+                    "This cluster lets nobody move jobs to the top (enable_user_top is not among its "
+                    "SchedulerParameters); a nice value lowers your other jobs instead.",
+                )
+        elif not isinstance(wanted, SubmitScript):
+            job = await self._job(wanted.job, wanted.task)
+            if not await self.is_admin():
+                self._judge_owner("", wanted, job)
+                if isinstance(wanted, UpdateJob):
+                    _judge_fields(wanted)
+
     async def _job(self, number: int, task: int | None) -> Job:
         wanted = JobId(number) if task is None else job_id(number, task)
         for each in await self._reading.jobs():
@@ -160,16 +199,34 @@ class Acts:
         raise _refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
 
 
-def _submissions(args: messages.SubmitArgs) -> list[Command]:
+def submissions(specs: Sequence[JobSpec]) -> list[Command]:
+    """Raises `RequestRefused` with one line for each field that Slurm has no word for, led by its path."""
     found, wrong = [], []
-    for place, spec in enumerate(args.specs):
+    for place, spec in enumerate(specs):
         try:
             found.append(acts.submit(spec))
         except CannotBe as error:
             wrong += [f"jobs[{place}].{line}" for line in str(error).splitlines()]
     if wrong:
-        raise CannotBe("\n".join(wrong))
+        raise _refused(RefusalKind.INVALID, "\n".join(wrong))
     return found
+
+
+def _submitted(printed: str) -> JobId:
+    """Of what `sbatch --parsable` prints."""
+    return JobId(int(printed.split(";", maxsplit=1)[0]))
+
+
+_ADMINISTRATORS_FIELDS = frozenset({"admincomment", "sitefactor", "priority", "reboot"})
+
+
+def _judge_fields(wanted: UpdateJob) -> None:
+    """What owners may not."""
+    for name, value in wanted.fields.items():
+        if name.lower() in _ADMINISTRATORS_FIELDS:
+            raise _refused(RefusalKind.DENIED, f"{name} is for administrators of this cluster; Nice lowers a job.")
+        if name.lower() == "nice" and value.startswith("-"):
+            raise _refused(RefusalKind.DENIED, "Only administrators of this cluster give a negative nice value.")
 
 
 def _is_word(wanted: WantedPriority) -> bool:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession, Shown
 from cockpit.backends.slurm import entering, logs
-from cockpit.backends.slurm.acting import Acts
+from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
     from cockpit.backends.slurm.wire.calls import Commands
     from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.model.directives import Directive
     from cockpit.model.priority import WeightChanges
     from cockpit.model.usage import Used
     from cockpit.runtime.clock import Timekeeper
@@ -203,6 +204,19 @@ class SlurmBackend(Verbs):
         self._acts.look = look
         return True
 
+    @property
+    def takes_scripts(self) -> bool:
+        return True
+
+    def written(self, spec: JobSpec) -> Shown:
+        (command,) = submissions([spec])
+        return Shown(*command)
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        done = await self._acts.direct(wanted)
+        self._has_changed()
+        return done
+
     async def snapshot(self) -> Snapshot:
         return await taken(self._reading, self._name)
 
@@ -254,9 +268,12 @@ class SlurmBackend(Verbs):
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Everything that was known is of before, then."""
         done = await self._acts.act(op, args)
+        self._has_changed()
+        return msgspec.convert(done, answer, from_attributes=True)
+
+    def _has_changed(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-        return msgspec.convert(done, answer, from_attributes=True)
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
         self._rows.admin = await self._acts.is_admin()

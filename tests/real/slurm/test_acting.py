@@ -23,6 +23,7 @@ from tests.real.slurm.real_cluster import ADA
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cockpit.backends.base import Shown
     from cockpit.backends.slurm.backend import SlurmBackend
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
@@ -46,9 +47,9 @@ async def state_of(backend: SlurmBackend, job: JobId) -> Job:
 async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: SlurmBackend) -> None:
     spec = a_job(emptied, "it's $HOME; a name", 'echo "$COCKPIT_REPLICA of $COCKPIT_REPLICAS: $WORD"; exit 4')
     spec = replace(spec, env={"WORD": "two words; $(id)"})
-    shown: list[tuple[str, ...]] = []
+    shown: list[Shown] = []
 
-    async def look(commands: Sequence[tuple[str, ...]]) -> bool:
+    async def look(commands: Sequence[Shown]) -> bool:
         shown.extend(commands)
         return len(shown) > 1
 
@@ -56,7 +57,7 @@ async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: 
     with pytest.raises(NotRun):
         await ada.submit([spec])
     (job,) = await ada.submit([spec])
-    assert [each[:3] for each in shown] == [("sbatch", "--parsable", f"--job-name={spec.name}")] * 2
+    assert [each.argv[:3] for each in shown] == [("sbatch", "--parsable", f"--job-name={spec.name}")] * 2
     ended = await ada.wait(job, timeout_seconds=60)
     assert ended is not None
     assert (ended.spec.name, ended.state, ended.exit and ended.exit.code) == (spec.name, JobState.ERROR, 4)
