@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cockpit.backends.base import Shown
+from cockpit.backends.slurm import judging
+from cockpit.backends.slurm.judging import refused
 from cockpit.backends.slurm.mapping import account_acts, acts, directives
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
+from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Failed, checked
-from cockpit.errors import CockpitError, NotRun, RequestRefused
-from cockpit.model.asking import WantedPriority
-from cockpit.model.directives import MoveToTop, SubmitScript, UpdateJob
+from cockpit.errors import CockpitError, NotRun
+from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import JobId
-from cockpit.model.job import ENDED, Job, JobState
-from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import PriorityWord
+from cockpit.model.job import Job
+from cockpit.model.refusal import RefusalKind
 from cockpit.protocol import messages
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ _NOT_THERE = {
     "`scontrol reconfigure`.",
     "apply_quota": "Slurm has no quota tree: limits are set with `cockpit accounts modify`.",
     "remove_quota": "Slurm has no quota tree.",
-    "extend_hold": "How long this allocation is kept was fixed when the job was submitted; ask for a longer "
-    "`debug_hold` window next time.",
 }
 
 
@@ -90,20 +89,25 @@ class Acts:
     async def commands(self, op: str, args: msgspec.Struct) -> list[Command]:
         """What would be run. Raises `RequestRefused` where there is no such act, or it is known to fail."""
         if op in _NOT_THERE:
-            raise _refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
+            raise refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
         if isinstance(args, messages.SubmitArgs):
             return submissions(args.specs)
         try:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
-                return [acts.edit(await self._job(args.job, None), args.spec)]
+                return acts.edit(await self._job(args.job, None), args.spec)
+            if isinstance(args, messages.ExtendArgs):
+                return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
             return [_BY_OP[op](args)]
         except CannotBe as error:
-            raise _refused(RefusalKind.INVALID, str(error)) from None
+            raise refused(RefusalKind.INVALID, str(error)) from None
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run it; what the verb answers."""
+        until = kept_until(await self._job(args.job, None)) if isinstance(args, messages.ExtendArgs) else 0
         done = await self._carry_out(await self.commands(op, args))
+        if isinstance(args, messages.ExtendArgs):
+            return messages.HeldUntil(until + 1000 * args.seconds)
         return messages.Submitted(tuple(map(_submitted, done))) if op == "submit" else None
 
     async def direct(self, wanted: Directive) -> JobId | None:
@@ -112,7 +116,7 @@ class Acts:
             await self._judge_directive(wanted)
             (done,) = await self._carry_out([directives.command(wanted)])
         except CannotBe as error:
-            raise _refused(RefusalKind.INVALID, str(error)) from None
+            raise refused(RefusalKind.INVALID, str(error)) from None
         return _submitted(done) if isinstance(wanted, SubmitScript) else None
 
     async def _carry_out(self, commands: Sequence[Command]) -> list[str]:
@@ -138,65 +142,36 @@ class Acts:
             return checked(printed, command.argv).stdout.strip()
         except Failed as failed:
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
-            raise _refused(kind, f"Slurm says no: {failed}") from None
+            raise refused(kind, f"Slurm says no: {failed}") from None
 
     async def _judge(self, op: str, args: msgspec.Struct) -> None:
-        """What Slurm would refuse, or do silently to no effect."""
-        job_number = getattr(args, "job", None)
-        if job_number is None:
+        number = getattr(args, "job", None)
+        if number is None:
             return
-        job = await self._job(job_number, getattr(args, "task", None))
-        name = slurm_id(job.id)
-        if job.state in ENDED and not job.kept:
-            raise _refused(RefusalKind.CONFLICT, f"Job {name} has ended: it is {job.state}.")
-        if op == "end_hold" and not job.kept:
-            raise _refused(RefusalKind.CONFLICT, f"Job {name} is not kept: it is {job.state}.")
-        wrong = _wrong_state(op, job)
-        if wrong:
-            raise _refused(RefusalKind.CONFLICT, f"Job {name} {wrong}.")
+        job = await self._job(number, getattr(args, "task", None))
+        judging.judge(op, job)
         if not await self.is_admin():
-            self._judge_owner(op, args, job)
-
-    def _judge_owner(self, op: str, args: msgspec.Struct, job: Job) -> None:
-        if job.submitter.name != self._asker:
-            raise _refused(RefusalKind.DENIED, f"Job {slurm_id(job.id)} is {job.submitter.name}'s, not yours.")
-        if isinstance(args, messages.SetTimeLimitArgs):
-            wanted = args.limit.seconds + (job.spec.time_limit_seconds if args.limit.beside else 0)
-            if wanted > job.spec.time_limit_seconds and job.state is not JobState.QUEUED:
-                raise _refused(
-                    RefusalKind.DENIED,
-                    f"Job {slurm_id(job.id)} runs, and Slurm lets only its administrators raise a running job's time "
-                    "limit; owners may lower it.",
-                )
-        if isinstance(args, messages.SetPriorityArgs) and not _is_word(args.priority):
-            raise _refused(
-                RefusalKind.DENIED, "Only administrators of this cluster set a priority; a nice value lowers yours."
-            )
-        if op in {"suspend", "resume"}:
-            raise _refused(RefusalKind.DENIED, "Slurm lets only its administrators suspend and resume jobs.")
+            judging.judge_owner(op, args, job, self._asker)
 
     async def _judge_directive(self, wanted: Directive) -> None:
+        if isinstance(wanted, SubmitScript) or await self.is_admin():
+            return
         if isinstance(wanted, MoveToTop):
-            parameters = settings(await self._reading.config()).get("SchedulerParameters", "")
-            if "enable_user_top" not in parameters and not await self.is_admin():
-                raise _refused(
+            if "enable_user_top" not in settings(await self._reading.config()).get("SchedulerParameters", ""):
+                raise refused(
                     RefusalKind.UNAVAILABLE,
                     "This cluster lets nobody move jobs to the top (enable_user_top is not among its "
                     "SchedulerParameters); a nice value lowers your other jobs instead.",
                 )
-        elif not isinstance(wanted, SubmitScript):
-            job = await self._job(wanted.job, wanted.task)
-            if not await self.is_admin():
-                self._judge_owner("", wanted, job)
-                if isinstance(wanted, UpdateJob):
-                    _judge_fields(wanted)
+        else:
+            judging.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
     async def _job(self, number: int, task: int | None) -> Job:
         wanted = JobId(number) if task is None else job_id(number, task)
         for each in await self._reading.jobs():
             if wanted == each.job.id or (each.job.array is not None and wanted == each.job.array.array):
                 return each.job
-        raise _refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
+        raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
 
 
 def submissions(specs: Sequence[JobSpec]) -> list[Command]:
@@ -208,44 +183,10 @@ def submissions(specs: Sequence[JobSpec]) -> list[Command]:
         except CannotBe as error:
             wrong += [f"jobs[{place}].{line}" for line in str(error).splitlines()]
     if wrong:
-        raise _refused(RefusalKind.INVALID, "\n".join(wrong))
+        raise refused(RefusalKind.INVALID, "\n".join(wrong))
     return found
 
 
 def _submitted(printed: str) -> JobId:
     """Of what `sbatch --parsable` prints."""
     return JobId(int(printed.split(";", maxsplit=1)[0]))
-
-
-_ADMINISTRATORS_FIELDS = frozenset({"admincomment", "sitefactor", "priority", "reboot"})
-
-
-def _judge_fields(wanted: UpdateJob) -> None:
-    """What owners may not."""
-    for name, value in wanted.fields.items():
-        if name.lower() in _ADMINISTRATORS_FIELDS:
-            raise _refused(RefusalKind.DENIED, f"{name} is for administrators of this cluster; Nice lowers a job.")
-        if name.lower() == "nice" and value.startswith("-"):
-            raise _refused(RefusalKind.DENIED, "Only administrators of this cluster give a negative nice value.")
-
-
-def _is_word(wanted: WantedPriority) -> bool:
-    return isinstance(wanted, PriorityWord)
-
-
-def _wrong_state(op: str, job: Job) -> str:
-    """Empty where the act makes sense."""
-    queued = job.state is JobState.QUEUED
-    if op == "hold" and (not queued or job.held_by):
-        return f"is held by {job.held_by} already" if job.held_by else f"is {job.state}; only a queued job can be held"
-    if op == "release" and not (queued and job.held_by):
-        return "is not held"
-    if op in {"suspend", "requeue"} and queued:
-        return "has not started"
-    if op == "resume" and job.state is not JobState.SUSPENDED:
-        return f"is not suspended but {job.state}"
-    return "has started: it cannot be edited" if op == "edit" and not queued else ""
-
-
-def _refused(kind: RefusalKind, message: str) -> CockpitError:
-    return RequestRefused(Refusal(kind, message))

@@ -16,7 +16,7 @@ from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, Shell
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.mapping import rules
-from cockpit.backends.slurm.mapping.holding import holds
+from cockpit.backends.slurm.mapping.holding import folder_copied, holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import with_figures
@@ -34,10 +34,10 @@ from cockpit.model import asking, forecast, view
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import ENDED, Job
+from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
 
@@ -144,7 +144,8 @@ class SlurmBackend(Verbs):
         )
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        return await (await self._judged()).predict(specs)
+        """What becomes of one that fails changes nothing about its start."""
+        return await (await self._judged()).predict([replace(spec, debug_hold=DebugHold()) for spec in specs])
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows = await self._all_rows()
@@ -198,7 +199,11 @@ class SlurmBackend(Verbs):
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         found = await self._find(JobId(request.job))
-        return await self._commands.open_shell(entering.command(found, request), request)
+        copy = ""
+        if found.state is JobState.QUEUED and found.spec.debug_hold.allocation is HoldAllocation.FREE:
+            copy = folder_copied(await self._reading.comment(slurm_id(found.id)))
+        argv = entering.in_copy(found, copy, request) if copy else entering.command(found, request)
+        return await self._commands.open_shell(argv, request)
 
     def announce(self, look: Announced) -> bool:
         self._acts.look = look
