@@ -270,8 +270,8 @@ JOB = Table(
             name="mode",
             attribute="mode",
             kind=Choice(Mode),
-            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch, deepspeed or "
-            "worker-pools.",
+            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch, deepspeed, "
+            "slurm (a batch script) or worker-pools.",
         ),
         Field(
             name="parameter_servers",

@@ -6,6 +6,7 @@ Archive keeps it (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
@@ -18,6 +19,7 @@ FIELDS = 18
 UNKNOWN = -1
 
 _MOST_ERRORS = 20
+_SAID = re.compile(r"^;\s*(MaxProcs|MaxNodes):\s*([1-9][0-9]*)\s*$", re.MULTILINE)
 _READ = (0, 1, 2, 3, 4, 7, 8, 10, 11, 14)
 """Which fields a replay needs, from 0; the others only have to be there."""
 
@@ -72,6 +74,13 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
         raise SpecErrors([f"{source}: no job in it; a log in SWF has {FIELDS} numbers a line."])
     jobs.sort(key=lambda job: (job.submitted, job.number))
     return jobs
+
+
+def processors_said(source: str, data: bytes) -> int | None:
+    """Of the machine, as the header has it; where it says nodes alone, each is one. None: it says neither."""
+    said = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
+    found = said.get("MaxProcs", said.get("MaxNodes"))
+    return int(found) if found else None
 
 
 def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: Sequence[str] = ()) -> Iterator[str]:

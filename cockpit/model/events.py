@@ -23,6 +23,8 @@ from cockpit.model.spec import Dependency, JobSpec
 from cockpit.model.usage import Used
 
 EVENT_VERSION = 1
+RECORDED = "recorded"
+"""The origin of what a cockpit saw of another scheduler's cluster: it is in no journal."""
 
 
 class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted"):
@@ -503,7 +505,7 @@ class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     """The user who asked, or `engine`."""
     origin: str
-    """Where it came from: `socket`, `scheduler`, `runtime`, `timer`, `engine`."""
+    """Where it came from: `socket`, `scheduler`, `runtime`, `timer`, `engine`, or `RECORDED`."""
     request: str = ""
     """The client-made id of the request that caused it; empty when none did."""
     version: int = EVENT_VERSION

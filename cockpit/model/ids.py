@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import NewType
 
 import msgspec
@@ -28,6 +30,15 @@ def task_id(number: int, index: int) -> JobId:
     return JobId(_FOREIGN | index << _NUMBER_BITS | number)
 
 
+REST = _NUMBER
+"""The index that stands for all tasks of an array that still wait and are alike. Slurm's own indices end far below."""
+
+
+def rest_id(number: int) -> JobId:
+    """The id of what is left of an array: Slurm keeps one record for it, and so does whoever lists it."""
+    return task_id(number, REST)
+
+
 def task_of(job: int) -> tuple[int, int | None]:
     """The number of the job or array, and the task's index; the inverse of `task_id`."""
     if not job & _FOREIGN:
@@ -36,9 +47,20 @@ def task_of(job: int) -> tuple[int, int | None]:
 
 
 def job_words(job: int) -> str:
-    """`123`, or `123_4` for a task."""
+    """`123`, or `123_4` for a task; `123_[…]` for those that are left of an array."""
     number, index = task_of(job)
-    return str(number) if index is None else f"{number}_{index}"
+    if index is None:
+        return str(number)
+    return f"{number}_{'[…]' if index == REST else index}"
+
+
+def index_ranges(indices: Iterable[int]) -> str:
+    """`0-2,5`, of indices in order."""
+    found = []
+    for _, run in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0]):
+        (_, first), *rest = run
+        found.append(f"{first}-{rest[-1][1]}" if rest else f"{first}")
+    return ",".join(found)
 
 
 class ReplicaId(msgspec.Struct, frozen=True, order=True):

@@ -86,6 +86,12 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """While its files are copied: how far those of its slowest replica are."""
     spec_name: str = ""
     """Of the catalogue's spec that it asks for: of the alternative that runs, else of the first."""
+    tasks: tuple[int, ...] = ()
+    """Of another scheduler's array: the indices of all that this row stands for, which wait and are alike. Its sizes
+    and its place are those of the first. Empty: it stands for itself."""
+    component: tuple[int, int] | None = None
+    """Of another scheduler's heterogeneous job: the first of its components, which all start together, and which of
+    them it is, from 0."""
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

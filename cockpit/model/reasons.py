@@ -342,7 +342,8 @@ class Waited(msgspec.Struct, frozen=True):
     """What a job waited for, from a moment on until the next such moment or its start."""
 
     since: Millis
-    reason: Reason
+    reason: Reason | None
+    """None: nobody looked from then on."""
 
 
 class Explanation(msgspec.Struct, frozen=True):

@@ -28,6 +28,8 @@ class Mode(StrEnum):
     TENSORFLOW = "tensorflow"
     PYTORCH = "pytorch"
     DEEPSPEED = "deepspeed"
+    SLURM = "slurm"
+    """As under sbatch: the command runs on the first node, and `srun` or `mpirun` in it on all."""
     WORKER_POOLS = "worker-pools"
     """Of up to four kinds, as on Vertex AI; the primary's end is the job's."""
 
@@ -324,7 +326,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
     mode: Mode | None = None
-    """None: the command runs on every node as it is, and cockpit's own variables say where."""
+    """None: standalone, but for jobs of several nodes that need none (`launch.checks`)."""
     parameter_servers: int = 0
     """Beside the nodes, of `PARAMETER_SERVER`'s size; 0: all-reduce."""
     worker_pools: tuple[WorkerPool, ...] = ()

@@ -104,6 +104,8 @@ class PriorityRow(msgspec.Struct, frozen=True):
     task: ArrayTask | None = None
     uncounted: Reason | None = None
     """Why another scheduler, whose cluster this is, counts no factors of the job yet: it waits for this first."""
+    tasks: tuple[int, ...] = ()
+    """As `JobRow.tasks`."""
     told: Breakdown | None = None
     """What the cluster's own scheduler prints, where `breakdown` is cockpit's count of the same job. Its figures are
     rounded."""
@@ -197,6 +199,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     batch: JobSpec | None = None
     """Of a batch's task: what would ask for all of these again."""
 
+    recorded: bool = False
+    """The cluster tells no history: `events` and `waited` are what a cockpit saw while it was connected."""
     address: str = ""
     """Of a session whose command has printed where it can be reached: that, as it was printed."""
 

@@ -23,7 +23,7 @@ from cockpit.present.folding import id_text
 from cockpit.present.hold_cost import cost_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
-from cockpit.present.outlook import after_lines, told_lines, until, what_if
+from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
 from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
@@ -111,6 +111,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if detail is not None and explanation is not None:
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
+        yield from behind_reason(outlook, context)
         yield from told_lines(outlook, context)
         yield from after_lines(outlook, context)
         if outlook.what_ifs and not narrow:

@@ -1,4 +1,4 @@
-"""A job list with one row for each array, until somebody wants to see its tasks."""
+"""A job list with one row for each array or heterogeneous job, until somebody wants to see its parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from cockpit.present.folding import FoldedRow, folded, folds
+from cockpit.present.folding import FoldedRow, expanded, folded, folds, group_of
 from cockpit.present.job_list import Changes, JobList
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
 
-OPTIONAL = frozenset({"array", "partitions", "priority"})
+OPTIONAL = frozenset({"array", "component", "partitions", "priority"})
 """What jobs have on some clusters only."""
 _NOTHING: Final[frozenset[object]] = frozenset({(), None})
 
@@ -31,6 +31,8 @@ class FoldedList:
         """Which of `OPTIONAL` some job has had."""
         self._array_of: dict[JobId, JobId] = {}
         self._unfolded: set[JobId] = set()
+        self._bundles: dict[JobId, JobRow] = {}
+        """By array: rows that stand for several tasks, which are rows of their own while the array is unfolded."""
         self._of: tuple[Sequence[JobId], int] = ((), -1)
         """The order that is folded below, and its length: it may have grown since."""
         self._order: list[JobId] = []
@@ -72,9 +74,11 @@ class FoldedList:
         return tasks if self._may_fold(self._array_of.get(job, job)) else []
 
     def acted_on(self, row_id: JobId) -> list[JobRow]:
-        """The jobs that an act on a row is about. Of an array those that have not ended, where there are any."""
+        """The jobs that an act on a row is about. Of an array those that have not ended, where there are any; what is
+        done to the first component of a heterogeneous job is done to all."""
         rows = self.behind(row_id)
-        return [row for row in rows if row.ended_at is None] or rows
+        live = [row for row in rows if row.ended_at is None] or rows
+        return live[:1] if live and live[0].component is not None else live
 
     def behind(self, row_id: JobId) -> list[JobRow]:
         """The jobs that a row stands for: one, or the shown tasks of an array. Of an id that is gone: none."""
@@ -107,7 +111,9 @@ class FoldedList:
         """How many of its tasks have ended so long ago that nobody lists them; 0 where a filter hides others too."""
         tasks = self._groups[array]
         row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
-        return 0 if row is None or row.array is None else row.array.count - len(tasks)
+        if row is None or row.array is None or array in self._bundles:
+            return 0
+        return max(0, row.array.count - len(tasks))
 
     def shown_as(self, job: JobId) -> JobId:
         """The row in which a job is shown: its own, or its array's."""
@@ -121,14 +127,19 @@ class FoldedList:
         if array is None:
             return None
         self._unfolded ^= {array}
+        if (bundle := self._bundles.get(array)) is not None:
+            come, goes = [bundle], [row.id for row in expanded(bundle)]
+            if array in self._unfolded:
+                come, goes = expanded(bundle), [bundle.id]
+            self._note(come)
+            self.jobs.apply(come, goes)
         self._of = ((), -1)
         self._refresh()
         return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
         """As `JobList.apply`; what changes of a task that is folded away changes its array's row."""
-        rows = list(changed)
-        gone = list(removed)
+        rows, gone = self._spread(list(changed), list(removed))
         self._note(rows)
         for job in gone:
             self._array_of.pop(job, None)
@@ -136,15 +147,33 @@ class FoldedList:
 
     def replace_all(self, rows: Iterable[JobRow]) -> Changes:
         """Start over with these; what was unfolded stays so."""
-        listed = list(rows)
-        self._array_of = {}
+        self._array_of, self._bundles = {}, {}
+        listed, _ = self._spread(list(rows), [])
         self._note(listed)
         return self._shown(self.jobs.replace_all(listed))
 
+    def _spread(self, rows: list[JobRow], gone: list[JobId]) -> tuple[list[JobRow], list[JobId]]:
+        """The same with a row for each task of an array that is unfolded; those that are none any more are gone."""
+        if not self._bundles and not any(row.tasks for row in rows):
+            return rows, gone
+        shown, before = [], {each.id: array for array, each in self._bundles.items()}
+        lost = [self._bundles.pop(before[job]) for job in gone if job in before]
+        for row in rows:
+            whole = group_of(row) if row.tasks else None
+            if whole is None:
+                shown.append(row)
+                continue
+            lost += [self._bundles[whole]] if whole in self._bundles else []
+            self._bundles[whole] = row
+            shown += expanded(row) if whole in self._unfolded else [row]
+        there = {row.id for row in shown}
+        tasks = (task.id for bundle in lost for task in expanded(bundle))
+        return shown, [*(job for job in gone if job not in there), *(job for job in tasks if job not in there)]
+
     def _note(self, rows: Sequence[JobRow]) -> None:
         self.used |= {name for name in OPTIONAL - self.used if set(map(attrgetter(name), rows)) - _NOTHING}
-        if "array" in self.used:
-            self._array_of |= {row.id: row.array.array for row in rows if row.array is not None}
+        if {"array", "component"} & self.used:
+            self._array_of |= {row.id: whole for row in rows if (whole := group_of(row)) is not None}
 
     def _shown(self, changes: Changes) -> Changes:
         if not self._array_of:

@@ -1,17 +1,20 @@
-"""One row for the tasks of an array: `4700_[0-9%2]`, with how many of them are in which state."""
+"""One row for the tasks of an array (`4700_[0-9%2]`), or the components of a heterogeneous job (`4700+[0-2]`), with how
+many of them are in which state.
+
+Another scheduler may list tasks that wait and are alike as one row already (`JobRow.tasks`): it counts as all of them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, index_ranges, task_id
 from cockpit.model.job import ENDED, OCCUPYING, JobState
-from cockpit.model.jobrow import JobRow
+from cockpit.model.jobrow import JobRow, JobRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +29,8 @@ _FIRST_OF: tuple[Callable[[JobRow], bool], ...] = (
 
 
 class FoldedRow(JobRow, frozen=True, array_like=True, gc=False):
-    """Stands for several tasks of an array. Its id is the array's; sizes are those of all that have not ended (or of
-    all when all have), and everything else is as one task says."""
+    """Stands for several tasks of an array, or components of a job. Its id is the array's, or the first component's;
+    sizes are those of all that have not ended (or of all when all have), and everything else is as one of them says."""
 
     speaker: JobId = JobId(0)
     """The task that speaks for all."""
@@ -43,21 +46,25 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
     """One row for these tasks of one array; `gone`: of how many more nothing is known but that they have ended."""
     speaker = next(row for wanted in _FIRST_OF for row in tasks if wanted(row))
     counting = [row for row in tasks if row.ended_at is None] or tasks
-    counts = Counter(row.state for row in tasks)
-    assert speaker.array is not None
+    counts: Counter[JobState] = Counter()
+    for row in tasks:
+        counts[row.state] += task_count(row)
+    whole = group_of(speaker)
+    assert whole is not None
     own = asdict(speaker) | {
-        "id": speaker.array.array,
+        "id": whole,
         "version": max(row.version for row in tasks),
-        "nodes": sum(row.nodes for row in counting),
-        "cpus": sum(row.cpus for row in counting),
-        "memory_mib": sum(row.memory_mib for row in counting),
-        "card_milli": sum(row.card_milli for row in counting),
+        "nodes": sum(row.nodes * task_count(row) for row in counting),
+        "cpus": sum(row.cpus * task_count(row) for row in counting),
+        "memory_mib": sum(row.memory_mib * task_count(row) for row in counting),
+        "card_milli": sum(row.card_milli * task_count(row) for row in counting),
         "priority": max((row.priority for row in tasks if row.priority is not None), default=None),
+        "tasks": (),
     }
     return FoldedRow(
         **own,
         speaker=speaker.id,
-        indices=tuple(sorted(row.array.index for row in tasks if row.array is not None)),
+        indices=tuple(sorted(index for row in tasks for index in _indices(row))),
         states=tuple((state, counts[state]) for state in JobState if counts[state]),
         gone=gone,
     )
@@ -66,7 +73,30 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
 def folds(tasks: Sequence[JobRow], gone: int = 0) -> bool:
     """Whether these are one row: several tasks, or what is left of a batch."""
     first = tasks[0].array
-    return len(tasks) > 1 or (gone > 0 and first is not None and first.batch)
+    return len(tasks) > 1 or bool(tasks[0].tasks) or (gone > 0 and first is not None and first.batch)
+
+
+def group_of(row: JobRow) -> JobId | None:
+    """The array that it is a task of, or the first component of its heterogeneous job; None: it stands alone."""
+    if row.array is not None:
+        return row.array.array
+    return JobId(row.component[0]) if row.component is not None else None
+
+
+def expanded(row: JobRow) -> list[JobRow]:
+    """A row for each of the tasks that it stands for, or itself."""
+    if row.array is None or not row.tasks:
+        return [row]
+    tasks = (replace(row.array, index=index) for index in row.tasks)
+    return [replace(row, id=task_id(own.array, own.index), array=own, tasks=()) for own in tasks]
+
+
+def standing(rows: Sequence[JobRow]) -> Sequence[JobRow]:
+    """The same, those that stand for several tasks with the sizes of all of them. They keep their ids: the array's
+    would mean its other tasks too."""
+    if isinstance(rows, JobRows) or not any(row.tasks for row in rows):
+        return rows
+    return [replace(folded([row]), id=row.id) if row.tasks else row for row in rows]
 
 
 def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]:
@@ -74,24 +104,28 @@ def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]
     `all_that_live`: the rows hold every job that has not ended, so that what is missing of an array has."""
     groups: dict[object, list[JobRow]] = {}
     for row in rows:
-        groups.setdefault((row.array.array,) if row.array is not None else row.id, []).append(row)
+        whole = group_of(row)
+        groups.setdefault((whole,) if whole is not None else row.id, []).append(row)
     counted = [(group, _missing(group) if all_that_live else 0) for group in groups.values()]
     return [folded(group, gone) if folds(group, gone) else group[0] for group, gone in counted]
 
 
 def id_text(row: JobRow) -> str:
     """`4711`; `4700_3` for a task; `4700_[0-2,5%2]` for several, with how many may run at once."""
-    if row.array is None:
+    mark = "_" if row.array is not None else "+"
+    if (whole := group_of(row)) is None:
         return str(row.id)
-    if isinstance(row, FoldedRow):
-        at_once = f"%{row.array.at_once}" if row.array.at_once else ""
-        return f"{row.id}_[{','.join(_ranges(row.indices))}{at_once}]"
-    return f"{row.array.array}_{row.array.index}"
+    if isinstance(row, FoldedRow) or row.tasks:
+        at_once = f"%{row.array.at_once}" if row.array is not None and row.array.at_once else ""
+        indices = row.indices if isinstance(row, FoldedRow) else row.tasks
+        return f"{whole}{mark}[{index_ranges(indices)}{at_once}]"
+    (index,) = _indices(row)
+    return f"{whole}{mark}{index}"
 
 
 def task_count(row: JobRow) -> int:
     """How many jobs a row stands for."""
-    return len(row.indices) if isinstance(row, FoldedRow) else 1
+    return len(row.indices) if isinstance(row, FoldedRow) else len(row.tasks) or 1
 
 
 def progress(row: JobRow) -> tuple[int, int] | None:
@@ -105,11 +139,13 @@ def progress(row: JobRow) -> tuple[int, int] | None:
 def _missing(tasks: Sequence[JobRow]) -> int:
     """Of the whole array."""
     first = tasks[0].array
-    return 0 if first is None else first.count - len(tasks)
+    return 0 if first is None else max(0, first.count - sum(map(task_count, tasks)))
 
 
-def _ranges(indices: Sequence[int]) -> Iterator[str]:
-    """`0-2`, `5`."""
-    for _, run in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0]):
-        (_, first), *rest = run
-        yield f"{first}-{rest[-1][1]}" if rest else f"{first}"
+def _indices(row: JobRow) -> tuple[int, ...]:
+    """Of the tasks that it stands for, or which component it is."""
+    if isinstance(row, FoldedRow):
+        return row.indices
+    if row.array is not None:
+        return row.tasks or (row.array.index,)
+    return () if row.component is None else (row.component[1],)

@@ -24,6 +24,7 @@ from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.priority import priority_lines
+from cockpit.present.reason_strip import RECORDED
 from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
@@ -163,7 +164,7 @@ def last_lines(detail: JobDetail) -> Iterator[str]:
 
 def events(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.events:
-        yield "Events"
+        yield f"Events, {RECORDED}" if detail.recorded else "Events"
     for record in detail.events[-LAST_EVENTS:]:
         at = clock(record.at, context.now, context.zone)
         yield f"  {at}  {safe(record.actor)}  {event_sentence(record, context.zone)}"

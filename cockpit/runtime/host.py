@@ -266,6 +266,10 @@ class Host:
             else:
                 self._effects.run(effect)
 
+    async def settled(self, replica: ReplicaId, seconds: float) -> None:
+        """Wait until the effects of what has happened to the replica have been carried out, or for so long."""
+        await self._effects.settled(replica, seconds)
+
     def _records(self, bodies: Sequence[EventBody], act: Act, now: Millis) -> list[EventRecord]:
         first = self.machine.state.seq + 1
         return [

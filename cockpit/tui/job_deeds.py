@@ -10,6 +10,7 @@ from cockpit.model.ids import JobRef, job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
 from cockpit.present.entering import container_words, entry_lines
+from cockpit.present.folding import task_count
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
 from cockpit.present.units import counted
@@ -207,9 +208,11 @@ async def _confirmed(app: Face, verb: str, consequence: str, act: Callable[..., 
 
 def named(rows: Sequence[JobRow]) -> str:
     """`job 7 bert`, or `3 jobs`."""
-    return f"job {job_words(rows[0].id)} {rows[0].name}" if len(rows) == 1 else counted(len(rows), "job")
+    count = sum(map(task_count, rows))
+    return f"job {job_words(rows[0].id)} {rows[0].name}" if count == 1 else counted(count, "job")
 
 
 def task_of(row: JobRow) -> int | None:
-    """Which task it is, where it is one: the id of the first one alone would mean the whole array."""
-    return None if row.array is None else row.array.index
+    """Which task it is, where it is one: the id of the first one alone would mean the whole array. The id of several
+    that wait together means just those."""
+    return None if row.array is None or row.tasks else row.array.index

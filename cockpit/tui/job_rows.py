@@ -43,7 +43,7 @@ class JobRows:
     def laid(self, width: int) -> Sequence[Laid]:
         """What fits of what some job has; the column of ids is as wide as the largest, and wider for arrays."""
         number = len(str(task_of(self.list.largest_id)[0]))
-        arrays = ARRAY_COLUMNS if "array" in self.folds.used else 0
+        arrays = ARRAY_COLUMNS if {"array", "component"} & self.folds.used else 0
         return laid_out(width, max(LEAST_ID_COLUMNS, number + arrays), OPTIONAL - self.folds.used)
 
     def columns(self, width: int) -> Sequence[TableColumn]:

@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from cockpit.backends.slurm.mapping.jobs import listed
+from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import FIELDS, read
 from cockpit.backends.slurm.rows import Rows
 from cockpit.model.ids import Millis
@@ -48,7 +48,7 @@ def test_ten_thousand_jobs(figure: Figures) -> None:
     text, took = printed(), []
     for _ in range(ROUNDS):
         before = perf_counter()
-        jobs = [job for fields in read(text, "~s~") for job in listed(fields, UTC)]
+        jobs = [Listed(fields, UTC) for fields in read(text, "~s~")]
         rows = Rows("ann").of(jobs, {}, Millis(0))
         took.append(perf_counter() - before)
         assert len(rows) == JOBS

@@ -74,6 +74,16 @@ def test_the_schedule_it_writes_is_a_log_that_it_reproduces(desk, log, tmp_path,
     assert (told["identical_waits"], told["first_difference"]) == (3, None)
 
 
+@pytest.mark.parametrize(
+    ("header", "processors"),
+    [("; MaxProcs: 4", 4), (";MaxNodes: 7\n; MaxProcs: 5 ", 5), ("; MaxNodes: 6\n; MaxProcs: -1", 6)],
+)
+def test_without_a_number_the_machine_is_that_of_the_header(desk, tmp_path, header: str, processors: int) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text(LOG.replace("; MaxProcs: 999", header))
+    assert json.loads(desk("replay", str(log), "-o", "json").out)["processors"] == processors
+
+
 def test_a_log_may_come_from_stdin(desk, log) -> None:
     done = desk("replay", "-", "--procs", "4", "-o", "json", stdin=log.read_bytes())
     assert json.loads(done.out)["jobs"] == 3
@@ -89,7 +99,6 @@ def test_a_bar_is_drawn_only_on_a_terminal(desk, log) -> None:
     ("words", "code", "says"),
     [
         (("nowhere.swf", "--procs", "4"), 66, "There is no file nowhere.swf"),
-        (("LOG",), 64, "--procs"),
         (("LOG", "--procs", "0"), 64, "at least one processor"),
         (("LOG", "--procs", "4", "--policy", "best"), 64, "best"),
         (("LOG", "--procs", "4", "--write", "/nowhere/x.swf"), 65, "/nowhere/x.swf: cannot be written"),
@@ -99,3 +108,9 @@ def test_what_is_wrong_is_told(desk, log, words, code, says) -> None:
     done = desk("replay", *(str(log) if word == "LOG" else word for word in words))
     assert done.code == code
     assert says in done.err
+
+
+def test_a_log_without_a_header_wants_a_number(desk, log) -> None:
+    done = desk("replay", "-", stdin=log.read_bytes().replace(b"; MaxProcs: 999", b"; Version: 2"))
+    assert (done.code, done.out) == (64, b"")
+    assert "its header has no MaxProcs; say with --procs N" in done.err

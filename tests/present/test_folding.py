@@ -3,13 +3,14 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from msgspec.structs import replace
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, task_id
 from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Context
 from cockpit.present.folded_list import FoldedList
-from cockpit.present.folding import FoldedRow, fold, folded, id_text, progress, task_count
+from cockpit.present.folding import FoldedRow, fold, folded, id_text, progress, standing, task_count
 from cockpit.present.job_list import JobList
 from cockpit.present.tables.jobs import JOBS
 from tests.doubles.samples import NOW, failed_row, job_row, queued_row
@@ -176,3 +177,50 @@ def test_where_a_filter_hides_tasks_none_is_taken_for_gone() -> None:
     assert progress(jobs.row(ARRAY)) == (6, 9)
     jobs.jobs.filter_by("state:queued")
     assert progress(jobs.row(ARRAY)) == (0, 2)
+
+
+REST = queued_row(900, array=ArrayTask(ARRAY, 4, 5, 3, 4, 6), tasks=(4, 5, 6), name="sweep", cpus=2, priority=8)
+"""What another scheduler tells of the tasks of the array that still wait."""
+
+
+@pytest.mark.req("SL-10")
+def test_one_row_for_tasks_that_wait_counts_as_all_of_them() -> None:
+    row = folded([task(0, running=True, cpus=1), REST])
+    assert (id_text(REST), id_text(row), task_count(row)) == ("10_[4-6%5]", "10_[0,4-6%5]", 4)
+    assert (row.states, row.cpus) == (((JobState.QUEUED, 3), (JobState.RUNNING, 1)), 7)
+    (alone,) = standing([REST])
+    assert (alone.id, alone.cpus, task_count(alone)) == (REST.id, 6, 3)
+    assert progress(fold([task(0, running=True), REST], all_that_live=True)[0]) == (5, 9)
+
+
+@pytest.mark.req("SL-10")
+def test_what_waits_together_becomes_rows_where_it_is_looked_at() -> None:
+    shown = a_list(task(0, running=True), REST)
+    assert (shown.order, len(shown.jobs.rows())) == ([ARRAY], 2)
+    shown.toggle(ARRAY)
+    assert [id_text(shown.row(each)) for each in shown.order] == ["10_0", "10_4", "10_5", "10_6"]
+    fewer = replace(REST, tasks=(5, 6))
+    shown.apply([fewer], [])
+    assert len(shown.order) == 3
+    shown.apply([job_row(int(task_id(ARRAY, 5)), array=ArrayTask(ARRAY, 5))], [REST.id])
+    assert [shown.row(each).state for each in shown.order] == [JobState.RUNNING, JobState.RUNNING]
+    shown.apply([replace(REST, tasks=(6,))], [])
+    shown.toggle(shown.order[0])
+    assert (shown.order, task_count(shown.row(ARRAY))) == ([ARRAY], 3)
+    assert {row.id for row in shown.acted_on(ARRAY)} == {10, task_id(ARRAY, 5), REST.id}
+
+
+def test_alone_it_is_one_folded_row_too() -> None:
+    shown = a_list(REST)
+    assert id_text(shown.row(ARRAY)) == "10_[4-6%5]"
+    assert [row.id for row in shown.acted_on(ARRAY)] == [REST.id]
+
+
+@pytest.mark.req("SL-10")
+def test_the_components_of_a_job_stand_together() -> None:
+    parts = [queued_row(20 + each, component=(20, each), cpus=4) for each in range(3)]
+    shown = a_list(*parts)
+    assert (id_text(shown.row(JobId(20))), shown.row(JobId(20)).cpus) == ("20+[0-2]", 12)
+    assert [row.id for row in shown.acted_on(JobId(20))] == [20]
+    shown.toggle(JobId(20))
+    assert [id_text(shown.row(each)) for each in shown.order] == ["20+0", "20+1", "20+2"]

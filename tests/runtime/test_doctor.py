@@ -46,8 +46,15 @@ def around(tmp_path: Path):
 def test_images_by_name_need_a_program_that_has_them(around) -> None:
     (none,) = images.images(around())
     assert (none.level, "podman" in none.advice) == (Level.NOTE, True)
-    (found,) = images.images(around(ask=answering(docker=Answer(Outcome.ANSWERED, 0, "Docker version 24.0.7"))))
-    assert (found.level, found.found) == (Level.OK, "by name from Docker version 24.0.7, or as dir:PATH and tar:PATH")
+    docker = answering(docker=Answer(Outcome.ANSWERED, 0, "Docker version 24.0.7"))
+    podman = answering(podman=Answer(Outcome.ANSWERED, 0, "podman version 4.3.1"))
+    for known, uid, by_name in (
+        (docker, 0, "Docker version 24.0.7, as copies"),
+        (podman, 0, "podman version 4.3.1, in containers of its own"),
+        (podman, 1000, "podman version 4.3.1, as copies"),
+    ):
+        (found,) = images.images(around(ask=known, uid=uid))
+        assert (found.level, found.found) == (Level.OK, f"by name from {by_name}, or as dir:PATH and tar:PATH")
 
 
 @pytest.mark.req("UI-44")

@@ -126,7 +126,7 @@ def _engine(
 
     def executor_for(observer: Observer) -> ContainerExecutor:
         scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
-        fetcher = Fetcher(rootless=os.geteuid() != 0)
+        fetcher = Fetcher(rootless=os.geteuid() != 0, podman=settings.podman_containers)
         executor = ContainerExecutor(
             folder,
             plan_for,

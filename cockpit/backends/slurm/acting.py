@@ -14,12 +14,13 @@ from cockpit.backends.slurm.mapping import account_acts, acts, directives
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
+from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Failed, checked
 from cockpit.errors import CockpitError, NotRun
 from cockpit.model.directives import MoveToTop, SubmitScript
-from cockpit.model.ids import JobId
+from cockpit.model.ids import REST, JobId, task_of
 from cockpit.model.job import Job
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol import messages
@@ -95,10 +96,11 @@ class Acts:
         try:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
-                return acts.edit(await self._job(args.job, None), args.spec)
+                changes = acts.edit(await self._job(args.job, None), args.spec)
+                return [await self._naming(each, args.job) for each in changes]
             if isinstance(args, messages.ExtendArgs):
                 return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
-            return [_BY_OP[op](args)]
+            return [await self._naming(_BY_OP[op](args), getattr(args, "job", None))]
         except CannotBe as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
 
@@ -114,14 +116,15 @@ class Acts:
         """What only Slurm does."""
         try:
             await self._judge_directive(wanted)
-            (done,) = await self._carry_out([directives.command(wanted)])
+            command = await self._naming(directives.command(wanted), getattr(wanted, "job", None))
+            (done,) = await self._carry_out([command])
         except CannotBe as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
         return _submitted(done) if isinstance(wanted, SubmitScript) else None
 
     async def _carry_out(self, commands: Sequence[Command]) -> list[str]:
         """One after the other; what each printed. Submissions are undone where one of them is refused."""
-        if self.look is not None and not await self.look([Shown(*each) for each in commands]):
+        if self.look is not None and not await self.look([await self._shown(each) for each in commands]):
             raise NotRun
         done: list[str] = []
         for command in commands:
@@ -134,6 +137,11 @@ class Acts:
             finally:
                 self._reading.forget()
         return done
+
+    async def _shown(self, command: Command) -> Shown:
+        """Where the way in has words of its own for it, they say all of it."""
+        words = await self._commands.shown(command.argv, command.stdin)
+        return Shown(words, command.stdin if words == command.argv else "")
 
     async def _run(self, command: Command) -> str:
         """In the person's own time zone: a submission's becomes the job's."""
@@ -166,11 +174,21 @@ class Acts:
         else:
             judging.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
+    async def _naming(self, command: Command, job: int | None) -> Command:
+        """With the tasks by their indices, where those are meant that an array has left."""
+        if job is None or task_of(job)[1] != REST:
+            return command
+        listed = next((each for each in await self._reading.jobs() if each.id == job), None)
+        if listed is None:
+            raise refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
+        told = {slurm_id(job): listed.words, f"JobId={slurm_id(job)}": f"JobId={listed.words}"}
+        return command._replace(argv=tuple(told.get(word, word) for word in command.argv))
+
     async def _job(self, number: int, task: int | None) -> Job:
         wanted = JobId(number) if task is None else job_id(number, task)
-        for each in await self._reading.jobs():
-            if wanted == each.job.id or (each.job.array is not None and wanted == each.job.array.array):
-                return each.job
+        known = found(await self._reading.jobs(), wanted)
+        if known is not None:
+            return known.job
         raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
 
 

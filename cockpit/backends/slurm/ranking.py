@@ -26,9 +26,11 @@ def priorities(rows: Iterable[JobRow], printed: Printed, priority: Priority) -> 
     entries = [(row, each) for row in waiting for each in _of(row, printed)]
     entries.sort(key=lambda entry: (isinstance(entry[0].reason, Held), -entry[1].total, entry[0].submitted_at))
     places: dict[int, int] = {}
+    before = 0
     for row, _ in entries:
-        if not isinstance(row.reason, Held):
-            places.setdefault(row.id, len(places) + 1)
+        if not isinstance(row.reason, Held) and row.id not in places:
+            places[row.id] = before + 1
+            before += len(row.tasks) or 1
     shown = (_row(row, each, places.get(row.id)) for row, each in entries)
     return Priorities(priority.kind, priority.weights, tuple(shown))
 
@@ -63,6 +65,7 @@ def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow
         position=position,
         breakdown=breakdown,
         task=row.array,
+        tasks=row.tasks,
         uncounted=None if breakdown.parts or breakdown.direct else row.reason,
     )
 

@@ -17,7 +17,7 @@ from cockpit.backends.slurm.mapping import (
     rules,
 )
 from cockpit.backends.slurm.mapping.cluster import NO_DETAILS, Everything, shards_per_card
-from cockpit.backends.slurm.mapping.jobs import Fields, Listed, listed
+from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Printed
 from cockpit.errors import CockpitError
@@ -46,6 +46,14 @@ class Manners(NamedTuple):
     patience: float = 30.0
     """For one call. sacctmgr without its database would go on for minutes."""
 
+    @classmethod
+    def every(cls, seconds: float, patience: float) -> Manners:
+        """Jobs so often at most, and everything else as much less often as by default."""
+        usual = cls()
+        factor = seconds / usual.jobs
+        jobs, nodes, *others = (factor * each for each in usual[:-1])
+        return cls(jobs, nodes, *others)._replace(patience=patience)
+
 
 class Reading:
     """What is known of one cluster. Every method raises `Unreachable` where nobody answers."""
@@ -56,7 +64,7 @@ class Reading:
         answers.patience = self.manners.patience
         self._fields: tuple[str, ...] = listing.FIELDS
         self._made: dict[str, tuple[object, Any]] = {}
-        self._records: dict[str, tuple[Fields, int, tuple[Listed, ...]]] = {}
+        self._records: dict[str, Listed] = {}
         self.trouble: dict[str, str] = {}
         """What could not be read though the cluster answers, by what it is: a sentence each."""
 
@@ -180,11 +188,11 @@ class Reading:
     def _listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
         known, self._records = self._records, {}
         for fields in listing.read(printed.stdout, printed.separator, self._fields):
-            before = known.get(fields["JobID"])
-            if before is None or before[0] != fields or before[1] != shards:
-                before = fields, shards, tuple(listed(fields, UTC, shards))
-            self._records[fields["JobID"]] = before
-            yield from before[2]
+            listed = known.get(fields["JobID"])
+            if listed is None or listed.fields != fields or listed.shards != shards:
+                listed = Listed(fields, UTC, shards)
+            self._records[fields["JobID"]] = listed
+            yield listed
 
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """Nothing where the cluster does without it, or its database is away: everything else goes on."""

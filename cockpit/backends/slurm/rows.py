@@ -7,16 +7,17 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
+from cockpit.backends.slurm.mapping import jobparts, states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.engine.views import job_row
 from cockpit.model.cluster import Reservation
 from cockpit.model.forecast import Holding
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, JobState
+from cockpit.model.job import ENDED, OCCUPYING, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
-from cockpit.model.reasons import Explanation
+from cockpit.model.reasons import Explanation, Reason
 from cockpit.model.spec import WHOLE_CARD, Access
 from cockpit.model.view import Overview
 
@@ -36,27 +37,91 @@ class Rows:
         """By id, in order of submission."""
         known, self._made = self._made, {}
         for each in jobs:
-            before = known.get(each.job.id)
+            before = known.get(each.id)
             row = before[1] if before is not None and before[0] is each else self._row(each, reservations, now)
-            self._made[each.job.id] = each, row
+            self._made[each.id] = each, row
         return {job: self._made[job][1] for job in sorted(self._made, key=self._seniority)}
+
+    def job(self, job: JobId) -> Job:
+        """The job that a row is about."""
+        return self._made[job][0].job
 
     def _seniority(self, job: JobId) -> tuple[Millis, JobId]:
         return self._made[job][1].submitted_at, job
 
     def _row(self, each: Listed, reservations: Mapping[str, Reservation], now: Millis) -> JobRow:
         expected = each.starts_at if each.starts_at is not None and each.starts_at > now else None
-        row = job_row(each.job, reason(each, reservations), each.priority, expected)
-        mine = self.admin or each.job.submitter.name == self._asker
-        return row if mine else replace(row, may=Access.RO)
+        mine = self.admin or each.fields["UserName"] == self._asker
+        return row(each, reason(each, reservations), expected, Access.RW if mine else Access.RO)
+
+
+def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) -> JobRow:
+    """What `engine.views.job_row` makes of the whole job, straight from the record: a list is long, and few of its
+    jobs are looked at."""
+    if "cockpit:held" in each.fields.get("Comment", ""):
+        return replace(job_row(each.job, why, each.priority, expected), may=may)
+    fields, waits = each.fields, each.waits
+    asked, nodes = jobparts.node_spec(fields, each.shards), jobparts.node_count(fields)
+    submitted = each.at("SubmitTime") or Millis(0)
+    started = None if waits else each.at("StartTime")
+    placed = started is not None and bool(each.nodes)
+    ended = each.at("EndTime") if each.kind in ENDED else None
+    how = states.exit_of(each.state, fields.get("exit_code", "")) if each.kind in ENDED else None
+    partitions, account = values.names(fields["Partition"]), fields["Account"]
+    return JobRow(
+        id=each.id,
+        version=0,
+        name=fields["Name"],
+        user=fields["UserName"],
+        state=each.kind,
+        state_since=ended or started or submitted,
+        submitted_at=submitted,
+        started_at=started if placed else None,
+        ended_at=ended,
+        held_until=None,
+        ending=None,
+        end_cause=states.end_cause(each.state),
+        exit_code=how.shell_code if how is not None else None,
+        nodes=nodes,
+        cpus=asked.cpus * nodes,
+        memory_mib=asked.memory_mib * nodes,
+        card_milli=asked.card_milli * nodes,
+        card_models=asked.card_models,
+        placed_on=each.nodes if placed else (),
+        time_limit_seconds=jobparts.limit_seconds(fields),
+        reason=why if waits or each.kind is JobState.SUSPENDED else None,
+        command=jobparts.command(fields),
+        project=account,
+        output=jobparts.output(fields),
+        oom=how is not None and how.oom,
+        lost=how.lost if how is not None else "",
+        partitions=partitions[:1] if placed else partitions,
+        account=values.text(account),
+        qos=values.text(fields["QOS"]),
+        priority=each.priority if waits else None,
+        array=each.array,
+        starts_by=expected if waits else None,
+        attempt=jobparts.attempt_number(fields) if each.nodes and each.at("StartTime") is not None and not waits else 1,
+        may=may,
+        tasks=each.tasks,
+        component=each.component,
+    )
+
+
+def task_row(row: JobRow, job: Job) -> JobRow:
+    """Of one of those that the row stands for."""
+    return row if row.id == job.id else replace(row, id=job.id, array=job.array, tasks=())
 
 
 def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node]) -> Overview:
     """The header's figures, out of what is listed anyway."""
     held = [row for row in rows if row.state in OCCUPYING]
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[str(row.state)] += len(row.tasks) or 1
     return Overview(
         cluster=cluster,
-        jobs_by_state={str(state): count for state, count in Counter(row.state for row in rows).items()},
+        jobs_by_state=dict(counts),
         held=sum(row.held_until is not None for row in rows),
         nodes=len(nodes),
         cpus=sum(node.cpus for node in nodes),
@@ -70,7 +135,7 @@ def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node])
 
 def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[Holding]:
     """What these ask for, those apart that are known."""
-    for row in (rows[job] for job in jobs if job not in known):
+    for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows and job not in known):
         sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
         yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
 
@@ -84,7 +149,7 @@ def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None
         each
         for each in rows.values()
         if each.state is JobState.QUEUED
-        and each.id != row.id
+        and not _same(each, row)
         and wanted & set(each.partitions)
         and (each.priority or 0, -each.submitted_at) > own
     ]
@@ -92,6 +157,12 @@ def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None
     return Explanation(
         job=row.id,
         reason=row.reason,
-        position=len(ahead) + 1,
+        position=sum(len(each.tasks) or 1 for each in ahead) + 1,
         ahead=tuple(each.id for each in ahead[:MOST_AHEAD]),
     )
+
+
+def _same(one: JobRow, other: JobRow) -> bool:
+    """They are one job, or the one is a task of those that the other stands for."""
+    mine = one.array is not None and other.array is not None and one.array.array == other.array.array
+    return one.id == other.id or (mine and bool(one.tasks or other.tasks))

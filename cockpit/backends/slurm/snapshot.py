@@ -14,7 +14,6 @@ from cockpit.backends.slurm.ranking import printed_of
 from cockpit.formats.snapshotfile import Snapshot, Told
 from cockpit.model.cluster import Priority, Reservation
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import JobState
 from cockpit.model.priority import Breakdown, FactorName
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ def _told(
     jobs: Iterable[Listed], printed: Printed, reservations: Mapping[str, Reservation]
 ) -> Iterable[tuple[JobId, Told]]:
     for each in jobs:
-        if each.job.state is JobState.QUEUED:
-            own = tuple(replace(one, job=each.job.id) for one in printed_of(each.job.id, printed))
-            yield each.job.id, Told(reason=reason(each, reservations), starts_at=each.starts_at, priorities=own)
+        for job in each.each() if each.waits else ():
+            own = tuple(replace(one, job=job.id) for one in printed_of(job.id, printed))
+            yield job.id, Told(reason=reason(each, reservations), starts_at=each.starts_at, priorities=own)
 
 
 def counted_at(jobs: Iterable[Listed], printed: Printed, priority: Priority, now: Millis) -> Millis | None:
@@ -49,11 +48,11 @@ def counted_at(jobs: Iterable[Listed], printed: Printed, priority: Priority, now
     earliest, latest = now - 2000 * priority.calc_period_seconds, int(now)
     weight, whole = priority.weights.age, 1000 * priority.max_age_seconds
     for each in jobs:
-        age = _age(printed_of(each.job.id, printed))
-        if age is None or each.job.accrues_from is None or not 0 <= age < weight:
+        age, since = _age(printed_of(each.id, printed)), each.at("AccrueTime")
+        if age is None or since is None or not 0 <= age < weight:
             continue
-        earliest = max(earliest, int(each.job.accrues_from + (age - 0.5) / weight * whole)) if age else earliest
-        latest = min(latest, int(each.job.accrues_from + (age + 0.5) / weight * whole))
+        earliest = max(earliest, int(since + (age - 0.5) / weight * whole)) if age else earliest
+        latest = min(latest, int(since + (age + 0.5) / weight * whole))
     return Millis((earliest + latest) // 2) if earliest <= latest else None
 
 

@@ -10,7 +10,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options
 from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
-from cockpit.present.folding import fold
+from cockpit.present.folding import fold, standing
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS as TABLE
 
@@ -32,7 +32,7 @@ async def run(call: Call) -> int:
     else:
         rows = await call.backend.jobs(ended=call.args.all)
         whole = not call.args.filter
-        folding = (lambda chosen: fold(chosen, all_that_live=whole)) if call.args.fold else None
+        folding = (lambda chosen: fold(chosen, all_that_live=whole)) if call.args.fold else standing
         write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, folding)
     return ExitCode.OK
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from cockpit.errors import RequestRefused, SpecErrors
-from cockpit.headless.arguments import Verb, count
+from cockpit.headless.arguments import UsageError, Verb, count
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.progress import Progress
 from cockpit.headless.services import Call
@@ -39,8 +39,13 @@ POLICIES = {
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a log in SWF, or pods as CSV; plain or .gz; - is stdin")
-    cluster = parser.add_mutually_exclusive_group(required=True)
-    cluster.add_argument("--procs", type=_processors, metavar="N", help="of a log in SWF: processors of the machine")
+    cluster = parser.add_mutually_exclusive_group()
+    cluster.add_argument(
+        "--procs",
+        type=_processors,
+        metavar="N",
+        help="of a log in SWF: processors of the machine, if not those of its header",
+    )
     cluster.add_argument("--nodes", metavar="FILE", help="of pods: the nodes as CSV, plain or .gz")
     parser.add_argument("--policy", choices=list(POLICIES), default="easy", metavar="POLICY", help=", ".join(POLICIES))
     parser.add_argument("--check", action="store_true", help="compare each wait with the log's (field 3)")
@@ -71,23 +76,34 @@ def _replay_log(call: Call) -> None:
     from cockpit.formats.swf_history import history
 
     args = call.args
-    jobs = read_swf(safe(args.file), _read(args.file, call))
-    past = history(jobs, args.procs, perfect=args.policy == PERFECT)
+    source, data = safe(args.file), _read(args.file, call)
+    jobs = read_swf(source, data)
+    processors = args.procs or _processors_of(source, data)
+    past = history(jobs, processors, perfect=args.policy == PERFECT)
     for why, lines in past.skipped.items():
         call.streams.say(f"Not replayed: {counted(lines, 'line')} ({why}).")
     progress = Progress(call.streams, len(past.jobs), "jobs")
     if args.predict:
-        found = predicted(past, args.procs, args.policy, args.predict, args.seed, progress.at)
+        found = predicted(past, processors, args.policy, args.predict, args.seed, progress.at)
         progress.end()
         tell_accuracy(call, found)
         return
     before = call.streams.now()
-    runs = replayed(past, args.procs, args.policy, progress.at)
+    runs = replayed(past, processors, args.policy, progress.at)
     seconds = max(call.streams.now() - before, 1) / 1000
     progress.end()
     if args.write:
-        _write(args.write, past, runs, args.procs, args.policy)
-    tell_replay(call, past, runs, seconds)
+        _write(args.write, past, runs, processors, args.policy)
+    tell_replay(call, past, processors, runs, seconds)
+
+
+def _processors_of(source: str, data: bytes) -> int:
+    from cockpit.formats.swf import processors_said
+
+    found = processors_said(source, data)
+    if found is None:
+        raise UsageError(f"{source}: its header has no MaxProcs; say with --procs N how many processors there were")
+    return found
 
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:

@@ -47,13 +47,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     peak_rss_mib: int
 
 
-def tell_replay(call: Call, past: History, runs: Sequence[Run], seconds: float) -> None:
+def tell_replay(call: Call, past: History, processors: int, runs: Sequence[Run], seconds: float) -> None:
     """What came of it, in `seconds`."""
-    report = _report(past, runs, seconds, call.args)
+    report = _report(past, processors, runs, seconds, call.args)
     tell_report(call, report, _page(report))
 
 
-def _report(past: History, runs: Sequence[Run], seconds: float, args: Namespace) -> Report:
+def _report(past: History, processors: int, runs: Sequence[Run], seconds: float, args: Namespace) -> Report:
     from cockpit.engine.figures import figures
 
     differences = [
@@ -61,10 +61,10 @@ def _report(past: History, runs: Sequence[Run], seconds: float, args: Namespace)
         for job, run in zip(past.jobs, runs, strict=True)
         if args.check and job.waited != run.waited
     ]
-    found = figures(runs, args.procs)
+    found = figures(runs, processors)
     return Report(
         policy=args.policy,
-        processors=args.procs,
+        processors=processors,
         jobs=len(runs),
         skipped=past.skipped.total(),
         identical_waits=len(runs) - len(differences) if args.check else None,

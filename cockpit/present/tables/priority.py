@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind
+from cockpit.model.ids import index_ranges
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
@@ -33,7 +34,7 @@ def job_id(row: PriorityRow, _: Context) -> int | None:
 def id_text(row: PriorityRow, _: Context) -> str:
     """`4711`, `4700_3` for a task of an array, `-` where the asker may not see it."""
     if row.task is not None:
-        return f"{row.task.array}_{row.task.index}"
+        return f"{row.task.array}_{f'[{index_ranges(row.tasks)}]' if row.tasks else row.task.index}"
     return job_shown(row.job)
 
 

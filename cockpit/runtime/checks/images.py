@@ -9,7 +9,8 @@ from cockpit.runtime.findings import Finding, note, ok
 if TYPE_CHECKING:
     from cockpit.runtime.checks.surroundings import Surroundings
 
-PROGRAMS = ("podman", "docker")
+PODMAN = "podman"
+PROGRAMS = (PODMAN, "docker")
 """In the order in which they are asked for an image."""
 
 
@@ -17,6 +18,7 @@ def images(around: Surroundings) -> list[Finding]:
     for program in PROGRAMS:
         version = around.ask((program, "--version"))
         if version.ok:
-            return [ok("images", f"by name from {version.first_line}, or as dir:PATH and tar:PATH")]
+            how = "in containers of its own" if program == PODMAN and around.uid == 0 else "as copies"
+            return [ok("images", f"by name from {version.first_line}, {how}, or as dir:PATH and tar:PATH")]
     advice = "An image by its name needs podman or docker: `apt-get install podman` as root."
     return [note("images", "as dir:PATH and tar:PATH; neither podman nor docker is here", advice)]

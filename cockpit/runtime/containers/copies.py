@@ -34,6 +34,8 @@ class Copies:
         self._had: dict[ReplicaId, dict[str, str]] = {}
         self._brought: dict[ReplicaId, dict[str, str]] = {}
         """Variables of its image."""
+        self._podmans: dict[ReplicaId, str] = {}
+        """The image of which podman makes its container."""
         self._progress: dict[ReplicaId, Progress] = {}
 
     def lacks(self, start: StartReplica) -> bool:
@@ -49,6 +51,9 @@ class Copies:
             total, done = sum(found.size for _, found, missing in measured if missing), 0
             paths: dict[str, str] = {}
             for each, found, missing in measured:
+                if found.podman:
+                    self._podmans[replica] = found.key
+                    continue
 
                 def tell(part: Progress, before: int = done) -> None:
                     self._tell(replica, Progress(before + part.done, total, part.rate))
@@ -71,12 +76,13 @@ class Copies:
         def copied(mount: Mount) -> Mount:
             return replace(mount, source=had[mount.what], copied=True) if mount.what in had else mount
 
-        image = copied(plan.image) if plan.image is not None else None
+        podmans = self._podmans.get(start.replica, "")
+        image = copied(plan.image) if plan.image is not None and not podmans else None
         added = {name: each for name, each in brought.items() if name == "PATH" or name not in plan.env}
         env = plan.env | {name: each for name, each in added.items() if name not in start.spec.env}
         if "PATH" in env and (agent := plan.env.get("PATH", "")).startswith(AGENT_FOLDER) and env["PATH"] != agent:
             env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
-        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, env=env)
+        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, podman=podmans, env=env)
 
     def progress(self, replica: ReplicaId) -> Progress | None:
         return self._progress.get(replica)
@@ -85,6 +91,7 @@ class Copies:
         """Its container is gone, or will never be."""
         self._had.pop(replica, None)
         self._brought.pop(replica, None)
+        self._podmans.pop(replica, None)
         await self._depot.leave(replica.folder)
 
     def _tell(self, replica: ReplicaId, progress: Progress) -> None:

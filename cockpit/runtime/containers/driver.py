@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cockpit.engine.effects import Force
@@ -219,6 +220,8 @@ class ContainerExecutor:
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
             await asyncio.to_thread(telling.mark_kept, attempt, effect.cards)
+        if telling.is_of_podman(attempt):
+            await self._keep_in_podman(effect.replica, attempt)
 
     async def remove(self, effect: RemoveContainer) -> None:
         await self._remove(effect.replica)
@@ -307,6 +310,16 @@ class ContainerExecutor:
         await asyncio.to_thread(spawning.spawn_again, attempt, self._shims)
         self._watch(replica, attempt).ended = True
 
+    async def _keep_in_podman(self, replica: ReplicaId, attempt: Attempt) -> None:
+        """Have it commit what the job left and run that in its place. Who enters tries again what fails here."""
+        async with self._lock(replica):
+            watched = self._watched.get(replica) or self._watch(replica, attempt)
+            watched.ended = True
+            if not telling.was_made_again(attempt):
+                await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
+            with suppress(spawning.SpawnError, OSError):
+                await self._ensure_holder(replica, attempt)
+
     async def _tidy_up(self, replica: ReplicaId) -> None:
         """The epilogs of one replica's node, unless they had their turn. Its lock is held."""
         if self._scripts is not None:
@@ -340,6 +353,7 @@ class ContainerExecutor:
             await asyncio.to_thread(inmates.end_plain, attempt)
             await self._tidy_up(replica)
             faults.point("removing", attempt.name)
+            await asyncio.to_thread(spawning.forget, attempt, self._python)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
             await asyncio.to_thread(networks.tidy_up, self._state)
             self._waiting.discard(replica)

@@ -35,7 +35,8 @@ class EntryFacts(msgspec.Struct, frozen=True, kw_only=True):
     kept: bool
     """The command has ended: its files are as it left them, its processes are gone."""
     remounted: bool = False
-    """Its holder was gone (reboot, killed) and a new one made: /tmp, /run, /root and /var/tmp are gone too."""
+    """Its holder was gone (reboot, killed) and a new one made: what was in memory alone, /tmp, /run, /root and
+    /var/tmp, is gone too."""
     cards_freed: bool = False
     """It had cards, and does not have them any more."""
     plain: bool = False

@@ -60,6 +60,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     mounts: tuple[Mount, ...]
     image: Mount | None = None
     """The root file system that it begins with; None: the machine's own."""
+    podman: str = ""
+    """In place of that: the id of an image of which podman makes the container, see `shim.maker`."""
     devices: tuple[str, ...]
     """Device nodes of the cards it was given."""
     network: str = ""

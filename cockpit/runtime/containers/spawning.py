@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -24,8 +25,14 @@ _SHIM_SECONDS = 30
 _READY_SECONDS = 10
 _LAUNCHED_OR_OTHER = (0, 3)
 """hold.LAUNCHED, hold.NOTHING_TO_DO"""
+_COMMIT_SECONDS = 1900
+"""Until podman has made an image of what a job left."""
 _REFUSED = 4
 """hold.REFUSED"""
+
+
+_INHERITED = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_STORAGE_CONF")
+"""By which podman and docker find what they have."""
 
 
 class SpawnError(Exception):
@@ -35,6 +42,11 @@ class SpawnError(Exception):
 def shim_command(python: str, verb: str, *arguments: str) -> list[str]:
     """The isolated interpreter, so that neither environment nor site packages decide what runs."""
     return [python, "-I", "-S", boot.__file__, verb, *arguments]
+
+
+def shim_environment() -> dict[str, str]:
+    """What of the engine's own environment its shims have."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 class Shims:
@@ -82,7 +94,7 @@ class Shims:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             cwd="/",
-            env={},
+            env=shim_environment(),
         )
 
 
@@ -104,20 +116,31 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
 def spawn_again(attempt: Attempt, shims: Shims) -> None:
     """A new holder for a kept container whose holder is gone. Raises SpawnError or OSError."""
     was_plain = (attempt.read("shim.json") or {}).get("plain", False)
-    _run(attempt, shims, ["again", "plain"] if was_plain else ["again"], ready=("started.json",))
+    seconds = _COMMIT_SECONDS if attempt.plan().get("podman") else _READY_SECONDS
+    _run(attempt, shims, ["again", "plain"] if was_plain else ["again"], ready=("started.json",), seconds=seconds)
 
 
-def _run(attempt: Attempt, shims: Shims, modes: Sequence[str], *, ready: Sequence[str]) -> None:
+def forget(attempt: Attempt, python: str) -> None:
+    """Have podman remove what it has of a container of its own; its holder must be gone. What it does not remove has
+    the attempt in its name and in its label."""
+    if (attempt.read("plan.json") or {}).get("podman"):
+        command = shim_command(python, "forget", attempt.path)
+        subprocess.run(command, env=shim_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+def _run(
+    attempt: Attempt, shims: Shims, modes: Sequence[str], *, ready: Sequence[str], seconds: float = _READY_SECONDS
+) -> None:
     code = shims.run("\n".join([attempt.path, *modes]))
     if code == _REFUSED:
         code = shims.run("\n".join([attempt.path, *modes, "plain"]))
-    if code not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready):
+    if code not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready, seconds):
         raise SpawnError(f"the container's shim failed: {_last_line(attempt)}")
 
 
-def _appears(attempt: Attempt, names: Sequence[str]) -> bool:
+def _appears(attempt: Attempt, names: Sequence[str], seconds: float) -> bool:
     """Whoever holds the lock, this shim or that of an engine that was killed, may be about to write."""
-    deadline = time.monotonic() + _READY_SECONDS
+    deadline = time.monotonic() + seconds
     while not any(attempt.read(name) for name in names):
         if not attempt.is_locked() or time.monotonic() > deadline:
             return any(attempt.read(name) for name in names)

@@ -33,10 +33,19 @@ def entry_facts(attempt: Attempt) -> EntryFacts:
     keeps_cards = (attempt.read("kept.json") or {}).get("cards") == HoldCards.KEEP
     return EntryFacts(
         kept=kept,
-        remounted=identity.get("remounted", False),
+        remounted=was_made_again(attempt) and not is_of_podman(attempt),
         plain=identity.get("plain", False),
         cards_freed=kept and not keeps_cards and bool(attempt.plan()["kept_env"] or attempt.plan()["devices"]),
     )
+
+
+def is_of_podman(attempt: Attempt) -> bool:
+    return bool((attempt.read("plan.json") or {}).get("podman"))
+
+
+def was_made_again(attempt: Attempt) -> bool:
+    """Its holder is not the one whose command ran."""
+    return bool((attempt.read("shim.json") or {}).get("remounted"))
 
 
 def mark_kept(attempt: Attempt, cards: HoldCards) -> None:

@@ -1,14 +1,23 @@
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.opening import open_recorded
+from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.snapshot.backend import open_snapshot
+from cockpit.engine.views import job_row
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
-from cockpit.model.ids import JobId, task_id
+from cockpit.model.accounts import Limits, assoc_key
+from cockpit.model.asking import WantedLimit
+from cockpit.model.ids import JobId, rest_id, task_id
 from cockpit.model.job import JobState
 from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import (
@@ -21,10 +30,13 @@ from cockpit.model.reasons import (
     Told,
     WaitsForJob,
 )
+from cockpit.model.spec import Access
+from cockpit.present.columns import Context
+from cockpit.present.outlook import outlook_lines
 from cockpit.present.reasons import reason_sentence
+from cockpit.protocol.messages import JobArgs, SetTimeLimitArgs
 
 if TYPE_CHECKING:
-    from cockpit.backends.slurm.backend import SlurmBackend
     from cockpit.model.jobrow import JobRow
 
 
@@ -48,12 +60,43 @@ async def test_every_kind_of_waiting_is_told_by_what_is_known(recorded: SlurmBac
 
 
 @pytest.mark.req("SL-10")
-async def test_an_array_is_its_tasks_whether_they_wait_or_run(recorded: SlurmBackend) -> None:
-    tasks = [row for row in await recorded.jobs() if row.array is not None]
-    assert {row.id for row in tasks} <= {task_id(46, index) for index in range(10)}
-    assert {row.array.array for row in tasks if row.array is not None} == {46}
-    assert {JobState.QUEUED, JobState.RUNNING} == {row.state for row in tasks}
-    assert (await recorded.job(JobId(46), task=9)).row.id == task_id(46, 9)
+async def test_an_arrays_waiting_tasks_are_one_row_beside_those_that_run(recorded: SlurmBackend) -> None:
+    parts = [row for row in await recorded.jobs() if row.array is not None]
+    (rest,) = [row for row in parts if row.tasks]
+    assert (rest.id, rest.state) == (rest_id(46), JobState.QUEUED)
+    running = {row.array.index for row in parts if row.array is not None and not row.tasks}
+    assert running.isdisjoint(rest.tasks)
+    assert rest.tasks == tuple(range(min(rest.tasks), 10))
+    deep = (await recorded.job(JobId(46), task=9)).row
+    assert (deep.id, deep.tasks, deep.reason) == (task_id(46, 9), (), rest.reason)
+    assert (await recorded.job(rest.id)).row == rest
+    assert (await recorded.explain(task_id(46, 9))).job == task_id(46, 9)
+
+
+@pytest.mark.req("SL-10", "SL-21")
+async def test_what_is_done_to_waiting_tasks_names_them_and_not_the_array(recorded: SlurmBackend) -> None:
+    root = SlurmBackend("r", recorded._commands, recorded._reading, recorded._clock, "root")
+    (rest,) = [row for row in await root.jobs() if row.tasks]
+    span = f"46_[{rest.tasks[0]}-9]"
+    (held,) = await root._acts.commands("hold", JobArgs(rest.id))
+    (limited,) = await root._acts.commands("set_time_limit", SetTimeLimitArgs(rest.id, WantedLimit(3600)))
+    assert (held.argv, limited.argv[2]) == (("scontrol", "hold", span), f"JobId={span}")
+    with pytest.raises(RequestRefused, match="There is no job 99"):
+        await root._acts.commands("hold", JobArgs(rest_id(99)))
+
+
+@pytest.mark.req("SL-10", "PF-21")
+async def test_a_row_is_what_the_whole_job_would_give(recorded: SlurmBackend) -> None:
+    """Rows are made without the jobs that they are about."""
+    listed, now = await recorded._reading.jobs(), recorded._clock.now()
+    reservations = {each.name: each for each in await recorded._reading.reservations()}
+    made = Rows("alice").of(listed, reservations, now)
+    for each in listed:
+        expected = each.starts_at if (each.starts_at or 0) > now else None
+        whole = job_row(each.job, reason(each, reservations), each.priority, expected)
+        mine = Access.RW if each.job.submitter.name == "alice" else Access.RO
+        assert made[each.id] == replace(whole, may=mine, tasks=each.tasks, component=each.component)
+    assert len(made) > 30
 
 
 @pytest.mark.req("SL-11")
@@ -110,6 +153,42 @@ async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_t
     assert reason_sentence(limited.reason, now(), None).startswith(
         "limit MaxTRESPerUser=gres/gpu of qos high is 8; 2 in use"
     )
+
+
+@pytest.mark.req("SL-13")
+async def test_who_is_behind_a_reason_stands_beside_it() -> None:
+    backend, now = await open_recorded("22.05")
+    context = Context(now=now(), zone=UTC, user="")
+
+    async def lines(job: JobId) -> list[str]:
+        return ["".join(span.text for span in each) for each in outlook_lines(await backend.explain(job), context)]
+
+    assert "  in use by 24 (frank, 2 cards)" in await lines(JobId(54))
+    assert "  in use by 46_2 (carol, 2 CPUs) and 46_3 (carol, 2 CPUs)" in await lines(rest_id(46))
+    assert "  job 47 stage1 is queued" in await lines(JobId(48))
+    assert "  job 1 fails has ended: error" in await lines(JobId(49))
+
+
+@pytest.mark.req("SL-13")
+async def test_a_limits_code_is_found_among_the_limits_of_sacctmgr() -> None:
+    backend, _ = await open_recorded("22.05")
+    everything = await backend._reading.everything(closely=True)
+    job = (await backend.job(JobId(54))).job
+    tight = Limits(max_jobs=4, grp_tres={"cpu": 8.0}, max_tres_per_job={"node": 1.0})
+    frank = replace(everything.accounts.associations[assoc_key(job.account, "frank")], limits=tight)
+    accounts = replace(everything.accounts, associations={**everything.accounts.associations, frank.key: frank})
+    seen = await backend._mirror.snapshot(everything._replace(accounts=accounts))
+
+    def found(code: str) -> tuple[str, str, str, float] | None:
+        told = limit_told(seen, job, code)
+        return told and (told.holder, told.limit, told.resource, told.allowed)
+
+    user = f"user frank of account {frank.account}"
+    assert found("QOSMaxGRESPerUser") == ("qos high", "MaxTRESPerUser", "gres/gpu", 8)
+    assert found("AssocGrpCpuLimit") == (user, "GrpTRES", "cpu", 8)
+    assert found("AssocMaxJobsLimit") == (user, "MaxJobs", "", 4)
+    assert found("AssocMaxNodePerJobLimit") == (user, "MaxTRESPerJob", "node", 1)
+    assert found("QOSGrpCpuLimit") is found("Priority") is found("AssocGrpMemLimit") is None
 
 
 @pytest.mark.req("SL-15")

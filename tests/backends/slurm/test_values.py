@@ -6,14 +6,14 @@ from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
 from cockpit.backends.slurm.mapping.dependencies import Conditions, conditions
 from cockpit.backends.slurm.mapping.holding import held
-from cockpit.backends.slurm.mapping.hostlist import hosts, numbers, shortened
-from cockpit.backends.slurm.mapping.jobs import listed
+from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
+from cockpit.backends.slurm.mapping.jobs import Listed, found
 from cockpit.backends.slurm.mapping.listing import FIELDS as LISTED
 from cockpit.backends.slurm.mapping.listing import read, unknown_field
 from cockpit.backends.slurm.mapping.nodes import node_state, seen
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.mapping.records import words
-from cockpit.model.ids import JobId, job_words, task_id, task_of
+from cockpit.model.ids import JobId, index_ranges, job_words, rest_id, task_id, task_of
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import Told
@@ -65,7 +65,7 @@ def test_a_list_of_hosts_without_end_is_cut() -> None:
 
 def test_numbers_there_and_back() -> None:
     assert numbers("0-3,8,10-12") == (0, 1, 2, 3, 8, 10, 11, 12)
-    assert shortened(numbers("0-3,8,10-12")) == "0-3,8,10-12"
+    assert index_ranges(numbers("0-3,8,10-12")) == "0-3,8,10-12"
     assert numbers("0-8:4") == (0, 4, 8)
 
 
@@ -131,9 +131,9 @@ def test_what_is_cut_off_is_left_out() -> None:
 
 @pytest.mark.req("SL-02")
 def test_words_that_nobody_knows_stay() -> None:
-    (found,) = listed(a_record(State="HIBERNATING"), None)
+    found = Listed(a_record(State="HIBERNATING"), None)
     assert reason(found) == Told("HIBERNATING", "a state that cockpit does not know")
-    (waiting,) = listed(a_record(Reason="SomethingOfTomorrow"), None)
+    waiting = Listed(a_record(Reason="SomethingOfTomorrow"), None)
     assert reason(waiting) == Told("SomethingOfTomorrow")
     assert unknown_field("squeue: error: Invalid job format specification: STDOUT\n") == "STDOUT"
 
@@ -151,7 +151,7 @@ def test_words_that_nobody_knows_stay() -> None:
     ],
 )
 def test_how_jobs_end(state: str, code: str, shown: JobState, cause: EndCause) -> None:
-    (found,) = listed(a_record(State=state, exit_code=code, EndTime="2026-11-21T09:00:00"), None)
+    found = Listed(a_record(State=state, exit_code=code, EndTime="2026-11-21T09:00:00"), None)
     assert (found.job.state, found.job.end_cause) == (shown, cause)
     assert found.job.exit is not None
     assert found.job.exit.oom is (state == "OUT_OF_MEMORY")
@@ -161,11 +161,11 @@ def test_how_jobs_end(state: str, code: str, shown: JobState, cause: EndCause) -
 @pytest.mark.req("SL-23")
 def test_a_comment_of_the_wrapper_makes_a_running_job_a_kept_one() -> None:
     running = a_record(State="RUNNING", NodeList="n1", StartTime="2026-11-21T08:00:01")
-    (found,) = listed(running | {"Comment": "cockpit:held rc=3 until=1795248117"}, None)
+    found = Listed(running | {"Comment": "cockpit:held rc=3 until=1795248117"}, None)
     assert (found.job.state, found.job.held_until) == (JobState.ERROR, 1_795_248_117_000)
     assert found.job.exit is not None
     assert found.job.exit.code == 3
-    (other,) = listed(running | {"Comment": "cockpit:held rc=3 until=soon; rm -rf /"}, None)
+    other = Listed(running | {"Comment": "cockpit:held rc=3 until=soon; rm -rf /"}, None)
     assert other.job.state is JobState.RUNNING
     assert held(other.job, "") is other.job
 
@@ -186,3 +186,16 @@ def test_an_accounting_of_a_job_and_its_steps() -> None:
     ((found, used),) = ended(printed, "~", None)
     assert (found.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
     assert found.spec.time_limit_seconds == 5400
+
+
+@pytest.mark.req("SL-10")
+def test_twenty_thousand_tasks_that_wait_are_one_record_until_one_is_looked_at() -> None:
+    listed = Listed(a_record(JobID="7", ArrayJobID="7", ArrayTaskID="0-19999%5"), None)
+    assert (listed.id, len(listed.tasks), listed.words) == (rest_id(7), 20_000, "7_[0-19999]")
+    looked_at = found([listed], task_id(7, 12_345))
+    assert looked_at is not None
+    assert (looked_at.job.id, looked_at.alike) == (task_id(7, 12_345), task_id(7, 0))
+    assert looked_at.job.array is not None
+    assert (looked_at.job.array.index, looked_at.job.array.at_once) == (12_345, 5)
+    assert found([listed], task_id(7, 20_000)) is None
+    assert len(list(listed.each(1000))) == 1000

@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.mounts import mounts
 from tests.runtime.containers.house import open_house
+from tests.runtime.containers.store import import_trainer, own_store
 from tests.runtime.host_world import eventually
 
 IS_ROOT = os.geteuid() == 0
@@ -51,6 +53,14 @@ def _is_of(path: str, opened) -> bool:
 
     key = cgroup_name(opened.state, ReplicaId(JobId(1), 1, 0)).split(".")[0]
     return Path(path).name.startswith(key)
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    """The name of the one image that podman has here."""
+    with TemporaryDirectory(prefix="cockpit-store-", dir="/tmp") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTAINERS_STORAGE_CONF", str(own_store(Path(folder))))
+        yield import_trainer(Path(folder))
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ from cockpit.runtime.containers.staging.fetching import Fetcher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 def submitter(user: str | None = None) -> Submitter:
@@ -119,6 +119,9 @@ class House:
         self.bounds = Bounds(pids=200, scratch_mib=64)
         self.rules = Cluster()
         self.script_seconds = 20.0
+        self.podman = True
+        self.placement: tuple[Allocation, ...] = ()
+        """Of a job with several replicas."""
         self.clock = StandingClock()
         self._jobs = 0
         self.move_in()
@@ -127,7 +130,7 @@ class House:
         """A new engine: nothing is remembered but what is in the state folder."""
         self.seen = Seen()
         scripts = NodeScripts(self.state, lambda: self.rules, self.facts_for, self.script_seconds)
-        fetcher = Fetcher(rootless=os.geteuid() != 0)
+        fetcher = Fetcher(rootless=os.geteuid() != 0, podman=self.podman)
         self.depot = Depot(self.state, lambda: self.rules.staging, self.clock, fetcher)
         self.executor = ContainerExecutor(
             self.state, self.plan_for, self.seen, depot=self.depot, scripts=scripts, python=sys.executable
@@ -136,7 +139,8 @@ class House:
 
     def plan_for(self, effect: StartReplica) -> ContainerPlan:
         spec, node = effect.spec, Node(name=effect.allocation.node, cpus=1, memory_mib=1, cards=self.cards)
-        launch = launch_plan(spec, effect.submitter, node, effect.allocation, (effect.allocation,), effect.replica)
+        placement = self.placement or (effect.allocation,)
+        launch = launch_plan(spec, effect.submitter, node, effect.allocation, placement, effect.replica)
         hidden = EngineFolders(self.state, self.state)
         return container_plan(effect, launch, hidden, self.bounds, rootless=os.geteuid() != 0)
 

@@ -8,7 +8,10 @@ import tarfile
 from pathlib import Path
 
 BUSYBOX = "/bin/busybox"
-APPLETS = ("sh", "ls", "cat", "echo", "touch", "readlink", "id", "sleep", "env", "mount", "test", "wc", "true", "head")
+APPLETS = (
+    *("sh", "ls", "cat", "echo", "touch", "readlink", "id", "sleep", "env", "mount", "test", "wc", "true", "head"),
+    *("grep", "hostname", "nc", "ps", "pwd", "sort", "tail"),
+)
 
 
 def make_root(folder: Path) -> Path:

@@ -1,65 +1,28 @@
-"""Containers that begin with an image that podman has. Tests bring their own; nothing is pulled."""
+"""Containers of cockpit's own that begin with a copy of an image that podman has."""
 
 from __future__ import annotations
 
-import subprocess
-from typing import TYPE_CHECKING
-
 import pytest
-from msgspec.structs import replace
 
 from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StageReplica
 from tests.runtime.containers.conftest import IS_ROOT
-from tests.runtime.containers.house import House, finish
-from tests.runtime.containers.roots import make_root, packed
-
-if TYPE_CHECKING:
-    from cockpit.engine.effects import StartReplica
+from tests.runtime.containers.house import finish
+from tests.runtime.containers.store import containers, job, podman
+from tests.runtime.containers.test_recovery import restart
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not IS_ROOT, reason="an ordinary user's podman needs ids of its own, which tests do not have"),
 ]
-PATH = "/opt/app/bin:/bin"
-
-
-def podman(*words: object) -> str:
-    """Out of sight of other tests, which compare mounts."""
-    done = subprocess.run(
-        ["unshare", "--mount", "podman", *map(str, words)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture
-def store(house, monkeypatch) -> None:
-    """A podman that knows nothing of the machine's own images, nor of other tests'."""
-    file = house.folder / "storage.conf"
-    places = {"graphroot": house.folder / "store", "runroot": house.folder / "store-run"}
-    lines = "".join(f'{name} = "{place}"\n' for name, place in places.items())
-    file.write_text(f'[storage]\ndriver = "vfs"\n{lines}')
-    monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(file))
-
-
-@pytest.fixture
-def image(house, store):
-    """Its name. Programs of its own lie where only its PATH leads."""
-    root = make_root(house.folder / "packing")
-    (root / "opt" / "app" / "bin").mkdir()
-    (root / "opt" / "app" / "bin" / "train").write_text("#!/bin/sh\necho trained with $FLAVOUR as $(id -u)\n")
-    (root / "opt" / "app" / "bin" / "train").chmod(0o755)
-    letters = "".join(filter(str.isalnum, house.folder.name.lower()))  # all that may stand anywhere in a name
-    name = f"localhost/cockpit-test-{letters}:1"
-    variables = ("--change", f"ENV PATH={PATH}", "--change", "ENV FLAVOUR=plum", "--change", "ENV HOME=/nowhere")
-    podman("import", *variables, packed(root, house.folder / "root.tar"), name)
-    yield name
-    assert podman("ps", "--all", "--format", "{{.Names}}") == ""
-
-
-def job(house: House, image: str, command: str, **spec) -> StartReplica:
-    made = house.job("", image=image, **spec)
-    return replace(made, spec=replace(made.spec, command=command))
+async def image(house, trainer):
+    """Its name."""
+    house.podman = False
+    restart(house)
+    yield trainer
+    assert containers() == []
 
 
 async def test_its_programs_and_variables_are_there_and_it_runs_as_the_submitter(house, image, ann):
@@ -74,10 +37,11 @@ async def test_its_programs_and_variables_are_there_and_it_runs_as_the_submitter
 
 @pytest.mark.req("JT-40")
 async def test_a_failed_one_is_kept_and_entered_also_when_the_image_is_gone(house, image):
-    made = job(house, image, "sh -c 'echo left >/opt/note; exit 3'")
+    own = f"{image}-own"
+    podman("tag", image, own)
+    made = job(house, own, "sh -c 'echo left >/opt/note; exit 3'")
     await house.kept(made)
-    podman("rmi", "--force", image)
-    podman("import", house.folder / "root.tar", image)
+    podman("rmi", own)
     code, seen = finish(await house.enter(made.replica, "sh", "-c", "cat /opt/note; train; exit 7"))
     assert (code, seen) == (7, "left\ntrained with plum as 0\n")
     assert [each.jobs for each in await house.depot.copies()] == [(made.replica.job,)]
@@ -101,7 +65,7 @@ async def test_it_is_taken_over_once(house, image):
     assert (copy.what, copy.source, copy.jobs) == ("image", image, (first.replica.job, second.replica.job))
 
 
-@pytest.mark.usefixtures("store")
+@pytest.mark.usefixtures("trainer")
 async def test_an_image_that_is_not_there_is_refused_with_what_to_do(house):
     status = await house.run(job(house, "localhost/cockpit-none:7", "true"))
     assert status.lost == (

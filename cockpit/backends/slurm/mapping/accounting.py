@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from cockpit.backends.slurm.mapping import jobs, states, values
+from cockpit.backends.slurm.mapping import states, values
+from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.records import separated
-from cockpit.model.ids import JobId
-from cockpit.model.job import ENDED, ArrayTask, Job
+from cockpit.model.job import ENDED, Job
 from cockpit.model.usage import Used
 
 FIELDS = (
@@ -97,11 +97,8 @@ def _job(fields: dict[str, str], zone: tzinfo | None) -> Job | None:
         "WorkDir": fields["WorkDir"],
         "Comment": fields["Comment"],
     }
-    (found,) = jobs.listed(known, zone)
-    if not task.isdigit():
-        return found.job
-    own = ArrayTask(JobId(int(array)), int(task), 0, 1, int(task), int(task))
-    return jobs.with_array(found.job, own)
+    own = {"ArrayJobID": array, "ArrayTaskID": task} if task.isdigit() else {}
+    return Listed(known | own, zone).job
 
 
 def _more(used: Used, fields: dict[str, str]) -> Used:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +20,8 @@ from cockpit.model.node import Allocation
 
 NEVER = "a dependency that never comes true"
 """Whose job never starts is held back by it: to the core it is as if it were not there."""
+PLANNED_TASKS = 1000
+"""Of the tasks of an array that wait and are alike so many are planned: more than Slurm's own backfill looks at."""
 NO_DETAILS: Mapping[JobId, Mapping[NodeName, Allocation]] = {}
 
 
@@ -41,13 +43,18 @@ class Everything(NamedTuple):
 def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
     """`as_ranked`: waiting jobs keep the priorities that the cluster gave them, instead of being counted anew."""
     nodes = {each.node.name: each.node for each in everything.nodes}
-    jobs = placed((each.job for each in everything.jobs), nodes, everything.details)
-    ranks = {each.job.id: each.priority for each in everything.jobs} if as_ranked else {}
+    ranks: dict[JobId, int | None] = {}
+    listed: list[Job] = []
+    for each in everything.jobs:
+        tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
+        listed += tasks
+        ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
+    jobs = placed(_bounded(listed), nodes, everything.details)
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
         at=everything.at,
-        last_job_id=max((each.job.id for each in everything.jobs), default=0),
+        last_job_id=max((each.id for each in listed), default=0),
         nodes=nodes,
         jobs=dict(sorted((job.id, _ranked(job, ranks)) for job in jobs)),
         cluster=everything.rules,
@@ -57,6 +64,17 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         usage_at=counted_at,
         usage_reset_at=counted_at,
     )
+
+
+def _bounded(jobs: list[Job]) -> Iterator[Job]:
+    """How many tasks of an array may run at once is told of those that wait alone; it bounds those that run."""
+    at_once = {each.array.array: each.array.at_once for each in jobs if each.array is not None and each.array.at_once}
+    for each in jobs:
+        array = each.array
+        if array is None or array.at_once or array.array not in at_once:
+            yield each
+        else:
+            yield replace(each, array=replace(array, at_once=at_once[array.array]))
 
 
 def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:

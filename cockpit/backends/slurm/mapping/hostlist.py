@@ -56,15 +56,3 @@ def numbers(value: str) -> tuple[int, ...]:
             last = min(int(high or low), int(low) + MOST)
             found += range(int(low), last + 1, int(step) if step.isdigit() and int(step) else 1)
     return tuple(found[:MOST])
-
-
-def shortened(indices: tuple[int, ...]) -> str:
-    """`0-3,8`: the inverse of `numbers`."""
-    parts: list[str] = []
-    start = last = None
-    for each in (*indices, None):
-        if start is not None and last is not None and each != last + 1:
-            parts.append(str(start) if start == last else f"{start}-{last}")
-            start = None
-        start, last = (each if start is None else start), each
-    return ",".join(parts)

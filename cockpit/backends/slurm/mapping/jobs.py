@@ -1,206 +1,177 @@
-"""One record of squeue as jobs: one, or one for each task of an array that still waits."""
+"""One record of squeue: a job, or those tasks of an array that still wait, which Slurm keeps and tells as one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
-from functools import lru_cache
+from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping import states, values
+from cockpit.backends.slurm.mapping import jobparts, states, values
 from cockpit.backends.slurm.mapping.dependencies import conditions
 from cockpit.backends.slurm.mapping.holding import held
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.backends.slurm.mapping.ids import job_id
-from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import ENDED, ArrayTask, Attempt, Job, JobState, Replica, Submitter, Suspension
-from cockpit.model.node import Allocation
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, NodeSpec
-
-NO_LIMIT_SECONDS = 365 * DAY_SECONDS
-"""Stands for a job without a time limit."""
-
-Fields = dict[str, str]
+from cockpit.backends.slurm.mapping.jobparts import Fields
+from cockpit.model.ids import JobId, Millis, index_ranges, rest_id, task_of
+from cockpit.model.job import ENDED, ArrayTask, Job, JobState, Suspension
 
 
-class Listed(NamedTuple):
-    """A job as squeue tells it, and what the model's job has no place for."""
+class Listed:
+    """A job as squeue tells it. A list needs little of it: the model's job is made when somebody looks at one.
+
+    Of tasks that wait together `job` is the first, under the id of all of them.
+    """
+
+    def __init__(self, fields: Fields, zone: tzinfo | None = None, shards_per_card: int = 0) -> None:
+        """`zone`: the cluster's; None: this machine's. `shards_per_card`: into how many a card is cut (gres/shard)."""
+        self.fields, self.shards = fields, shards_per_card
+        self._zone = zone
+        self.code = fields.get("Reason", "")
+        """Why it waits, by Slurm's word."""
+        self.state = states.word(fields["State"])
+        """Slurm's word."""
+        self.nodes = hosts(values.text(fields.get("NodeList", "")))
+        self.kind = states.job_state(self.state, placed=bool(self.nodes))
+        self.array, self.tasks = _array(fields.get("ArrayJobID", ""), fields.get("ArrayTaskID", ""))
+        self.id = _id(fields["JobID"], self.array, self.tasks)
+
+    def at(self, name: str) -> Millis | None:
+        """A moment of the record."""
+        return values.moment(self.fields.get(name, ""), self._zone)
+
+    @property
+    def waits(self) -> bool:
+        return self.kind is JobState.QUEUED
+
+    @property
+    def priority(self) -> int | None:
+        return values.number(self.fields.get("PriorityLong", ""))
+
+    @property
+    def starts_at(self) -> Millis | None:
+        """While it waits: when the cluster thinks that it starts."""
+        return self.at("StartTime") if self.waits else None
+
+    @property
+    def held_by(self) -> str:
+        """Who keeps it from starting; empty when nobody does."""
+        return jobparts.holder(self.code, self.state, self.fields["UserName"]) if self.waits else ""
+
+    @property
+    def begin_at(self) -> Millis | None:
+        return jobparts.begin_at(self.code, self.at("EligibleTime"), self.at("SubmitTime"))
+
+    @property
+    def component(self) -> tuple[int, int] | None:
+        """Of a heterogeneous job: its first component, and which of them it is."""
+        leader, offset = (values.number(self.fields.get(name, "")) for name in ("HetJobID", "HetJobOffset"))
+        return (leader, offset or 0) if leader else None
+
+    @cached_property
+    def job(self) -> Job:
+        return held(_job(self), values.text(self.fields.get("Comment", "")))
+
+    def task(self, index: int) -> Job:
+        """One of `tasks`."""
+        assert self.array is not None
+        own = replace(self.array, index=index)
+        return replace(self.job, id=job_id(own.array, index), array=own)
+
+    def each(self, most: int | None = None) -> Iterator[Job]:
+        """The job, or every task that the record stands for; of those the first so many."""
+        if not self.tasks:
+            yield self.job
+        for index in islice(self.tasks, most):
+            yield self.task(index)
+
+    @property
+    def words(self) -> str:
+        """As Slurm's commands take them all: `123_[4-90]`."""
+        assert self.array is not None
+        return f"{self.array.array}_[{index_ranges(self.tasks)}]"
+
+
+def _id(number: str, array: ArrayTask | None, tasks: tuple[int, ...]) -> JobId:
+    if array is None:
+        return job_id(values.number(number) or 0)
+    return rest_id(array.array) if tasks else job_id(array.array, array.index)
+
+
+def _array(number: str, printed: str) -> tuple[ArrayTask | None, tuple[int, ...]]:
+    """The task, and the indices of all that the record stands for, where it is more than one: `4-90%5`."""
+    array = values.number(number)
+    if not array or not printed[:1].isdigit():
+        return None, ()
+    indices, _, at_once = printed.partition("%")
+    every = numbers(indices)
+    task = ArrayTask(JobId(array), every[0], int(at_once) if at_once.isdigit() else 0, len(every), every[0], every[-1])
+    return task, every if len(every) > 1 else ()
+
+
+class Found(NamedTuple):
+    """A job that somebody asked for."""
 
     job: Job
-    code: str
-    """Why it waits, by Slurm's word."""
-    state: str
-    """Slurm's word."""
-    priority: int | None
-    starts_at: Millis | None
-    """While it waits: when the cluster thinks that it starts."""
+    listed: Listed | None
+    """The record that it stands in; None: it is out of accounting."""
+
+    @property
+    def alike(self) -> JobId:
+        """The first of those that stand in its record: to the scheduler they are all the same."""
+        if self.listed is None or not self.listed.tasks or self.listed.array is None:
+            return self.job.id
+        return job_id(self.listed.array.array, self.listed.array.index)
 
 
-def listed(fields: Fields, zone: tzinfo | None, shards_per_card: int = 0) -> Iterator[Listed]:
-    """`zone`: the cluster's; None: this machine's. `shards_per_card`: into how many a card is cut (gres/shard)."""
-    state = states.word(fields["State"])
-    nodes = hosts(values.text(fields.get("NodeList", "")))
-    kind = states.job_state(state, placed=bool(nodes))
-    whole = held(_job(fields, zone, state, kind, nodes, shards_per_card), values.text(fields.get("Comment", "")))
-    waits = kind is JobState.QUEUED
-    more = (
-        fields.get("Reason", ""),
-        state,
-        values.number(fields.get("PriorityLong", "")),
-        values.moment(fields.get("StartTime", ""), zone) if waits else None,
-    )
-    for job in _tasks(whole, fields):
-        yield Listed(job, *more)
+def found(listed: Iterable[Listed], wanted: JobId) -> Found | None:
+    """The job of this id, be it one task of those that wait together. An array's own id stands for its first task."""
+    number, index = task_of(wanted)
+    first: Listed | None = None
+    for each in listed:
+        if each.id == wanted:
+            return Found(each.job, each)
+        if each.array is not None and each.array.array == number:
+            if index in each.tasks:
+                return Found(each.task(index), each)
+            first = first or each
+    return Found(first.job, first) if first is not None and index is None else None
 
 
-def _tasks(whole: Job, fields: Fields) -> Iterator[Job]:
-    array, tasks = values.number(fields.get("ArrayJobID", "")), fields.get("ArrayTaskID", "")
-    if not array or not tasks[:1].isdigit():
-        yield whole
-        return
-    indices, _, at_once = tasks.partition("%")
-    every = numbers(indices)
-    bounds = ArrayTask(JobId(array), 0, int(at_once) if at_once.isdigit() else 0, len(every), every[0], every[-1])
-    for index in every:
-        own = ArrayTask(bounds.array, index, bounds.at_once, bounds.count, bounds.first, bounds.last)
-        yield with_array(whole, own)
-
-
-def with_array(job: Job, task: ArrayTask) -> Job:
-    """The same as that task of its array."""
-    return replace(job, id=job_id(task.array, task.index), array=task)
-
-
-def _job(
-    fields: Fields, zone: tzinfo | None, state: str, kind: JobState, nodes: tuple[NodeName, ...], shards: int
-) -> Job:
-    def at(name: str) -> Millis | None:
-        return values.moment(fields.get(name, ""), zone)
-
-    spec = _spec(fields, at("EligibleTime"), at("SubmitTime"), shards)
-    submitted = at("SubmitTime") or Millis(0)
-    started, ended = (at("StartTime"), at("EndTime")) if kind is not JobState.QUEUED else (None, None)
+def _job(listed: Listed) -> Job:
+    fields, kind = listed.fields, listed.kind
+    submitted = listed.at("SubmitTime") or Millis(0)
+    started, ended = (listed.at("StartTime"), listed.at("EndTime")) if not listed.waits else (None, None)
     ended = ended if kind in ENDED else None
     partitions = values.names(fields["Partition"])
     waiting = conditions(values.text(fields.get("Dependency", "")))
-    attempt = _attempt(fields, spec, nodes, started, ended, partitions) if nodes and started is not None else None
+    spec = jobparts.spec(fields, listed.begin_at, listed.shards)
+    attempt = None
+    if listed.nodes and started is not None:
+        attempt = jobparts.attempt(fields, spec, listed.nodes, (started, ended), partitions)
     return Job(
-        id=job_id(values.number(fields["JobID"]) or 0),
+        id=listed.id,
         spec=spec,
-        submitter=_submitter(fields),
+        submitter=jobparts.submitter(fields),
         project=fields["Account"],
         submitted_at=submitted,
         state=kind,
         state_since=ended or started or submitted,
-        held_by=_holder(fields["Reason"], state, fields["UserName"]) if kind is JobState.QUEUED else "",
+        held_by=listed.held_by,
         held_since=submitted,
         attempt=attempt,
-        exit=states.exit_of(state, fields.get("exit_code", "")) if kind in ENDED else None,
-        end_cause=states.end_cause(state),
+        exit=states.exit_of(listed.state, fields.get("exit_code", "")) if kind in ENDED else None,
+        end_cause=states.end_cause(listed.state),
         ended_at=ended,
         account=values.text(fields["Account"]),
         qos=values.text(fields["QOS"]),
         partitions=partitions,
+        array=listed.array,
         waits_for=waiting.failed[:1] + waiting.open,
         never=waiting.failed[0].job if waiting.failed else None,
-        accrues_from=at("AccrueTime"),
+        accrues_from=listed.at("AccrueTime"),
         suspension=Suspension(by="") if kind is JobState.SUSPENDED else None,
-    )
-
-
-def _submitter(fields: Fields) -> Submitter:
-    uid, gid = (values.number(fields.get(name, "")) or 0 for name in ("UserID", "GroupID"))
-    return Submitter(UserName(fields["UserName"]), uid, gid, (gid,), "")
-
-
-def _holder(reason: str, state: str, user: str) -> str:
-    """Who holds it back."""
-    if reason == "JobHeldUser":
-        return user
-    if reason in {"JobHeldAdmin", "JobHoldMaxRequeue", "ReservationDeleted"} or state in {
-        "REQUEUE_HOLD",
-        "SPECIAL_EXIT",
-    }:
-        return "an administrator" if reason == "JobHeldAdmin" else "Slurm"
-    return ""
-
-
-def _spec(fields: Fields, eligible: Millis | None, submitted: Millis | None, shards: int) -> JobSpec:
-    nodes = max(1, values.number(fields["NumNodes"]) or 1)
-    array = fields.get("ArrayTaskID", "")
-    indices, _, at_once = array.partition("%")
-    begin = eligible if fields["Reason"] == "BeginTime" or (eligible or 0) > (submitted or 0) + 60_000 else None
-    seconds = values.seconds(fields["TimeLimit"])
-    return JobSpec(
-        name=fields["Name"],
-        command=values.text(fields.get("Command", "")) or "(a script of standard input)",
-        output=values.text(fields.get("STDOUT", "")) or values.text(fields.get("WorkDir", "")),
-        nodes=nodes,
-        specs=(_node_spec(fields.get("tres-alloc", ""), fields["NumCPUs"], nodes, shards),),
-        node_names=hosts(values.text(fields.get("ReqNodes", ""))),
-        exclusive=fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"},
-        time_limit_seconds=seconds or NO_LIMIT_SECONDS,
-        home=HomeAccess.RW,
-        account=values.text(fields["Account"]) or None,
-        partitions=values.names(fields["Partition"]),
-        qos=values.text(fields["QOS"]) or None,
-        nice=_nice(fields.get("Nice", "")),
-        begin_at=begin,
-        dependencies=conditions(values.text(fields.get("Dependency", ""))).open,
-        array=Array(numbers(indices), int(at_once) if at_once.isdigit() else 0) if array[:1].isdigit() else None,
-        reservation=values.text(fields.get("Reservation", "")),
-    )
-
-
-def _nice(printed: str) -> int:
-    figure = values.decimal(printed)
-    return int(figure) if figure is not None else 0
-
-
-@lru_cache(maxsize=4096)
-def _node_spec(amounts: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
-    """Of thousands of jobs many ask for the same."""
-    tres = values.tres(amounts)
-    cpus = tres.get("cpu") or values.number(all_cpus) or 1
-    models = tuple(name.partition(":")[2] for name in tres if name.startswith("gres/gpu:"))
-    return NodeSpec(
-        cpus=-int(-cpus // nodes),
-        memory_mib=-int(-tres.get("mem", 0) // nodes),
-        card_milli=_card_milli(tres, nodes, shards),
-        card_models=models,
-    )
-
-
-def _card_milli(tres: dict[str, float], nodes: int, shards: int) -> int:
-    """Per node. A share of a card is less than one; more shards than a card has count as whole ones."""
-    cards = tres.get("gres/gpu") or sum(each for name, each in tres.items() if name.startswith("gres/gpu:"))
-    if cards:
-        return WHOLE_CARD * -int(-cards // nodes)
-    share = WHOLE_CARD * tres.get("gres/shard", 0) / nodes / shards if shards else 0
-    return int(share) if share < WHOLE_CARD else WHOLE_CARD * -int(-share // WHOLE_CARD)
-
-
-def _attempt(
-    fields: Fields,
-    spec: JobSpec,
-    nodes: tuple[NodeName, ...],
-    started: Millis,
-    ended: Millis | None,
-    partitions: tuple[str, ...],
-) -> Attempt:
-    """One replica a node. What each node gives is known of the whole only: taken to be the same everywhere, until
-    `placements` says more."""
-    each = spec.specs[0]
-    tres = values.tres(fields.get("tres-alloc", ""))
-    restarts = values.number(fields.get("RestartCnt", "")) or 0
-    return Attempt(
-        number=1 + restarts,
-        spec_index=0,
-        placement=tuple(Allocation(rank, node, each.cpus, each.memory_mib) for rank, node in enumerate(nodes)),
-        placed_at=started,
-        replicas=tuple(Replica(rank=rank, started_at=started, ended_at=ended) for rank in range(len(nodes))),
-        partition=partitions[0] if partitions else "",
-        billing=tres.get("billing", 0.0),
     )

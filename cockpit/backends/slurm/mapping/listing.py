@@ -26,7 +26,6 @@ FIELDS = (
     "Reason",
     "PriorityLong",
     "TimeLimit",
-    "TimeUsed",
     "NumCPUs",
     "NumNodes",
     "tres-alloc",

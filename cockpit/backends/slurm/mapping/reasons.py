@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
-from cockpit.backends.slurm.mapping import states
+from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.model.cluster import Reservation
+from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
 from cockpit.model.reasons import (
     ArrayFull,
@@ -40,16 +42,15 @@ _OF_CORE: tuple[tuple[str, tuple[type, ...]], ...] = (
 
 def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVATIONS) -> Reason | None:
     """None for a job that neither waits nor stands still."""
-    job = listed.job
     if not states.known(listed.state):
         return Told(listed.state, "a state that cockpit does not know")
-    if job.state is JobState.SUSPENDED:
+    if listed.kind is JobState.SUSPENDED:
         return StandsStill()
-    if job.state is not JobState.QUEUED:
+    if listed.kind is not JobState.QUEUED:
         return None
-    if job.held_by:
-        return Held(job.held_by, None)
-    return _by_code(listed, reservations) or Told(listed.code, _about(listed))
+    if by := listed.held_by:
+        return Held(by, None)
+    return _by_code(listed, reservations) or _told(listed.code, _about(listed))
 
 
 def with_figures(told: Reason, core: Reason | None) -> Reason:
@@ -61,33 +62,43 @@ def with_figures(told: Reason, core: Reason | None) -> Reason:
     return core if isinstance(core, kinds) else told
 
 
+@lru_cache(maxsize=4096)
+def _told(code: str, about: str) -> Told:
+    """Ten thousand jobs wait for few reasons."""
+    return Told(code, about)
+
+
 def _by_code(listed: Listed, reservations: Mapping[str, Reservation]) -> Reason | None:
-    job = listed.job
     match listed.code:
-        case "BeginTime" if job.spec.begin_at is not None:
-            return BeginsLater(job.spec.begin_at)
-        case "Dependency" if job.waits_for:
-            first, *more = job.waits_for
-            return WaitsForJob(first.kind, first.job, len(more), first.task)
-        case "DependencyNeverSatisfied" if job.waits_for:
-            first = job.waits_for[0]
-            return DependencyNever(first.kind, first.job, first.task)
-        case "JobArrayTaskLimit" if job.array is not None:
-            return ArrayFull(job.array.array, job.array.at_once)
-        case "Reservation" if (found := reservations.get(job.spec.reservation)) is not None:
-            return InReservation(found.name, found.start_at)  # type: ignore[arg-type] # milliseconds
+        case "BeginTime" if (begin := listed.begin_at) is not None:
+            return BeginsLater(begin)
+        case "Dependency" | "DependencyNeverSatisfied":
+            return _of_dependency(listed)
+        case "JobArrayTaskLimit" if listed.array is not None:
+            return ArrayFull(listed.array.array, listed.array.at_once)
+        case "Reservation" if (found := reservations.get(listed.fields.get("Reservation", ""))) is not None:
+            return InReservation(found.name, Millis(found.start_at))
     return None
+
+
+def _of_dependency(listed: Listed) -> Reason | None:
+    if not listed.job.waits_for:
+        return None
+    first, *more = listed.job.waits_for
+    if listed.code == "Dependency":
+        return WaitsForJob(first.kind, first.job, len(more), first.task)
+    return DependencyNever(first.kind, first.job, first.task)
 
 
 def _about(listed: Listed) -> str:
     """The names that a limit's code leaves out."""
-    job, code = listed.job, listed.code
+    code, fields = listed.code, listed.fields
     if code.startswith("QOS"):
-        return f"QOS {job.qos}"
+        return f"QOS {values.text(fields['QOS'])}"
     if code.startswith("Assoc"):
-        return f"{job.submitter.name} in account {job.account}"
+        return f"{fields['UserName']} in account {values.text(fields['Account'])}"
     if code.startswith("Partition"):
-        return f"partition {', '.join(job.partitions)}"
+        return f"partition {', '.join(values.names(fields['Partition']))}"
     if code.startswith("Reservation"):
-        return f"reservation {job.spec.reservation}"
+        return f"reservation {values.text(fields.get('Reservation', ''))}"
     return ""

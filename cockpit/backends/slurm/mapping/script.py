@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.body import body
 from cockpit.backends.slurm.mapping.groups import Group, groups
-from cockpit.backends.slurm.mapping.hostlist import shortened
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.formats.slurmfields import slurm_time
 from cockpit.launch.sweeps import trial_count
+from cockpit.model.ids import index_ranges
 from cockpit.model.spec import Dependency, DependencyKind, HoldAllocation, JobSpec, NodeSpec, PriorityWord
 
 HOLD_SECONDS = 3600
@@ -115,7 +115,7 @@ def array_text(spec: JobSpec) -> str:
 
 
 def _tasks(indices: Sequence[int], at_once: int) -> str:
-    return f"{shortened(tuple(indices))}{f'%{at_once}' if at_once else ''}"
+    return f"{index_ranges(indices)}{f'%{at_once}' if at_once else ''}"
 
 
 def moment_text(at: int | None) -> str:

@@ -20,6 +20,7 @@ import contextlib
 import errno
 import json
 import os
+import time
 
 from cockpit.runtime.containers.shim import linux
 from cockpit.runtime.containers.shim.identity import open_process
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         shared_home: str
         mounts: list[MountDict]
         image: MountDict | None
+        podman: str
         devices: list[str]
         network: str
         address: str
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
 
 
 _EXIT_BYTES = 4096
+_MOMENT = 0.01
 _NOTIFY = "notify"
 
 
@@ -110,6 +113,11 @@ class Attempt:
         with open(self.file("plan.json"), "rb") as stream:
             plan: PlanDict = json.load(stream)
         return plan
+
+    def has_cards(self) -> bool:
+        """Whether its container may have them just now: not once it is kept without."""
+        kept = self.read("kept.json")
+        return kept is None or bool(kept["cards"] == "keep")
 
     def write(self, name: str, record: Record, *, durable: bool = True) -> None:
         """Replace a record in one step; `durable`: on the disk when this returns."""
@@ -164,6 +172,11 @@ class Attempt:
             return linux.is_locked(fd)
         finally:
             os.close(fd)
+
+    def wait_unlocked(self) -> None:
+        """Until no shim of it, nor what it has forked, lives."""
+        while self.is_locked():
+            time.sleep(_MOMENT)
 
     def open_holder(self) -> int | None:
         """A pidfd of the living holder, or None."""

@@ -1,4 +1,5 @@
-"""The program that the engine spawns: `python -I -S boot.py hold`, `… enter FOLDER …` or `… fetch`.
+"""The program that the engine spawns: `python -I -S boot.py hold`, `… enter FOLDER …`, `… fetch` or
+`… forget FOLDER`.
 
 Isolated and without site packages, so that neither the environment nor a user's folder decides what runs here. The
 package's parent goes to the *end* of the path: nothing beside it may stand in for the standard library.
@@ -22,6 +23,10 @@ def _main(verb: str, arguments: list[str]) -> int:
         from cockpit.runtime.containers.shim import hold
 
         return hold.main()
+    if verb == "forget":
+        from cockpit.runtime.containers.shim import maker
+
+        return maker.forget(arguments[0])
     from cockpit.runtime.containers.shim import enter
 
     return enter.main(arguments)

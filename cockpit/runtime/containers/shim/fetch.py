@@ -1,7 +1,7 @@
 """Measures and copies what a container needs on its node: `boot.py fetch`, with an order as JSON on standard input.
 
     {"do": "measure" | "copy", "kind": "tree" | "tar" | "named", "what", "source", "user", "uid", "gid", "groups",
-     "rootless", "target", "key", "full_percent", "most_bytes", "known"}
+     "rootless", "podman", "target", "key", "full_percent", "most_bytes", "known"}
 
 The source is opened and read with the submitter's rights, and what is written is the engine's. On standard output come
 lines of JSON: `{"done": bytes}` now and then, and at last `{"key", "size"}` (with `seen`, by which `known` tells it the

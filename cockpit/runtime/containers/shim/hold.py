@@ -30,6 +30,7 @@ from cockpit.runtime.containers.shim.sources import SourceError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
+    from cockpit.runtime.containers.shim.maker import Maker
 
 LAUNCHED = 0
 """The holder goes on by itself."""
@@ -56,12 +57,13 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
     _redirect_complaints(attempt)
     plan = attempt.plan()
     membership = network.Membership(attempt, plan)
+    maker = _maker(attempt, plan, again=again)
     signal.pthread_sigmask(signal.SIG_BLOCK, Holder.SIGNALS)
     try:
         membership.begin()
         if not plain:
             leaving.leave_machine(plan, membership)
-        return _launch(attempt, plan, again=again, plain=plain)
+        return _launch(attempt, plan, maker, again=again, plain=plain)
     except leaving.Refused as refused:
         if plan.get("may_be_plain") and not again:
             return REFUSED
@@ -74,13 +76,22 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
     return LAUNCHED
 
 
+def _maker(attempt: Attempt, plan: PlanDict, *, again: bool) -> Maker | None:
+    """Of a container of podman's."""
+    if not plan.get("podman"):
+        return None
+    from cockpit.runtime.containers.shim.maker import Maker
+
+    return Maker(attempt, plan, again=again)
+
+
 def _redirect_complaints(attempt: Attempt) -> None:
     log = os.open(attempt.file("shim.log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.dup2(log, 2)
     os.close(log)
 
 
-def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> int:
+def _launch(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool, plain: bool) -> int:
     """Fork the holder; it starts nothing before it can be found. Raises Refused or OSError where it may not be."""
     waits, lets_go = os.pipe()
     told, tell = os.pipe()
@@ -91,7 +102,7 @@ def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> in
             os.close(fd)
         if _settles(tell, plain=plain) and os.read(waits, 1):
             os.close(waits)
-            _hold(attempt, plan, again=again, plain=plain)
+            _hold(attempt, plan, maker, again=again, plain=plain)
         os._exit(0)
     os.close(tell)
     attempt.forget("started.json")
@@ -101,6 +112,8 @@ def _launch(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> in
     except (leaving.Refused, OSError):
         attempt.forget("shim.json")
         raise
+    if maker is not None:
+        maker.begin(pid)
     os.write(lets_go, b".")
     return LAUNCHED
 
@@ -124,11 +137,11 @@ def _await_settled(told: int) -> None:
         raise leaving.judged(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
 
 
-def _hold(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> None:
+def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool, plain: bool) -> None:
     """The holder's life."""
     linux.name_process("cockpit-holder")
     try:
-        holder = _make_plain(attempt, plan, again=again) if plain else _make(attempt, plan, again=again)
+        holder = _make_plain(attempt, plan, again=again) if plain else _make(attempt, plan, maker, again=again)
     except (view.ViewError, SourceError, program.StartError) as error:
         _report_lost(attempt, str(error), again=again)
     except Exception as error:  # noqa: BLE001 - the last one who could tell
@@ -138,13 +151,12 @@ def _hold(attempt: Attempt, plan: PlanDict, *, again: bool, plain: bool) -> None
         holder.run()
 
 
-def _make(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
+def _make(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool) -> Holder:
     linux.set_hostname(plan["hostname"])
     bounds = limits.make(plan)
     programs = None if again else Programs(plan, bounds, view.opened_by(os.getpid()))
     start = _first_program(attempt, programs) if programs is not None else None
-    kept = attempt.read("kept.json")
-    read_only = view.build(attempt, plan, devices=kept is None or kept["cards"] == "keep")
+    read_only = view.build(attempt, plan) if maker is None else maker.wait()
     if plan.get("network") and not again:
         agentserver.start(plan, _entry(plan, bounds, view.opened_by(os.getpid())))
         relay.start(plan)
@@ -169,8 +181,9 @@ def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) ->
     """As a job's page shows it. A plan from before shares of cards were told has nothing to say of them."""
     of_cards = plan.get("card_limits")
     of_network = network.said(plan)
+    of_podman = "container of podman's" if plan.get("podman") else ""
     of_folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""
-    return bounds.text + "".join(f"; {each}" for each in (of_cards, of_network) if each) + of_folders
+    return bounds.text + "".join(f"; {each}" for each in (of_podman, of_cards, of_network) if each) + of_folders
 
 
 def _entry(plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Entry:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         gid: int
         groups: list[int]
         rootless: bool
+        podman: bool
         target: str
         key: str
         full_percent: int

@@ -1,5 +1,6 @@
-"""An image that podman or docker has on this node, taken over as a root file system: what `export` writes of a
-container that is made of it and never run. Its store is that of the engine's user, and nothing is ever pulled.
+"""An image that podman or docker has on this node. Where podman may not make its containers, it is taken over as a root
+file system: what `export` writes of a container that is made of it and never run. Its store is that of the engine's
+user, and nothing is ever pulled.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 
 from cockpit.runtime.containers.shim import linux, untar
 from cockpit.runtime.containers.shim.metering import FetchError
+from cockpit.runtime.containers.shim.podman import PROGRAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +20,20 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.metering import Measure, Meter, Order
 
-_PROGRAMS = ("podman", "docker")
+_PROGRAMS = (PROGRAM, "docker")
 _SECONDS = 60
 _NEVER_RUN = "true"
 """A container must have a command."""
 
 
 def measure(order: Order, _meter: Meter) -> Measure:
-    """Its id, its size, and the variables that it brings. Raises FetchError."""
+    """Its id, its size, the variables that it brings, and whether podman makes its containers. Raises FetchError."""
     _hide_mounts(order)
     program = _who_has(order["source"])
     found = json.loads(_said(program, "image", "inspect", order["source"]))[0]
     key = str(found["Id"]).rpartition(":")[2]
-    return {"key": key, "size": int(found["Size"]), "env": _variables((found.get("Config") or {}).get("Env"))}
+    env = _variables((found.get("Config") or {}).get("Env"))
+    return {"key": key, "size": int(found["Size"]), "env": env, "podman": order["podman"] and program == PROGRAM}
 
 
 def copy(order: Order, meter: Meter) -> int:

@@ -38,23 +38,42 @@ def opened_by(holder: int) -> str:
     return f"/proc/{holder}/fd/{VIEW_FD}"
 
 
-def build(attempt: Attempt, plan: PlanDict, *, devices: bool) -> list[str]:
+def build(attempt: Attempt, plan: PlanDict) -> list[str]:
     """Make the view and keep it open as `VIEW_FD`; gives the system folders that are only readable in it, see
     `system`. Needs an own mount and pid namespace, and root in them.
 
     Raises ViewError or SourceError with a sentence, OSError where a call failed unexpectedly.
     """
+    stage = _make_stage(attempt, plan)
+    image = plan.get("image")
+    view, read_only = _of_image(attempt, plan, stage, image) if image else _of_machine(attempt, plan, stage)
+    view.devices = plan["devices"] if attempt.has_cards() else ()
+    program = bubblewrap.installed()
+    hold_open(_run_bubblewrap(view, program) if program else _make_unaided(view))
+    return read_only
+
+
+def hold_open(view_fd: int) -> None:
+    """Keep the mount namespace of this descriptor as the container's."""
+    os.dup2(view_fd, VIEW_FD, inheritable=False)
+    os.close(view_fd)
+
+
+def beside_image(attempt: Attempt, plan: PlanDict) -> tuple[list[tuple[str, str, bool]], list[str]]:
+    """For who lays an image out by itself: what else the container is shown (source, target, writable), and the folders
+    that are shown empty. Needs an own mount namespace. Raises SourceError or OSError."""
+    sources = _shown(plan, _make_stage(attempt, plan))
+    for place, _, writable in sources.binds:
+        if not writable:
+            linux.restrict(place, linux.ATTR_RDONLY)  # with what is mounted inside
+    return [*_world(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
+
+
+def _make_stage(attempt: Attempt, plan: PlanDict) -> str:
     stage = attempt.file("stage")
     os.makedirs(stage, exist_ok=True)
     linux.mount("cockpit", stage, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"size={plan['scratch_mib']}m,mode=0755")
-    image = plan.get("image")
-    view, read_only = _of_image(attempt, plan, stage, image) if image else _of_machine(attempt, plan, stage)
-    view.devices = plan["devices"] if devices else ()
-    program = bubblewrap.installed()
-    view_fd = _run_bubblewrap(view, program) if program else _make_unaided(view)
-    os.dup2(view_fd, VIEW_FD, inheritable=False)
-    os.close(view_fd)
-    return read_only
+    return stage
 
 
 def _of_machine(attempt: Attempt, plan: PlanDict, stage: str) -> tuple[bubblewrap.View, list[str]]:

@@ -80,7 +80,7 @@ class Depot:
     async def measured(self, wanted: Wanted, who: Submitter) -> tuple[Measured, bool]:
         """What there is to be copied, and whether it still has to be. Raises FetchFailed."""
         measured = await self._fetcher.measure(wanted, who)
-        return measured, not await asyncio.to_thread(self._shelf.has, measured.key)
+        return measured, not measured.podman and not await asyncio.to_thread(self._shelf.has, measured.key)
 
     async def have(
         self, wanted: Wanted, measured: Measured, who: Submitter, replica: str, tell: Callable[[Progress], None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cockpit.runtime.containers.spawning import shim_command
+from cockpit.runtime.containers.spawning import shim_command, shim_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 MOST_UNPACKED = 1 << 40
 _LINE_BYTES = 1 << 20
 _MOST_KNOWN = 100
-_INHERITED = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_STORAGE_CONF")
-"""By which podman and docker find what they have."""
 _END_SECONDS = 10
 
 
@@ -54,6 +51,8 @@ class Measured(msgspec.Struct, frozen=True):
     """Bytes."""
     env: dict[str, str] = {}
     """Of an image: variables that it brings."""
+    podman: bool = False
+    """Of an image: podman makes its containers, so that nothing is copied."""
 
 
 class FetchFailed(Exception):
@@ -65,12 +64,14 @@ class NoRoom(Exception):
 
 
 class Fetcher:
-    """`rootless`: the engine's user is not root, and copies with that user's own rights."""
+    """`rootless`: the engine's user is not root, and copies with that user's own rights; `podman`: it may make the
+    containers of the images that it has."""
 
-    def __init__(self, *, rootless: bool, python: str = sys.executable) -> None:
+    def __init__(self, *, rootless: bool, podman: bool = True, python: str = sys.executable) -> None:
         self._known: dict[str, str] = {}
         """Digests of files that were looked through, as long as they stay what they are."""
         self._rootless = rootless
+        self._podman = podman and not rootless
         self._python = python
 
     async def measure(self, wanted: Wanted, who: Submitter) -> Measured:
@@ -88,7 +89,7 @@ class Fetcher:
 
     def _order(self, do: str, wanted: Wanted, who: Submitter) -> dict[str, Any]:
         asker = {"user": who.name, "uid": who.uid, "gid": who.gid, "groups": who.groups, "rootless": self._rootless}
-        what = {"do": do, "kind": wanted.kind, "what": wanted.what, "source": wanted.source}
+        what = {"do": do, "kind": wanted.kind, "what": wanted.what, "source": wanted.source, "podman": self._podman}
         return {**what, **asker, "target": "", "key": "", "full_percent": 100, "most_bytes": MOST_UNPACKED, "known": {}}
 
     async def _run(self, order: dict[str, Any], tell: Callable[[int], None]) -> Measured:
@@ -99,7 +100,7 @@ class Fetcher:
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
             cwd="/",
-            env={name: os.environ[name] for name in _INHERITED if name in os.environ},
+            env=shim_environment(),
             limit=_LINE_BYTES,
         )
         try:

@@ -1,0 +1,141 @@
+"""What a job is made of, out of the fields of one record: its spec, whose it is, where it runs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.dependencies import conditions
+from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
+from cockpit.model.ids import Millis, NodeName, UserName
+from cockpit.model.job import Attempt, Replica, Submitter
+from cockpit.model.node import Allocation
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, Mode, NodeSpec
+
+NO_LIMIT_SECONDS = 365 * DAY_SECONDS
+"""Stands for a job without a time limit."""
+NO_COMMAND = "(a script of standard input)"
+
+Fields = dict[str, str]
+
+
+def submitter(fields: Fields) -> Submitter:
+    uid, gid = (values.number(fields.get(name, "")) or 0 for name in ("UserID", "GroupID"))
+    return Submitter(UserName(fields["UserName"]), uid, gid, (gid,), "")
+
+
+def holder(reason: str, state: str, user: str) -> str:
+    """Who holds it back."""
+    if reason == "JobHeldUser":
+        return user
+    if reason in {"JobHeldAdmin", "JobHoldMaxRequeue", "ReservationDeleted"} or state in {
+        "REQUEUE_HOLD",
+        "SPECIAL_EXIT",
+    }:
+        return "an administrator" if reason == "JobHeldAdmin" else "Slurm"
+    return ""
+
+
+def begin_at(reason: str, eligible: Millis | None, submitted: Millis | None) -> Millis | None:
+    """When its owner wants it to begin; None: at once."""
+    return eligible if reason == "BeginTime" or (eligible or 0) > (submitted or 0) + 60_000 else None
+
+
+def command(fields: Fields) -> str:
+    return values.text(fields.get("Command", "")) or NO_COMMAND
+
+
+def output(fields: Fields) -> str:
+    return values.text(fields.get("STDOUT", "")) or values.text(fields.get("WorkDir", ""))
+
+
+def node_count(fields: Fields) -> int:
+    return max(1, values.number(fields["NumNodes"]) or 1)
+
+
+def limit_seconds(fields: Fields) -> int:
+    return values.seconds(fields["TimeLimit"]) or NO_LIMIT_SECONDS
+
+
+def spec(fields: Fields, begin: Millis | None, shards: int) -> JobSpec:
+    array = fields.get("ArrayTaskID", "")
+    indices, _, at_once = array.partition("%")
+    return JobSpec(
+        name=fields["Name"],
+        command=command(fields),
+        output=output(fields),
+        nodes=node_count(fields),
+        mode=Mode.SLURM if node_count(fields) > 1 else None,
+        specs=(node_spec(fields, shards),),
+        node_names=hosts(values.text(fields.get("ReqNodes", ""))),
+        exclusive=fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"},
+        time_limit_seconds=limit_seconds(fields),
+        home=HomeAccess.RW,
+        account=values.text(fields["Account"]) or None,
+        partitions=values.names(fields["Partition"]),
+        qos=values.text(fields["QOS"]) or None,
+        nice=_nice(fields.get("Nice", "")),
+        begin_at=begin,
+        dependencies=conditions(values.text(fields.get("Dependency", ""))).open,
+        array=Array(numbers(indices), int(at_once) if at_once.isdigit() else 0) if array[:1].isdigit() else None,
+        reservation=values.text(fields.get("Reservation", "")),
+    )
+
+
+def _nice(printed: str) -> int:
+    figure = values.decimal(printed)
+    return int(figure) if figure is not None else 0
+
+
+def node_spec(fields: Fields, shards: int) -> NodeSpec:
+    """What it asks of each of its nodes."""
+    return _node_spec(fields.get("tres-alloc", ""), fields["NumCPUs"], node_count(fields), shards)
+
+
+@lru_cache(maxsize=4096)
+def _node_spec(amounts: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
+    """Of thousands of jobs many ask for the same."""
+    tres = values.tres(amounts)
+    cpus = tres.get("cpu") or values.number(all_cpus) or 1
+    models = tuple(name.partition(":")[2] for name in tres if name.startswith("gres/gpu:"))
+    return NodeSpec(
+        cpus=-int(-cpus // nodes),
+        memory_mib=-int(-tres.get("mem", 0) // nodes),
+        card_milli=_card_milli(tres, nodes, shards),
+        card_models=models,
+    )
+
+
+def _card_milli(tres: dict[str, float], nodes: int, shards: int) -> int:
+    """Per node. A share of a card is less than one; more shards than a card has count as whole ones."""
+    cards = tres.get("gres/gpu") or sum(each for name, each in tres.items() if name.startswith("gres/gpu:"))
+    if cards:
+        return WHOLE_CARD * -int(-cards // nodes)
+    share = WHOLE_CARD * tres.get("gres/shard", 0) / nodes / shards if shards else 0
+    return int(share) if share < WHOLE_CARD else WHOLE_CARD * -int(-share // WHOLE_CARD)
+
+
+def attempt(
+    fields: Fields,
+    wanted: JobSpec,
+    nodes: tuple[NodeName, ...],
+    times: tuple[Millis, Millis | None],
+    partitions: tuple[str, ...],
+) -> Attempt:
+    """One replica a node. What each node gives is known of the whole only: taken to be the same everywhere, until
+    `placements` says more. `times`: its start and its end."""
+    each, (started, ended) = wanted.specs[0], times
+    tres = values.tres(fields.get("tres-alloc", ""))
+    return Attempt(
+        number=attempt_number(fields),
+        spec_index=0,
+        placement=tuple(Allocation(rank, node, each.cpus, each.memory_mib) for rank, node in enumerate(nodes)),
+        placed_at=started,
+        replicas=tuple(Replica(rank=rank, started_at=started, ended_at=ended) for rank in range(len(nodes))),
+        partition=partitions[0] if partitions else "",
+        billing=tres.get("billing", 0.0),
+    )
+
+
+def attempt_number(fields: Fields) -> int:
+    return 1 + (values.number(fields.get("RestartCnt", "")) or 0)

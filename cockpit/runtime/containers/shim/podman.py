@@ -1,0 +1,158 @@
+"""What podman is told, and what it says: containers made of an image that it has.
+
+podman lays the container's file system out; what runs in it is cockpit's to start, see `maker`. Its own program there
+waits for ever, which tells podman that the container is in use: nobody's `podman prune` takes it away.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import resource
+import subprocess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cockpit.runtime.containers.shim.attempt import PlanDict
+
+PROGRAM = "podman"
+LABEL = "cockpit-cluster.job"
+_RUNTIME = "runc"
+"""Used where it is there; else whichever podman chooses."""
+_WAITS = ("/bin/sh", "-c", "read -r never")
+"""On a standard input that podman keeps open."""
+_KEPT = "localhost/cockpit-kept"
+_SECONDS = 120
+_COMMIT_SECONDS = 1800
+_LIMITS = (("nofile", resource.RLIMIT_NOFILE, 1024), ("nproc", resource.RLIMIT_NPROC, 32_768))
+"""Of podman's own program. Without a word podman asks for more than it has itself where it is in a container."""
+
+
+class PodmanError(Exception):
+    """podman did not do it; the text says what it said."""
+
+
+class Layout:
+    """What a container is shown beside its image."""
+
+    def __init__(
+        self, binds: Sequence[tuple[str, str, bool]], masked: Sequence[str] = (), devices: Sequence[str] = ()
+    ) -> None:
+        self.binds = binds
+        """(source, target, writable)."""
+        self.masked = masked
+        """Folders shown empty."""
+        self.devices = devices
+
+
+class Container:
+    """One attempt's, under a name that no other on the machine has."""
+
+    def __init__(self, plan: PlanDict) -> None:
+        self._plan = plan
+        self.name = f"cockpit-{plan['cgroup']}"
+        self.kept_image = f"{_KEPT}:{plan['cgroup']}"
+
+    def run(self, image: str, layout: Layout, holder: int) -> int:
+        """Lay it out in the namespaces of the process `holder`; the number of podman's own program in it. Raises
+        PodmanError."""
+        try:
+            said(*arguments(self._plan, self.name, image, layout, holder))
+            said("start", self.name)
+        except PodmanError as error:
+            raise PodmanError(f"{error}; with podman_containers = false cockpit makes it itself") from None
+        pid = int(said("container", "inspect", "--format", "{{.State.Pid}}", self.name))
+        if not pid:
+            raise PodmanError(f"{_WAITS[0]} of the image ended at once")
+        return pid
+
+    def commit(self) -> None:
+        """Make an image of what it holds now, instead of one from before; where it is not there, that one stands.
+        Raises PodmanError."""
+        if _run("container", "exists", self.name).returncode == 0:
+            said("commit", "--quiet", "--pause=false", self.name, self.kept_image, seconds=_COMMIT_SECONDS)
+            said("rm", "--force", "--time", "0", self.name)
+
+    def remove(self) -> None:
+        """And what was kept of it. Raises PodmanError."""
+        said("rm", "--force", "--ignore", "--time", "0", self.name)
+        if _run("image", "exists", self.kept_image).returncode == 0:
+            said("rmi", "--force", self.kept_image)
+
+
+def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int) -> list[str]:
+    """Of `podman create`. The namespaces are the holder's; what podman's own program may do is nothing."""
+    network = f"ns:/proc/{holder}/ns/net" if plan.get("network") else "host"
+    return [
+        *("create", "--name", name, "--label", f"{LABEL}={plan['cgroup']}", "--pull", "never", "--interactive"),
+        *("--pid", f"ns:/proc/{holder}/ns/pid", "--ipc", f"ns:/proc/{holder}/ns/ipc", "--network", network),
+        *("--hostname", plan["hostname"], *_each("--add-host", _hosts(plan))),
+        *("--user", f"{plan['uid']}:{plan['gid']}", "--passwd-entry", _user(plan)),
+        *("--cap-drop", "all", "--security-opt", "no-new-privileges", *_each("--ulimit", _limits())),
+        *("--image-volume", "ignore", "--workdir", "/", "--log-driver", "none"),
+        *("--shm-size", f"{plan['memory_mib']}m", *_each("--device", layout.devices)),
+        *_each("--mount", _mounts(layout)),
+        *("--entrypoint", json.dumps(_WAITS), image),
+    ]
+
+
+def said(*words: str, seconds: int = _SECONDS) -> str:
+    """What podman writes. Raises PodmanError where it fails."""
+    done = _run(*words, seconds=seconds)
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise PodmanError(f"podman {words[0]}: {lines[-1].removeprefix('Error: ') if lines else 'no word of why'}")
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _run(*words: str, seconds: int = _SECONDS) -> subprocess.CompletedProcess[bytes]:
+    runtime = ("--runtime", _RUNTIME) if any(os.path.exists(f"{folder}/{_RUNTIME}") for folder in _folders()) else ()
+    try:
+        return subprocess.run(
+            [PROGRAM, *runtime, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise PodmanError(f"podman {words[0]} does not end within {seconds} seconds") from None
+
+
+def _folders() -> list[str]:
+    return os.environ.get("PATH", "").split(":")
+
+
+def _hosts(plan: PlanDict) -> Iterator[str]:
+    known = plan.get("hosts") or {plan["hostname"]: "127.0.1.1"}
+    return (f"{host}:{address}" for host, address in known.items())
+
+
+def _user(plan: PlanDict) -> str:
+    """For an image that does not know the submitter."""
+    return f"{plan['user']}:x:{plan['uid']}:{plan['gid']}::{plan['home']}:/bin/sh"
+
+
+def _limits() -> Iterator[str]:
+    for name, which, enough in _LIMITS:
+        _, hard = resource.getrlimit(which)
+        most = enough if hard == resource.RLIM_INFINITY else min(enough, hard)
+        yield f"{name}={most}:{most}"
+
+
+def _mounts(layout: Layout) -> Iterator[str]:
+    for source, target, writable in layout.binds:
+        yield _row(["type=bind", f"src={source}", f"dst={target}", *([] if writable else ["ro=true"])])
+    for target in layout.masked:
+        yield _row(["type=tmpfs", f"dst={target}", "tmpfs-size=4k", "tmpfs-mode=755", "ro=true"])
+
+
+def _row(words: list[str]) -> str:
+    """podman reads it as one row of CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(words)
+    return text.getvalue()
+
+
+def _each(option: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]

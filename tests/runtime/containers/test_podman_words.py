@@ -1,0 +1,44 @@
+"""What podman is told."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from cockpit.runtime.containers.shim.podman import Layout, arguments
+from tests.runtime.containers.test_plan import planned
+
+
+def told(layout: Layout, option: str, **changed) -> list[str]:
+    """What is given with this option."""
+    plan = {**msgspec.to_builtins(planned()), **changed}
+    words = arguments(plan, "cockpit-x", "abc", layout, 77)
+    assert words[0] == "create"
+    assert words[-1] == "abc"
+    return [value for name, value in pairwise(words) if name == option]
+
+
+@pytest.mark.req("JT-30")
+def test_no_sign_in_a_path_is_taken_for_another_mount():
+    layout = Layout([("/s/1", '/a,ro=false,b "c":d', False), ("/s/2", "/w", True)], masked=["/w/state"])
+    assert told(layout, "--mount") == [
+        'type=bind,src=/s/1,"dst=/a,ro=false,b ""c"":d",ro=true',
+        "type=bind,src=/s/2,dst=/w",
+        "type=tmpfs,dst=/w/state,tmpfs-size=4k,tmpfs-mode=755,ro=true",
+    ]
+
+
+@pytest.mark.req("LA-10")
+def test_it_joins_the_network_of_its_job_or_the_machines():
+    assert told(Layout([]), "--network", network="/n", hosts={"j-0": "198.18.0.2"}) == ["ns:/proc/77/ns/net"]
+    assert told(Layout([]), "--add-host", network="/n", hosts={"j-0": "198.18.0.2"}) == ["j-0:198.18.0.2"]
+    assert told(Layout([]), "--network") == ["host"]
+    assert told(Layout([]), "--add-host") == ["j-1:127.0.1.1"]
+
+
+@pytest.mark.req("JT-47")
+def test_it_has_only_the_devices_that_it_is_given():
+    assert told(Layout([], devices=["/dev/nvidia0"]), "--device") == ["/dev/nvidia0"]
+    assert told(Layout([]), "--device") == []
