@@ -73,7 +73,7 @@ async def test_jobs_are_held_changed_and_ended(emptied: RealCluster, ada: SlurmB
     job, other = await ada.submit([sleeper, replace(sleeper, name="other", array=Array((0, 1, 2), 1))])
     held = await eventually(lambda: ada.job(job), lambda found: isinstance(found.row.reason, Held))
     assert held.row.reason == Held(ADA, None)
-    assert len([row for row in await ada.jobs() if row.array is not None]) == 3
+    assert [row.tasks for row in await ada.jobs() if row.array is not None] == [(0, 1, 2)]
     await ada.edit(job, replace(held.job.spec, name="renamed", nice=7, time_limit_seconds=1200))
     edited = await eventually(lambda: state_of(ada, job), lambda found: found.spec.name == "renamed")
     assert (edited.spec.nice, edited.spec.time_limit_seconds) == (7, 1200)
@@ -93,8 +93,7 @@ async def test_jobs_are_held_changed_and_ended(emptied: RealCluster, ada: SlurmB
     await ada.cancel(job)
     assert (await ada.wait(job, timeout_seconds=60)).state is JobState.STOPPED
     await ada.cancel(other, task=1)
-    left = await eventually(ada.jobs, lambda rows: len([row for row in rows if row.array is not None]) == 2)
-    assert {row.array.index for row in left if row.array is not None} == {0, 2}
+    assert await eventually(ada.jobs, lambda rows: [row.tasks for row in rows if row.array is not None] == [(0, 2)])
 
 
 @pytest.mark.req("SL-20")
