@@ -211,6 +211,8 @@ def _again_checks(spec: JobSpec) -> _Checks:
         yield "resume.grace_period", GRACE_SECONDS.error(spec.resume.grace_seconds)
         if spec.resume.elastic is not None:
             yield "resume.elastic.min_nodes", NODES.error(spec.resume.elastic.min_nodes)
+        if spec.resume.performance is not None:
+            yield "resume.performance.threshold", threshold_error(spec.resume.performance.threshold)
     for name in ("before_start", "after_end"):
         yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
 
@@ -346,6 +348,13 @@ def cards_error(milli: int) -> str | None:
     if milli > WHOLE_CARD and milli % WHOLE_CARD:
         return f"{milli / WHOLE_CARD:g} is neither whole nor a share below 1; ask for {-(-milli // WHOLE_CARD)}"
     return None
+
+
+def threshold_error(threshold: float) -> str | None:
+    """Of hardware time to end-to-end time, whose part it is."""
+    if 0 < threshold <= 1:
+        return None
+    return f"{threshold:g} is not above 0 and at most 1: hardware time is a part of end-to-end time"
 
 
 def image_error(text: str) -> str | None:
