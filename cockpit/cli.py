@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cockpit.clusters.choosing import (
-    DEMO,
     address_of,
     chosen,
     configured,
@@ -22,6 +21,7 @@ from cockpit.clusters.choosing import (
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, user_name
+from cockpit.config.clusternames import DEMO
 from cockpit.late import Late
 
 if TYPE_CHECKING:
@@ -148,11 +148,9 @@ async def _session_on(name: str) -> Session:
 
 
 def _open_the_demo(options: Options) -> int:
-    from cockpit.backends.demo.backend import leave_tidily
     from cockpit.headless.arguments import parse
     from cockpit.tui.opening import run_cockpit
 
-    leave_tidily()
     _, chosen = parse(options.demo or [DEMO])
     fixture, seed, speed = chosen.fixture, chosen.seed, chosen.speed
     return run_cockpit(

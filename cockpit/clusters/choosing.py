@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cockpit.model.fleet import EVERY_CLUSTER
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
 
-OWN, SYSTEM = "local", "system"
-"""Names of the embedded clusters: this user's engine, and the machine-wide one."""
-DEMO = "demo"
-"""Name of a cluster that is made up anew for each command."""
-SLURM = "slurm"
-"""Name of the Slurm cluster that this machine's commands speak to."""
 SLURM_CONFS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
 """Where Slurm's configuration is, as its packages or its own configless mode put it."""
 PING_SECONDS = 2.0

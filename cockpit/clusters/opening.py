@@ -6,13 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from cockpit.clusters.choosing import (
-    DEMO,
-    OWN,
     RECORDED,
     REST,
     SNAPSHOT,
     SSH,
-    SYSTEM,
     address_of,
     chosen,
     configured,
@@ -22,7 +19,7 @@ from cockpit.clusters.choosing import (
     settings_of,
     system_runs,
 )
-from cockpit.model.fleet import EVERY_CLUSTER
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 from cockpit.clusters.choosing import (
     CLUSTERS,
-    OWN,
-    SLURM,
-    SYSTEM,
     members,
     own_places,
     slurm_if_it_answers,
     system_runs,
 )
-from cockpit.model.fleet import EVERY_CLUSTER
+from cockpit.config.clusternames import EVERY_CLUSTER, OWN, SLURM, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -44,9 +41,14 @@ def _ways() -> Iterator[tuple[str, str]]:
 
 
 def _own_runs() -> bool:
+    """Where its folder cannot be used, none does."""
     from cockpit.backends.local.start import connect
+    from cockpit.errors import CockpitError
 
-    channel = connect(own_places())
+    try:
+        channel = connect(own_places())
+    except CockpitError:
+        return False
     if channel is not None:
         channel.close()
     return channel is not None

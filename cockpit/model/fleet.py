@@ -9,8 +9,6 @@ import msgspec
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Placement
 
-EVERY_CLUSTER = "all"
-"""Names all clusters that a person uses, as one; no cluster is called so."""
 OVER_CLUSTERS = "fleet"
 """The partition of all members' nodes, for jobs that may be divided over clusters."""
 RESERVING_KUBERNETES = (1, 28)

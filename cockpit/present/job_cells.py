@@ -165,7 +165,7 @@ COLUMNS = (
     CellColumn("why", "WHY", 28, _why, grows=6),
 )
 
-SOMETIMES = frozenset({"clusters", "partitions", "priority"})
+SOMETIMES = frozenset({"partitions", "priority"})
 """What some clusters have."""
 LESSER = frozenset({"nodes", "placed_on"})
 """Give way to those."""
@@ -182,8 +182,8 @@ class Laid(NamedTuple):
 def laid_out(total: int, id_columns: int = LEAST_ID_COLUMNS, without: frozenset[str] = frozenset()) -> tuple[Laid, ...]:
     """The columns that fit but those `without`, the left-over space shared among those that grow."""
     wanted = [each for each in COLUMNS if each.id not in without]
-    added = sum(each.width + GAP for each in wanted if each.id in SOMETIMES)
     always = sum(each.width + GAP for each in wanted if each.id == "clusters")
+    added = always + sum(each.width + GAP for each in wanted if each.id in SOMETIMES)
     columns = [
         each._replace(
             width=id_columns if each.id == "id" else each.width,

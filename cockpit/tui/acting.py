@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model.fleet import EVERY_CLUSTER
 from cockpit.model.ids import JobId
 from cockpit.present.refusals import refusal_text
 from cockpit.tui import commands

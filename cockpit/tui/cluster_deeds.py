@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.model.fleet import EVERY_CLUSTER
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.tui.action import CLUSTERS, JOBS
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from cockpit.backends.fleet.backend import FleetBackend
 from cockpit.backends.fleet.member import Opened
 from cockpit.backends.fleet.watching import Watching
 from cockpit.backends.slurm.opening import open_recorded
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import Unreachable
-from cockpit.model.fleet import EVERY_CLUSTER
 from cockpit.runtime.clock import SystemClock
 from cockpit.tui.opening import Session
 from tests.tui.driver import Cockpit, at_the_cockpit

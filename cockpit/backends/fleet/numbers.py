@@ -30,7 +30,8 @@ class Words(NamedTuple):
 
 def in_fleet(found: T, words: Words) -> T:
     """The same with every id, moment and name of a node that it holds; a value that holds none is itself."""
-    return _any(found, words)  # type: ignore[no-any-return]
+    changed: T = _any(found, words)
+    return changed
 
 
 def node_in_fleet(node: str, words: Words) -> NodeName:

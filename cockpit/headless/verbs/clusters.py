@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
-from cockpit.model.fleet import EVERY_CLUSTER
 from cockpit.present.tables.clusters import CLUSTERS as TABLE
 
 

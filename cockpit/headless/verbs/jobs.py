@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options
 from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
-from cockpit.model.fleet import EVERY_CLUSTER
-from cockpit.model.view import ClusterState
 from cockpit.present.folding import fold, own_ids, standing
-from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS as TABLE
 
@@ -47,6 +45,9 @@ async def run(call: Call) -> int:
 
 
 async def _tell_of_the_silent(call: Call) -> None:
+    from cockpit.model.view import ClusterState
+    from cockpit.present.safe import safe
+
     for row in await call.backend.clusters():
         if row.state is ClusterState.SILENT:
             call.streams.say(f"{safe(row.name)} does not answer, so its jobs are not here: {safe(row.reason)}")

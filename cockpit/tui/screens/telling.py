@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.model.fleet import EVERY_CLUSTER
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.present.account_answer import first_account_lines, place_answer
 from cockpit.present.answer import answer
 from cockpit.present.card_answer import card_answer, legend, totals

@@ -42,7 +42,7 @@ class Acting(SlurmBackend):
 async def recorded(version: str) -> Opened:
     backend, now = await open_recorded(version)
     backend.__class__ = Acting
-    backend.done = []  # type: ignore[attr-defined]
+    backend.done = []
     return Opened(backend, now, backend.close, still=True)
 
 
