@@ -12,8 +12,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.formats.foreign.bringing import Brought, brought
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form_aside import run_lines, start_line, text_lines, why_lines
+from cockpit.present.form_aside import brought_lines, run_lines, start_line, text_lines, why_lines
 from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form_nodes import node_lines, room_lines
 from cockpit.present.job_form import KIND, JobForm, Judged, about
@@ -23,11 +24,12 @@ from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.spec_offers import models, offers
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
+from cockpit.tui.bringing import job_of, jobs_in
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.screens.specs import SpecsScreen
-from cockpit.tui.widgets.field_row import FieldRow
+from cockpit.tui.widgets.field_row import Field, FieldRow
 from cockpit.tui.widgets.lines import Lines, LineView
 from cockpit.tui.widgets.typed import Typed
 
@@ -50,6 +52,7 @@ WIDE = 100
 RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
 SBATCH, MANIFEST = "As a script for sbatch", "As a PyTorchJob"
 VIEWS = (RUNS, ROOM, YAML, SBATCH, MANIFEST)
+LOST = "What was typed is lost."
 KEYS = line(
     *(
         Span(text, role)
@@ -57,11 +60,12 @@ KEYS = line(
             ("^g", "specs"),
             ("^n", "catalogue"),
             ("^o", "fields"),
-            ("^t", "nodes, file"),
+            ("^f", "script"),
+            ("^t", "preview"),
             ("^e", "editor"),
             ("Esc", "leave"),
         )
-        for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
+        for text, role in ((f" {key} ", ACCENT), (f"{what} ", MUTED))
     )
 )
 
@@ -76,6 +80,7 @@ class FormScreen(ModalScreen[None]):
         Binding("ctrl+g", "choose_specs", show=False, priority=True),
         Binding("ctrl+n", "take_entry", show=False, priority=True),
         Binding("ctrl+t", "preview", show=False, priority=True),
+        Binding("ctrl+f", "take_file", show=False, priority=True),
         Binding("escape", "leave", show=False),
         Binding("enter", "app.focus_next", show=False),
         Binding("down", "app.focus_next", show=False, priority=True),  # else fields that are scrolled would have these
@@ -91,13 +96,15 @@ class FormScreen(ModalScreen[None]):
         heading: str,
         values: Mapping[str, object],
         accept: Callable[[JobSpec], Awaitable[str]],
-        edit: Callable[[Mapping[str, object]], Mapping[str, object] | None],
+        edit: Callable[[Mapping[str, object]], Brought | None],
         submitter: Submitter,
+        brought: Brought | None = None,
     ) -> None:
         """`accept` gives the job to the cluster and says what was done; `edit` has the values edited elsewhere, None:
-        they were left as they were."""
+        they were left as they were. `brought`: where they are from, if from something that was there before."""
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
+        self._brought = brought
         self._form = JobForm(values)
         self._began_with = dict(self._form.texts)
         self._judged: Judged = Judged(None, {}, ())
@@ -217,16 +224,15 @@ class FormScreen(ModalScreen[None]):
 
     async def action_edit(self) -> None:
         try:
-            values = self._edit(self._form.values())
+            edited = self._edit(self._form.values())
         except SpecErrors as wrong:
             self.app.notify(str(wrong), severity="warning")
             return
         except CockpitError as error:
             self.app.notify(str(error), severity="error")
             return
-        if values is not None:
-            self._form = JobForm(values)
-            await self._lay_out_anew()
+        if edited is not None:
+            await self._begin_with(edited)
 
     def action_add(self) -> None:
         self.run_worker(self._add(), group="add")
@@ -269,6 +275,43 @@ class FormScreen(ModalScreen[None]):
             path = take_entry(self._form, rows[EntryKey(picked.id)])
             await self._lay_out_anew(path)
 
+    @on(Field.Pasted)
+    def _pasted(self, event: Field.Pasted) -> None:
+        event.stop()
+        self.run_worker(self._take(event.what, lambda: brought("what was pasted", event.text)), group="add")
+
+    def action_take_file(self) -> None:
+        self.run_worker(self._take_file(), group="add")
+
+    async def _take_file(self) -> None:
+        """One of the folder's, or of any other with the command `:new PATH`."""
+        choices = [Choice(name, name, what) for name, what in jobs_in(Path.cwd())]
+        if not choices:
+            self.app.notify(f"No file in {Path.cwd()} holds a job; paste one here, or leave and type :new PATH.")
+            return
+        picked = await self.app.push_screen_wait(
+            Pick("What you have here", choices, self.app.role_theme, verb="fills the form")
+        )
+        if picked is not None:
+            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.read_jobs))
+
+    async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
+        """In the place of what stands here."""
+        try:
+            found = read()
+        except SpecErrors as wrong:
+            self.app.notify(str(wrong), severity="warning")
+            return
+        changed = self._form.texts != self._began_with
+        if found is None or (changed and not await self.app.push_screen_wait(Confirm(f"Fill in {safe(what)}?", LOST))):
+            return
+        await self._begin_with(found)
+
+    async def _begin_with(self, found: Brought) -> None:
+        self._brought = found
+        self._form = JobForm(found.values)
+        await self._lay_out_anew()
+
     async def _lay_out_anew(self, focused: str = "") -> None:
         """`focused`: the path of a field; else the first."""
         fields = self.query_one("#fields", VerticalScroll)
@@ -294,7 +337,7 @@ class FormScreen(ModalScreen[None]):
             self.run_worker(self._leave(), group="leave")
 
     async def _leave(self) -> None:
-        if await self.app.push_screen_wait(Confirm("Leave the form?", "What was typed is lost.")):
+        if await self.app.push_screen_wait(Confirm("Leave the form?", LOST)):
             self.dismiss()
 
     # Drawing
@@ -319,6 +362,8 @@ class FormScreen(ModalScreen[None]):
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
 
     def _aside(self, columns: int) -> Iterator[Line]:
+        if self._brought is not None:
+            yield from brought_lines(self._brought, columns)
         for said in self._judged.others:
             yield line(Span(safe(said), "warning"))
         spec = self._judged.spec
