@@ -78,8 +78,8 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
             yield line(Span(safe(str(wrong)), "warning"))
             return
         yield from _rank(part.rank, plan, columns)
-    if spec.nodes > MOST_RANKS:
-        yield line(Span(f"and so on, up to rank {spec.nodes - 1}", MUTED))
+    if len(placement) > MOST_RANKS:
+        yield line(Span(f"and so on, up to rank {len(placement) - 1}", MUTED))
 
 
 def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:

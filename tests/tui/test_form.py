@@ -9,9 +9,10 @@ import pytest
 from cockpit.model.catalogue import DatasetEntry, EntryChange
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Held
+from cockpit.model.spec import Mode, WorkerPool
 from cockpit.tui.screens.form import FormScreen
 from tests.tui.editor import an_editor
-from tests.tui.lab import the_lab
+from tests.tui.lab import a_lab, job, the_lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,7 +210,9 @@ async def test_what_people_have_already_is_pasted_into_the_form(size: tuple[int,
             "Taken over from a script for sbatch", "2 things of it could not be carried over", "mail-type"
         )
         await cockpit.paste(ARENA).sees("Fill in an arena command line?").press("y")
-        await cockpit.sees("name          bert", "Taken over from an arena").paste("better").sees("name          better")
+        await (
+            cockpit.sees("name          bert", "Taken over from an arena").paste("better").sees("name          better")
+        )
         await cockpit.press("Esc").sees("Leave the form?")
 
 
@@ -238,3 +241,12 @@ async def test_a_file_of_the_folder_or_of_any_other_fills_the_form(
         await cockpit.type(f":new {there}/job.yaml").press("Enter").sees("name          other", "output        /")
         await cockpit.misses("Taken over").press("Esc").misses("output")
         await cockpit.type(f":new {here}/notes.txt").press("Enter").sees("CustomJob")
+
+
+@pytest.mark.req("UI-08", "LA-60")
+async def test_worker_pools_are_shown_rank_by_rank_and_as_a_custom_job() -> None:
+    pools = (WorkerPool(replicas=1), WorkerPool(replicas=4, command="python w.py"))
+    spec = job("pools", command="python c.py", mode=Mode.WORKER_POOLS, worker_pools=pools)
+    async with a_lab(spec) as lab:
+        await lab.cockpit.press("N").sees("rank 1  pools-2-1", "python w.py", "and so on, up to rank 4")
+        await lab.cockpit.press(*["Ctrl-t"] * 4).sees("As a manifest", "workerPoolSpecs")

@@ -14,13 +14,14 @@ from textual.widgets import Input, Label
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.bringing import Brought, brought
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form_aside import brought_lines, run_lines, start_line, text_lines, why_lines
+from cockpit.present.form_aside import brought_lines, start_line, why_lines
 from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
-from cockpit.present.form_nodes import node_lines, room_lines
+from cockpit.present.form_nodes import room_lines
+from cockpit.present.form_preview import Preview, preview_lines
 from cockpit.present.job_form import KIND, JobForm, Judged, about
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.present.spec_offers import models, offers
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
-RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
-SBATCH, MANIFEST = "As a script for sbatch", "As a PyTorchJob"
-VIEWS = (RUNS, ROOM, YAML, SBATCH, MANIFEST)
 LOST = "What was typed is lost."
 KEYS = line(
     *(
@@ -111,7 +109,7 @@ class FormScreen(ModalScreen[None]):
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
         self._catalogue: Sequence[EntryRow] = ()
-        self._shows = RUNS
+        self._shows = Preview.RUNS
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -324,7 +322,7 @@ class FormScreen(ModalScreen[None]):
         self._judge()
 
     def action_preview(self) -> None:
-        self._shows = VIEWS[(VIEWS.index(self._shows) + 1) % len(VIEWS)]
+        self._shows = self._shows.following
         self._draw()
 
     def action_scroll_aside(self, pages: int) -> None:
@@ -372,29 +370,7 @@ class FormScreen(ModalScreen[None]):
             return
         known = self._meant(spec)
         yield from why_lines(self._outlook, self.app.context(), columns)
-        if self._shows == RUNS or not self.has_class("narrow"):
+        if self._shows is Preview.RUNS or not self.has_class("narrow"):
             yield from room_lines(known, self._there, self.app.demand, columns)
             yield line()
-        yield line(Span(self._shows, STRONG))
-        if self._shows == RUNS:
-            yield from run_lines(known, self._submitter, self._there, columns)
-        elif self._shows == ROOM:
-            yield from node_lines(known, self._there, columns)
-        elif self._shows == YAML:
-            from cockpit.formats.specfile import spec_as_yaml
-
-            yield from text_lines(spec_as_yaml(spec))
-        else:
-            yield from self._foreign_lines(spec)
-
-    def _foreign_lines(self, spec: JobSpec) -> Iterator[Line]:
-        """As other systems would be handed it, and what they have no word for."""
-        from cockpit.formats.foreign.exchange import Form, written
-
-        def read(source: str, text: str) -> list[JobSpec]:
-            return self.app.read_jobs(f"{source}.json", text, "/")
-
-        found = written(spec, Form.SBATCH if self._shows == SBATCH else Form.PYTORCHJOB, read)
-        if found.lost:
-            yield line(Span(f"does not say all of: {safe(', '.join(found.lost))}", "warning"))
-        yield from text_lines(found.text)
+        yield from preview_lines(self._shows, spec, known, self._submitter, self._there, self.app.read_jobs, columns)
