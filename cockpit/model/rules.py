@@ -130,6 +130,8 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
     yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
+    if spec.debug_hold.allocation is not None:
+        yield "debug_hold.allocation", "is for Slurm clusters; here `cards` says what a failed job keeps"
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
     yield from _again_checks(spec)

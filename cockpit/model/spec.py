@@ -75,6 +75,14 @@ class HoldCards(StrEnum):
     KEEP = "keep"
 
 
+class HoldAllocation(StrEnum):
+    """What happens to a failed job's nodes on a cluster that gives whole allocations, as Slurm does."""
+
+    KEEP = "keep"
+    FREE = "free"
+    """Given back; a copy of its folder is kept, and the job waits to be let go again."""
+
+
 class PriorityWord(StrEnum):
     """How urgent its owner says it is; maps to the QOS of that name unless the job names one."""
 
@@ -198,6 +206,8 @@ class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """How a failed container is kept."""
 
     cards: HoldCards = HoldCards.FREE
+    allocation: HoldAllocation | None = None
+    """Only on a Slurm cluster; None: there it is kept."""
     window_seconds: int | None = None
     """None: the administrator's default."""
 

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
+from cockpit.errors import RequestRefused
 from cockpit.present.form_aside import run_lines, text_lines
 from cockpit.present.form_nodes import node_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, STRONG, Line, Span, line, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import NodeRow
     from cockpit.present.job_form import ReadJobs
+
+
+_LEAD: Final = re.compile(r"^jobs\[0\]\.")
+
+
+class Shown(Protocol):
+    """A command and what it reads."""
+
+    @property
+    def argv(self) -> Sequence[str]: ...
+    @property
+    def stdin(self) -> str: ...
 
 
 class Preview(StrEnum):
@@ -56,6 +71,23 @@ def preview_lines(
             yield from text_lines(spec_as_yaml(spec))
         case Preview.SBATCH | Preview.MANIFEST:
             yield from _foreign_lines(spec, read, manifest=preview is Preview.MANIFEST)
+
+
+def script_lines(
+    preview: Preview, spec: JobSpec, written: Callable[[JobSpec], Shown | None], columns: int
+) -> Iterator[Line]:
+    """What a cluster that takes scripts will really be handed, by what it says itself."""
+    yield line(Span(preview, STRONG))
+    try:
+        shown = written(spec)
+    except RequestRefused as no:
+        for said in no.refusal.message.splitlines():
+            yield from wrapped(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
+        return
+    if shown is not None:
+        yield from wrapped(line(Span(safe(shlex.join(shown.argv)), ACCENT)), columns)
+        for each in text_lines(shown.stdin):
+            yield from wrapped(each, columns)
 
 
 def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Iterator[Line]:

@@ -28,7 +28,7 @@ from cockpit.tui.widgets.titles import Titles
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from cockpit.backends.base import Backend, JobsDelta
+    from cockpit.backends.base import Backend, JobsDelta, Shown
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountsShown, NodeRow, Overview
@@ -63,10 +63,11 @@ class Upkeep(Knowing):
         self.run_worker(self._watch_priorities(), name="priorities", group="feed")
         self.set_interval(TICK_SECONDS, self._tick)
 
-    async def _may_run(self, commands: Sequence[tuple[str, ...]]) -> bool:
+    async def _may_run(self, commands: Sequence[Shown]) -> bool:
         """Whether the person wants these run on the cluster."""
-        line = "; ".join(map(shlex.join, commands))
-        return await self.push_screen_wait(Confirm("Run this on the cluster?", line))
+        line = "; ".join(shlex.join(each.argv) for each in commands)
+        scripts = [each.stdin for each in commands if each.stdin]
+        return await self.push_screen_wait(Confirm("Run this on the cluster?", line, "\n".join(scripts)))
 
     def wake(self) -> None:
         """Ask again now: another row or view is looked at."""

@@ -17,7 +17,7 @@ from cockpit.model.catalogue import EntryKey
 from cockpit.present.form_aside import brought_lines, start_line, why_lines
 from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form_nodes import room_lines
-from cockpit.present.form_preview import Preview, preview_lines
+from cockpit.present.form_preview import Preview, preview_lines, script_lines
 from cockpit.present.job_form import KIND, JobForm, Judged, about
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
@@ -373,4 +373,9 @@ class FormScreen(ModalScreen[None]):
         if self._shows is Preview.RUNS or not self.has_class("narrow"):
             yield from room_lines(known, self._there, self.app.demand, columns)
             yield line()
-        yield from preview_lines(self._shows, spec, known, self._submitter, self._there, self.app.read_jobs, columns)
+        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
+            yield from script_lines(self._shows, known, self.app.backend.written, columns)
+        else:
+            yield from preview_lines(
+                self._shows, spec, known, self._submitter, self._there, self.app.read_jobs, columns
+            )
