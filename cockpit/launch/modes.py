@@ -25,6 +25,8 @@ AGENT: Final = "/run/cockpit-launch/agent"
 """Starts a program in another container of the same job, as a remote shell does."""
 AGENT_FOLDER: Final = "/run/cockpit-launch/bin"
 """Where the agent stands under the name `ssh`, for launchers that can be told of no other."""
+LAUNCHER_ROLE: Final = "launcher"
+"""Of a replica that starts the others' processes and none of its own."""
 LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED, Mode.SLURM})
 """Modes whose command runs once, on rank 0, and starts the processes of all."""
 
@@ -139,11 +141,22 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> Outfit:
-    env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(peers)
+    workers = [each for each in peers if each.role.word != LAUNCHER_ROLE]
+    env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(workers)
     if rank > 0:
         return Outfit(STAYS_OPEN, env, files)
+    if len(workers) < len(peers):
+        return Outfit(command, env, files, hints=tuple(_launcher_hints(command)))
     launched = command if mpi is Mpi.MPICH else mpi_command(command, str(sum(peer.slots for peer in peers)))
     return Outfit(launched, env, files, hints=tuple(_mpi_hints(command)))
+
+
+def _launcher_hints(command: str) -> list[str]:
+    """A launcher's command runs as it is, and starts whatever the workers are to run."""
+    if any(launcher in command for launcher in _MPI_LAUNCHERS):
+        return []
+    starts = "horovodrun --host-discovery-script /etc/edl/discover_hosts.sh"
+    return [f"it runs in the launcher alone; {starts} starts others"]
 
 
 def _slurm(command: str, peers: Sequence[Peer], rank: int) -> Outfit:

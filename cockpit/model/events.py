@@ -222,6 +222,8 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
     billing: float = 0.0
     members: tuple[str, ...] = ()
     """On a fleet, by rank: the cluster that the replica is bound to."""
+    launcher: str = ""
+    """The node of an elastic job's launcher; empty: it has none."""
 
 
 class MemberPlaced(msgspec.Struct, frozen=True, tag="member_placed"):
@@ -323,6 +325,8 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     ranks: tuple[int, ...]
     billing: float
     """Of what the job still holds."""
+    because: str = ""
+    """Why they are put on the job's block list: they do not answer; empty: they were recalled, or never began."""
 
 
 class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
@@ -367,6 +371,14 @@ class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
     exit: ExitStatus | None = None
     retry: int = 0
     """Which of those times this is, from 1, in which it begins again by itself after a failure; 0: it is none."""
+    below_min: bool = False
+    """It is suspended: it goes on by itself once its fewest workers have room."""
+
+
+class WaitEnded(msgspec.Struct, frozen=True, tag="wait_ended"):
+    """It was suspended below its min for as long as it wants to be, and waits as any queued job does."""
+
+    job: JobId
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
@@ -483,6 +495,7 @@ EventBody = (
     | JobSuspended
     | JobResumed
     | JobRequeued
+    | WaitEnded
     | GraceEnded
     | JobEnded
     | HoldExtended

@@ -93,6 +93,8 @@ class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligi
     """Of nodes that match: what the job does not tolerate of them."""
     dedicated: tuple[str, ...] = ()
     """Pools of nodes that match, which are for jobs that name them."""
+    launcher: bool = False
+    """It is the launcher of the job that may be on none."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):

@@ -271,10 +271,12 @@ class QueueKind(StrEnum):
     QUOTA = "quota"
     """A node of the quota tree."""
     PARTITION = "partition"
+    LICENCE = "licence"
+    """Of another scheduler's cluster: what jobs wait for beside nodes."""
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Where jobs wait and count: a node of the quota tree with all below it, or a partition."""
+    """Where jobs wait and count: a node of the quota tree with all below it, a partition, or a licence."""
 
     kind: QueueKind
     path: str

@@ -53,7 +53,7 @@ def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
         return
     signs = _signs(stretches, letters=around.letters)
     waited = units.spoken((until - since) // 1000)
-    verb = "has waited for" if detail.row.state is JobState.QUEUED else "waited for"
+    verb = "has waited for" if detail.row.queued else "waited for"
     source = Span(f", {RECORDED}" if detail.recorded else "", MUTED)
     yield line(Span(f"{INDENT}{verb} ", MUTED), waited, source)
     columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,7 +17,8 @@ from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, Shell
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts
 from cockpit.backends.slurm.history import History
-from cockpit.backends.slurm.mapping import rules
+from cockpit.backends.slurm.mapping import licences, rules, values
+from cockpit.backends.slurm.mapping.cluster import Everything
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found, found
@@ -27,7 +29,9 @@ from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
+from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.verbs import Verbs
+from cockpit.engine.foresight import MOST_HOLDERS, condition_of
 from cockpit.engine.spending import ended_job
 from cockpit.engine.views import job_row
 from cockpit.errors import CockpitError, RequestRefused
@@ -37,11 +41,13 @@ from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
+from cockpit.sched.holders import holders
 
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
@@ -56,9 +62,12 @@ T = TypeVar("T")
 SLURM = "Slurm"
 LOOK_SECONDS = 1.0
 """How often a watcher looks whether it is time to ask again."""
+OWN_QUEUE = frozenset({"Priority", "Resources", "None", ""})
+"""What Slurm says of a job that only waits for its turn. Of other reasons the core may know nothing: then it cannot say
+that the job starts now."""
 HISTORY = "now-1days"
 """So far back the list goes that shows ended jobs too."""
-_MIRRORED = frozenset({"rules", "nodes", "queues", "reservations"})
+_MIRRORED = frozenset({"rules", "nodes", "reservations"})
 
 
 class SlurmBackend(Verbs):
@@ -147,17 +156,51 @@ class SlurmBackend(Verbs):
                     f"Job {slurm_id(job, task)} is {known.job.state}; only a queued job waits for something.",
                 )
             )
-        core = await (await self._judged()).explain(known.alike)
+        everything = await self._reading.everything(closely=True)
+        core = await (await self._mirror.judge(everything)).explain(known.alike)
         judged = core.explanation.reason if core.explanation is not None else None
+        reason = with_figures(told.reason, judged)
+        held, in_all, condition = core.holders, core.holders_in_all, core.condition
+        if reason is not judged:
+            reason, held = await self._limited(everything, known, reason)
+            in_all = len(held)
+        if isinstance(reason, WaitsForJob | DependencyNever) and reason.job:
+            condition = await self._condition(reason)
+        unknown = isinstance(reason, Told) and reason.code not in OWN_QUEUE and core.forecast.now
         return replace(
             core,
+            forecast=forecast.Forecast() if unknown else core.forecast,
             job=row.id,
             position=told.position,
-            explanation=replace(told, reason=with_figures(told.reason, judged)),
-            named=(*core.named, *holdings(told.ahead, rows, {each.job for each in core.named})),
+            explanation=replace(told, reason=reason),
+            holders=held[:MOST_HOLDERS],
+            holders_in_all=in_all,
+            condition=condition,
+            named=(
+                *core.named,
+                *holdings((*told.ahead, *held[:MOST_HOLDERS]), rows, {each.job for each in core.named}),
+            ),
             told_at=row.starts_by,
             told_by=SLURM,
         )
+
+    async def _limited(self, everything: Everything, known: Found, reason: Reason) -> tuple[Reason, tuple[JobId, ...]]:
+        """The reason with the limit's figures, where it is one, and who has what that gives."""
+        if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
+            wanted = licences.asked(known.listed.fields)
+            about = licences.figures(await self._reading.licences(), wanted)
+            return Told(reason.code, about), licences.holders(everything.jobs, wanted)
+        seen = await self._mirror.snapshot(everything)
+        if isinstance(reason, Told):
+            reason = limit_told(seen, known.job, reason.code) or reason
+        return reason, holders(seen, known.job, reason)
+
+    async def _condition(self, reason: WaitsForJob | DependencyNever) -> forecast.Condition | None:
+        """The job that is waited for, ended ones included; None: the cluster has forgotten it."""
+        try:
+            return condition_of(await self._find(reason.job, reason.task))
+        except RequestRefused:
+            return None
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         return await (await self._judged()).predict(specs)
@@ -169,6 +212,16 @@ class SlurmBackend(Verbs):
             return await (await self._mirror.recounted(everything)).priorities(weights)
         priority = (await self._reading.rules()).priority
         return in_order(rows.values(), await self._reading.priorities(), priority)
+
+    async def _queues(self) -> view.QueuesShown:
+        """The partitions, then the licences."""
+        shown, jobs = await (await self._looked()).queues(), await self._reading.jobs()
+        waiting: Counter[str] = Counter()
+        for each in jobs:
+            for partition in values.names(each.fields["Partition"]) if each.waits else ():
+                waiting[partition] += len(each.tasks) or 1
+        rows = (replace(row, waiting=waiting[row.path]) for row in shown.rows)
+        return replace(shown, rows=(*rows, *licences.queue_rows(await self._reading.licences(), jobs)))
 
     async def accounts(self) -> view.AccountsShown:
         shown = await (await self._looked()).accounts()
@@ -262,6 +315,8 @@ class SlurmBackend(Verbs):
         await self._commands.close()
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        if op == "queues":
+            return msgspec.convert(await self._queues(), answer, from_attributes=True)
         if op not in _MIRRORED:
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
         return await (await self._looked(closely=op == "nodes")).read(op, args, answer)

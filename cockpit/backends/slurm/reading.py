@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from cockpit.backends.slurm.mapping import (
     accounting,
     accounts,
+    licences,
     listing,
     nodes,
     placements,
@@ -92,13 +93,17 @@ class Reading:
         return self._answers.given_at(listing.command(self._fields))
 
     async def details(self) -> Mapping[JobId, Mapping[NodeName, Allocation]]:
-        shards = shards_per_card(await self.nodes(self.manners.settings))
+        gres = {each.node.name: each.gres for each in await self.nodes(self.manners.settings)}
         printed = await self._answers.ask(placements.DETAIL, self.manners.details)
-        return self._once("details", printed, lambda: placements.details(printed.stdout, shards))
+        return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
     async def reservations(self) -> tuple[Reservation, ...]:
         printed = await self._answers.ask(reservations.COMMAND, self.manners.reservations)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
+
+    async def licences(self) -> tuple[licences.Licence, ...]:
+        printed = await self._optional("scontrol show licenses", licences.COMMAND, self.manners.nodes)
+        return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
     async def shares(self) -> tuple[accounts.Shared, ...]:
         printed = await self._optional("sshare", accounts.SHARES, self.manners.shares)

@@ -11,7 +11,7 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.launch.command import expand
-from cockpit.model.spec import JobSpec, Mode, NodeSpec
+from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerRestart
 
 ETJOB = r"""arena submit etjob \
  --loglevel=debug \
@@ -96,9 +96,14 @@ def test_the_elastic_job_of_the_source() -> None:
     assert spec.specs == (NodeSpec(cpus=4, memory_mib=16_384, card_milli=1000),)
     assert spec.elastic is not None
     assert (spec.elastic.min_workers, spec.elastic.max_workers) == (1, 128)
+    assert (spec.elastic.max_wait_seconds, spec.elastic.backoff_limit) == (600, 3)
+    assert spec.elastic.worker_restart_policy is WorkerRestart.ALWAYS
+    assert spec.elastic.launcher_selector == {"instance_type": "spot-launcher"}
     assert spec.image == "registry.cn-beijing.aliyuncs.com/acs/bert-elastic-demo:v1.5"
     assert [each.text for each in spec.tolerations] == ["*"]
-    assert expand(spec.command, spec.env)[:10] == (
+    assert spec.env == {}
+    launcher = {"workers": "8", "gpus": "1", "minWorkers": "1", "maxWorkers": "128"}
+    assert expand(spec.command, launcher)[:10] == (
         *("horovodrun", "--log-level", "DEBUG", "--verbose", "-np", "8", "--min-np", "1", "--max-np", "128"),
     )
     assert "--namespace=default" in notes
