@@ -27,7 +27,8 @@ def latest_end(job: Job) -> Millis | None:
 
 
 def began_at(job: Job) -> Millis | None:
-    """From when on its last attempt's time counts: its first replica's start, else placement; None: it has none."""
+    """From when on its last attempt's time counts: its first replica's start, else when it went to start, else
+    placement; None: it has none."""
     attempt = job.attempt
     if attempt is None:
         return None
@@ -35,7 +36,9 @@ def began_at(job: Job) -> Millis | None:
     for each in attempt.replicas:
         if each.started_at is not None and (begin is None or each.started_at < begin):
             begin = each.started_at
-    return attempt.placed_at if begin is None else begin
+    if begin is None:
+        return job.state_since if job.state in {JobState.STARTING, JobState.RESUMING} else attempt.placed_at
+    return begin
 
 
 def next_due(job: Job) -> Millis | None:
@@ -50,6 +53,8 @@ def next_due(job: Job) -> Millis | None:
         return None if job.ending.killed else job.ending.kill_at
     if job.leaving and (kill_at := recalled_until(job)) is not None:
         return min(kill_at, latest_end(job) or kill_at)
+    if job.state in {JobState.PRECHECKING, JobState.STAGING}:
+        return given_up_at(job)  # its time limit bounds the run, not what is got ready for it
     return given_up_at(job) or latest_end(job)
 
 
