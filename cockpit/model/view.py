@@ -79,6 +79,8 @@ class HoldRow(msgspec.Struct, frozen=True):
     ended_at: Millis
     held_until: Millis
     keeps_card_milli: int
+    keeps_cpus: int = 0
+    """Of a cluster that keeps whole allocations."""
 
 
 class PriorityRow(msgspec.Struct, frozen=True):

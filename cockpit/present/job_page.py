@@ -19,6 +19,7 @@ from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence
+from cockpit.present.hold_cost import cost_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -150,6 +151,8 @@ def kept(detail: JobDetail, context: Context) -> Iterator[str]:
         return
     left = units.countdown(seconds_left(row.held_until, context.now))
     yield f"Kept until {clock(row.held_until, context.now, context.zone)}, {left} left"
+    if cost := cost_words(detail.job, context.now):
+        yield f"  {cost}"
     yield f"  look inside   cockpit shell {job_words(row.id)}"
     yield f"  keep longer   cockpit holds extend {job_words(row.id)} --by 2h"
     yield f"  remove now    cockpit holds end {job_words(row.id)}"

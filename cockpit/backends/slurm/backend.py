@@ -13,13 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession, Shown
 from cockpit.backends.slurm import entering, logs
-from cockpit.backends.slurm.acting import Acts
+from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import licences, rules, values
 from cockpit.backends.slurm.mapping.cluster import Everything
-from cockpit.backends.slurm.mapping.holding import holds
+from cockpit.backends.slurm.mapping.holding import folder_copied, holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found, found
 from cockpit.backends.slurm.mapping.reasons import with_figures
@@ -43,7 +43,7 @@ from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
     from cockpit.backends.slurm.wire.calls import Commands
     from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.model.directives import Directive
     from cockpit.model.priority import WeightChanges
     from cockpit.model.usage import Used
     from cockpit.runtime.clock import Timekeeper
@@ -203,7 +204,8 @@ class SlurmBackend(Verbs):
             return None
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        return await (await self._judged()).predict(specs)
+        """What becomes of one that fails changes nothing about its start."""
+        return await (await self._judged()).predict([replace(spec, debug_hold=DebugHold()) for spec in specs])
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows = await self._all_rows()
@@ -266,11 +268,28 @@ class SlurmBackend(Verbs):
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         found = await self._find(JobId(request.job))
-        return await self._commands.open_shell(entering.command(found, request), request)
+        copy = ""
+        if found.state is JobState.QUEUED and found.spec.debug_hold.allocation is HoldAllocation.FREE:
+            copy = folder_copied(await self._reading.comment(slurm_id(found.id)))
+        argv = entering.in_copy(found, copy, request) if copy else entering.command(found, request)
+        return await self._commands.open_shell(argv, request)
 
     def announce(self, look: Announced) -> bool:
         self._acts.look = look
         return True
+
+    @property
+    def takes_scripts(self) -> bool:
+        return True
+
+    def written(self, spec: JobSpec) -> Shown:
+        (command,) = submissions([spec])
+        return Shown(*command)
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        done = await self._acts.direct(wanted)
+        self._has_changed()
+        return done
 
     async def snapshot(self) -> Snapshot:
         return await taken(self._reading, self._name)
@@ -327,9 +346,12 @@ class SlurmBackend(Verbs):
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Everything that was known is of before, then."""
         done = await self._acts.act(op, args)
+        self._has_changed()
+        return msgspec.convert(done, answer, from_attributes=True)
+
+    def _has_changed(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-        return msgspec.convert(done, answer, from_attributes=True)
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
         self._rows.admin = await self._acts.is_admin()

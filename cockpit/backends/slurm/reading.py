@@ -161,6 +161,11 @@ class Reading:
             return {}
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
 
+    async def comment(self, job: str) -> str:
+        """Of the job of Slurm's id, as it is now."""
+        argv = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
+        return (await self._answers.ask(argv, 0.0)).stdout.strip()
+
     async def everything(self, *, closely: bool) -> Everything:
         """All that the embedded core needs; `closely`: also which cards of which node each job has."""
         return Everything(
