@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 KEEP_ENDED_MS = 3_600_000
 """How long an ended job stays in the live state before accounting alone remembers it."""
 
+_GETTING_READY = frozenset({JobState.PRECHECKING, JobState.STAGING})
+"""A time limit bounds the run, not what is done before it."""
+
 
 def latest_end(job: Job) -> Millis | None:
     """When its time limit ends it, if it runs. Standing still does not count; while it does, nobody knows."""
@@ -53,9 +56,7 @@ def next_due(job: Job) -> Millis | None:
         return None if job.ending.killed else job.ending.kill_at
     if job.leaving and (kill_at := recalled_until(job)) is not None:
         return min(kill_at, latest_end(job) or kill_at)
-    if job.state in {JobState.PRECHECKING, JobState.STAGING}:
-        return given_up_at(job)  # its time limit bounds the run, not what is got ready for it
-    return given_up_at(job) or latest_end(job)
+    return given_up_at(job) or (None if job.state in _GETTING_READY else latest_end(job))
 
 
 def recalled_until(job: Job) -> Millis | None:
