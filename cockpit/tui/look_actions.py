@@ -62,7 +62,7 @@ LOOKING: Final = (
         "open_cluster",
         "open",
         ("enter",),
-        "This cluster, in the place of the one that is open",
+        "This cluster in place of the open one",
         cluster_deeds.open_cluster,
         LOOK,
         frozenset({CLUSTERS}),
