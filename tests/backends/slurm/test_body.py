@@ -129,6 +129,11 @@ def test_mpirun_gets_as_many_processes_as_there_are_cards(tmp_path: Path) -> Non
     assert "s/$/:4/" in script
 
 
+def test_what_calls_srun_itself_runs_on_the_first_node(tmp_path: Path) -> None:
+    found = seen(tmp_path, telling(mode=Mode.SLURM, nodes=2), 2)
+    assert (list(found), found[0][0]["COCKPIT_REPLICAS"], "COCKPIT_FILES" in found[0][0]) == ([0], "2", False)
+
+
 @pytest.mark.req("LA-63", "SL-20")
 def test_each_trial_of_a_sweep_has_its_own_values(tmp_path: Path) -> None:
     spec = telling(sweep=Sweep(parameters={"lr": ("1", "it's; $HOME")}, parallel=1))
