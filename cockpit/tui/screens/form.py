@@ -50,6 +50,7 @@ ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
 FIELD_LEAD = re.compile(r"^jobs\[0\]\.")
+HANDED = "What the cluster is handed"
 RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
 SBATCH, MANIFEST = "As a script for sbatch", "As a PyTorchJob"
 VIEWS = (RUNS, ROOM, YAML, SBATCH, MANIFEST)
@@ -169,7 +170,8 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
-            self._catalogue = (await self.app.backend.catalogue()).rows
+            if not self.app.backend.takes_scripts:  # else nothing has a name there
+                self._catalogue = (await self.app.backend.catalogue()).rows
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -333,8 +335,9 @@ class FormScreen(ModalScreen[None]):
         if self._shows == RUNS or not self.has_class("narrow"):
             yield from room_lines(known, self._there, self.app.demand, columns)
             yield line()
-        yield line(Span(self._shows, STRONG))
-        if self._shows in {RUNS, SBATCH} and self.app.backend.takes_scripts:
+        handed = self._shows in {RUNS, SBATCH} and self.app.backend.takes_scripts
+        yield line(Span(HANDED if handed else self._shows, STRONG))
+        if handed:
             yield from self._script_lines(known, columns)
         elif self._shows == RUNS:
             yield from run_lines(known, self._submitter, self._there, columns)
