@@ -29,6 +29,7 @@ from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
+from cockpit.present.steps import step_lines
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.trial_lines import trial_lines
 from cockpit.present.workers import replica_count, replica_name, workers_fact
@@ -56,6 +57,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         map(plain, batch_lines(detail, context)),
         map(plain, trial_lines(detail, context)),
         replicas(detail, context),
+        steps(detail, context),
         kept(detail, context),
         last_lines(detail),
         events(detail, context),
@@ -142,6 +144,12 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
         yield f"  {lead}{_replica(replica, places.get(replica.rank), context)}"
         if replica.rank in uses:
             yield f"     used {_used(uses[replica.rank])}"
+
+
+def steps(detail: JobDetail, context: Context) -> Iterator[str]:
+    if detail.steps:
+        yield "Steps"
+        yield from map(plain, step_lines(detail, context))
 
 
 def kept(detail: JobDetail, context: Context) -> Iterator[str]:
