@@ -16,7 +16,7 @@ def on_nodes(spec: JobSpec, command: str) -> str:
     places = {ALGORITHM: spec.algorithm.path if spec.algorithm is not None else "", OUTPUTS: spec.output}
     for place, path in places.items():
         if _PLAIN.fullmatch(path):
-            command = _names(place).sub(lambda _, path=path: path.rstrip("/"), command)  # type: ignore[misc]
+            command = path.rstrip("/").join(_names(place).split(command))
     return command
 
 
