@@ -60,4 +60,9 @@ async def test_a_batch_script_is_shown_before_it_is_submitted(tmp_path: Path) ->
 @pytest.mark.req("SL-21")
 async def test_the_form_shows_the_script_that_will_be_run() -> None:
     async with cluster() as cockpit:
-        await cockpit.sees("timesout").press("n").sees("New job").sees("sbatch --parsable", "#!/bin/sh")
+        await (
+            cockpit.sees("timesout")
+            .press("n")
+            .sees("New job")
+            .sees("What the cluster is handed", "sbatch --parsable", "#!/bin/sh")
+        )
