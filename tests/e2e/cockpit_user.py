@@ -151,7 +151,7 @@ class CockpitUser:
         assert seen[-1] == state, self.ok("job", job)
 
     def wait(self, job: str, timeout: int = 30) -> int:
-        return self.run("wait", job, "--timeout", str(timeout)).returncode
+        return self.run("wait", job, "--timeout", str(timeout), timeout=timeout + COMMAND_SECONDS).returncode
 
     def configure(self, name: str, text: str) -> None:
         """Write `config.toml` or `cluster.toml`."""
