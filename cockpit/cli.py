@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cockpit.clusters.choosing import (
     CLUSTERS,
     DEMO,
+    address_of,
     chosen,
     configured,
     is_read_in_this_process,
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_read_in_this_process(name):
             backend, streams.now = opened_for_commands(name)
             return backend
-        if name != DEMO:
+        if address_of(name) != DEMO:
             return connect(cluster)
         from cockpit.backends.demo.blocking import BlockingDemo
 
@@ -112,7 +113,7 @@ def _open_the_cockpit(options: Options) -> int:
 
 
 def _open(name: str, options: Options) -> int:
-    if name == DEMO:
+    if address_of(name) == DEMO:
         return _open_the_demo(options)
     from cockpit.tui.opening import run_cockpit
 
@@ -191,7 +192,7 @@ def play(script: Script, folder: Path) -> None:
 
     cluster = script.cluster
     name = chosen(cluster.name if cluster is not None else None)
-    if name != DEMO:
+    if address_of(name) != DEMO:
         perform(lambda: _session_on(name), script, folder)
         return
     from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, Optional  # noqa: UP035 - for Python 3.8
 
 _PATH = "/run/cockpit/workers.json"
+_PULSE = "COCKPIT_PULSE_FILE"
 
 
 class _State:
@@ -27,7 +29,8 @@ class _State:
 
 
 def init(path: Optional[str] = None) -> None:  # noqa: UP045 - for Python 3.8
-    """Where the job's workers are told of; by default as the job's environment says. May be left out."""
+    """Where the job's workers are told of; by default as the job's environment says. May be left out. From the first
+    question on, by any function here, this worker is expected to ask again within the job's `max_wait_time`."""
     _State.path = path or os.environ.get("COCKPIT_WORKERS_FILE", _PATH)
 
 
@@ -37,12 +40,14 @@ def check_alive() -> bool:
 
 
 def checkpoint_requested() -> bool:
-    """Whether what was computed should be saved now: by a worker that has to end, and by the first one whenever any
-    does."""
+    """Whether what was computed should be saved now: by a worker that has to end while others go on, and by the first
+    one whenever any does. Where all have to end, the job is suspended, and the first one alone saves for all."""
     told = _told()
     leaving = _leaving(told)
-    first = bool(told["workers"]) and told["workers"][0]["replica"] == _own()
-    return _own() in leaving or (first and bool(leaving))
+    staying = [each["replica"] for each in told["workers"]]
+    if not leaving:
+        return False
+    return _own() == (staying or leaving)[0] or (bool(staying) and _own() in leaving)
 
 
 def world() -> Dict[str, Any]:  # noqa: UP006 - for Python 3.8
@@ -63,9 +68,17 @@ def _own() -> int:
     return int(os.environ.get("COCKPIT_REPLICA", "0"))
 
 
+def _beat() -> None:
+    """Whoever asks is alive; one that stops asking for longer than the job's max_wait_time is left out."""
+    if _PULSE in os.environ:
+        with suppress(OSError):
+            Path(os.environ[_PULSE]).touch()
+
+
 def _told() -> Dict[str, Any]:  # noqa: UP006 - for Python 3.8
     if not _State.path:
         init()
+    _beat()
     try:
         found: Dict[str, Any] = json.loads(Path(_State.path).read_bytes())  # noqa: UP006 - for Python 3.8
     except FileNotFoundError:

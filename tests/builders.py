@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cockpit.model.ids import Millis, NodeName, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.node import Card, CardVendor, Node
-from cockpit.model.spec import Algorithm, JobKind, JobSpec, NodeSpec, Task
+from cockpit.model.spec import Algorithm, JobKind, JobSpec, Mode, NodeSpec, Task
 
 NOON = Millis(1_800_000_000_000)
 SECOND = 1_000
@@ -21,9 +21,13 @@ BOB = Submitter(UserName("bob"), 1002, 1002, (1002,), "/home/bob")
 
 
 def a_spec(name: str = "job", **fields: Any) -> JobSpec:
-    """A job of one CPU; `cpus`, `memory_mib`, `card_milli` and `card_models` go into its only node spec."""
+    """A job of one CPU; `cpus`, `memory_mib`, `card_milli` and `card_models` go into its only node spec. With several
+    nodes it is a PyTorch job where nothing else is said."""
     node_fields = {key: fields.pop(key) for key in ("cpus", "memory_mib", "card_milli", "card_models") if key in fields}
     fields.setdefault("specs", (NodeSpec(**node_fields),))
+    spoken_for = fields.get("divide_over_clusters") or (fields.get("elastic") and not fields.get("resume"))
+    if fields.get("nodes", 1) > 1 and not spoken_for:
+        fields.setdefault("mode", Mode.PYTORCH)
     return JobSpec(name=name, command="python train.py", output="/data/out", **fields)
 
 

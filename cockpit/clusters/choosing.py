@@ -7,6 +7,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cockpit.config.members import Member
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
 
@@ -25,6 +28,8 @@ SSH = "ssh://"
 """Before the login node of a Slurm cluster elsewhere."""
 SNAPSHOT = "snapshot:"
 """Before the file that a snapshot is in."""
+REST = ("slurmrestd+unix:", "slurmrestd+http:", "slurmrestd+https:")
+"""Before where a slurmrestd listens."""
 
 CLUSTERS = {
     OWN: "your own engine on this machine",
@@ -38,16 +43,36 @@ def chosen(cluster: str | None) -> str:
     """The name of the cluster that is meant; empty: whichever embedded one there is. Raises `CockpitError`."""
     from cockpit.errors import CockpitError
 
-    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or _slurm_if_it_answers()
-    if name not in {*CLUSTERS, ""} and not is_read_in_this_process(name):
-        known = f"{', '.join(map(repr, CLUSTERS))} '{SSH}USER@LOGIN', '{SNAPSHOT}FILE' and '{RECORDED}VERSION'"
-        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {known}; see -c.")
+    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_it_answers()
+    if name not in {*CLUSTERS, ""} and not _is_address(name) and name not in members():
+        names = ", ".join(repr(each) for each in (*members(), *CLUSTERS))
+        ways = f"{names}, '{SSH}USER@LOGIN', '{REST[0]}///SOCKET', '{SNAPSHOT}FILE' and '{RECORDED}VERSION'"
+        raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {ways}; see -c, and [clusters].")
     return name
 
 
 def is_read_in_this_process(name: str) -> bool:
     """It has no engine of ours to ask: its backend needs a loop here."""
-    return name == SLURM or name.startswith((RECORDED, SNAPSHOT, SSH))
+    address = address_of(name)
+    return address == SLURM or _is_address(address)
+
+
+def members() -> Mapping[str, Member]:
+    """The clusters of config.toml, by the names that they have there."""
+    places = own_places()
+    return settings_of(places).clusters if places.configured else {}
+
+
+def address_of(name: str) -> str:
+    """What config.toml says for the name; else the name is one."""
+    if name in CLUSTERS or not name or _is_address(name):
+        return name
+    found = members().get(name)
+    return found.address if found is not None else name
+
+
+def _is_address(name: str) -> bool:
+    return name.startswith((RECORDED, SNAPSHOT, SSH, *REST))
 
 
 def settled(name: str) -> str:
@@ -97,7 +122,7 @@ def _default_cluster() -> str:
     return settings_of(places).cluster if places.configured else ""
 
 
-def _slurm_if_it_answers() -> str:
+def slurm_if_it_answers() -> str:
     """On a login node its cluster is what one wants to see. Where Slurm has no configuration, nothing is run."""
     conf = next(filter(os.path.exists, (os.environ.get("SLURM_CONF", ""), *SLURM_CONFS)), "")
     return SLURM if conf and _slurm_answers(conf) else ""

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 from cockpit.clusters.choosing import (
     OWN,
     RECORDED,
+    REST,
     SNAPSHOT,
     SSH,
     SYSTEM,
+    address_of,
     chosen,
     configured,
+    members,
     own_places,
+    settings_of,
     system_runs,
 )
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.backends.local.channel import Channel
     from cockpit.backends.local.live import LiveBackend
+    from cockpit.backends.slurm.reading import Manners
+    from cockpit.config.members import Member
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.ids import Millis
 
@@ -31,7 +37,7 @@ def connect(cluster: str | None) -> Backend:
     """The embedded cluster of this name; without one the machine-wide engine where it runs, else this user's own."""
     from cockpit.backends.local.backend import LocalBackend
 
-    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[chosen(cluster)])
+    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[address_of(chosen(cluster))])
 
 
 def live(cluster: str | None) -> LiveBackend:
@@ -43,7 +49,7 @@ def live(cluster: str | None) -> LiveBackend:
     from cockpit.config.places import system_paths
     from cockpit.runtime.clock import SystemClock
 
-    name = chosen(cluster)
+    name = address_of(chosen(cluster))
     if name == SYSTEM or (not name and system_runs()):
         way = Way(system_paths(), system=True)
     else:
@@ -53,21 +59,40 @@ def live(cluster: str | None) -> LiveBackend:
 
 async def opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
     """A cluster that is read in this process, and the time that its moments are told in."""
-    from cockpit.runtime.clock import SystemClock
-
-    if name.startswith(SNAPSHOT):
+    address = address_of(name)
+    if address.startswith(SNAPSHOT):
         from cockpit.backends.snapshot.backend import open_snapshot
 
-        snapshot = await open_snapshot(_snapshot_in(name.removeprefix(SNAPSHOT)))
+        snapshot = await open_snapshot(_snapshot_in(address.removeprefix(SNAPSHOT)))
         return snapshot, snapshot.now
-    from cockpit.backends.slurm import opening
+    if address.startswith(RECORDED):
+        from cockpit.backends.slurm.opening import open_recorded
 
-    if name.startswith(RECORDED):
-        return await opening.open_recorded(name.removeprefix(RECORDED))
-    shelf = own_places().socket.parent / "slurm"
-    if name.startswith(SSH):
-        return await opening.open_over_ssh(name, shelf), SystemClock().now
-    return await opening.open_here(user_name(), shelf), SystemClock().now
+        return await open_recorded(address.removeprefix(RECORDED))
+    return await _slurm(address, members().get(name))
+
+
+async def _slurm(address: str, member: Member | None) -> tuple[Backend, Callable[[], Millis]]:
+    """A living one, as politely as the settings ask."""
+    from cockpit.backends.slurm import opening
+    from cockpit.runtime.clock import SystemClock
+
+    places, manners = own_places(), _manners(member)
+    folders = opening.Folders(places.socket.parent / "slurm", places.state_folder / "seen")
+    if address.startswith(REST):
+        file = member.token_file if member is not None else ""
+        return await opening.open_rest(address, user_name(), folders, manners, file), SystemClock().now
+    if address.startswith(SSH):
+        return await opening.open_over_ssh(address, folders, manners), SystemClock().now
+    return await opening.open_here(user_name(), folders, manners), SystemClock().now
+
+
+def _manners(member: Member | None) -> Manners:
+    from cockpit.backends.slurm.reading import Manners
+
+    settings = settings_of(own_places())
+    own = (member.ask_every_seconds, member.patience_seconds) if member is not None else (None, None)
+    return Manners.every(own[0] or settings.ask_every_seconds, own[1] or settings.patience_seconds)
 
 
 def opened_for_commands(name: str) -> tuple[Backend, Callable[[], Millis]]:

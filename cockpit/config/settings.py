@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cockpit.config.keys import Keys
+from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Members
 from cockpit.formats.checked import Checked, duration, memory, whole
 from cockpit.formats.kinds import Choice, Flag, Path, Text
 from cockpit.formats.tables import Field, Table
@@ -38,7 +39,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     theme: str = ""
     ascii: bool = False
     read_only: bool = False
+    ask_every_seconds: int = 10
+    patience_seconds: int = 30
     keys: Mapping[str, tuple[str, ...]] = {}
+    clusters: Mapping[str, Member] = {}
 
 
 SETTINGS = Table(
@@ -147,10 +151,29 @@ SETTINGS = Table(
             about="Let the cockpit look at everything and change nothing.",
         ),
         Field(
+            name="ask_every",
+            attribute="ask_every_seconds",
+            kind=duration(ASKED_SECONDS),
+            about="How often a Slurm cluster is asked for its jobs at most; for everything else as much less often as "
+            "by default, and for all of it less often where it is slow to answer.",
+        ),
+        Field(
+            name="patience",
+            attribute="patience_seconds",
+            kind=duration(PATIENCE_SECONDS),
+            about="How long one answer of a Slurm cluster is waited for.",
+        ),
+        Field(
             name="keys",
             attribute="keys",
             kind=Keys(),
             about="A table of the cockpit's actions and their keys, where you want others.",
+        ),
+        Field(
+            name="clusters",
+            attribute="clusters",
+            kind=Members(),
+            about="A table of the clusters that you use, by the name that you give them, each with the way to it.",
         ),
     ],
 )

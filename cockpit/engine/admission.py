@@ -12,7 +12,7 @@ from cockpit.engine.charges import Charge, charge
 from cockpit.engine.naming import Meant, Names, names_nothing
 from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
-from cockpit.launch.checks import submission_errors
+from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
@@ -55,14 +55,17 @@ class Admission:
         now: Millis,
         remembered: Sequence[Job],
         edited: Job | None = None,
+        *,
+        part: bool = False,
     ) -> None:
         """`remembered`: jobs that the request names and that have left the live state. `edited`: it is about this job,
-        which does not stand in its own way."""
+        which does not stand in its own way. `part`: they are parts of a fleet's jobs, which it has divided."""
         self._machine = machine
         self._actor = actor
         self._now = now
         self._remembered = remembered
         self._edited = edited
+        self._part = part
         self._owner = edited.submitter if edited is not None else actor.who
         self._names = Names(machine.state, actor, self._owner.name, edited.spec if edited is not None else None)
         self._projects = named_projects(machine.state)
@@ -76,7 +79,7 @@ class Admission:
         names = Meant(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
         charged = charge(self._machine.state, names.spec, self._owner)
         spec = charged.spec
-        errors = submission_errors(spec)
+        errors = [*submission_errors(spec), *([] if self._part else meeting_errors(spec))]
         if errors:
             return Admitted(charged, project, [*errors, *names.errors], [])
         errors = [*names.errors, *self._own_errors(spec, project), *charged.errors]
@@ -110,6 +113,8 @@ class Admission:
         if spec.helpers and self._machine.state.cluster.members:
             path = "worker_pools" if spec.worker_pools else "parameter_servers"
             yield f"{path}: a fleet places replicas that are alike; submit it to one of its clusters"
+        if spec.divide_over_clusters and not self._machine.state.cluster.members:
+            yield "divide_over_clusters: this is one cluster; submit it to a fleet, or remove it"
         yield from resume_errors(self._machine.state.cluster, spec)
         if spec.staging and self._machine.state.cluster.staging is None and not self._machine.state.cluster.members:
             yield "staging: this cluster has no place for copies; an administrator sets one with [staging]"

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from cockpit.engine.eventrules import Rules, change, change_waiting, free, ledger, since, usage_rules, write_down
 from cockpit.model import events
-from cockpit.model.ids import Millis
+from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.node import Allocation
+from cockpit.model.spec import LAUNCHER
 from cockpit.model.staging import is_staged
 from cockpit.sched import usage
 
@@ -55,16 +57,20 @@ def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
 
 @RULES.of(events.JobPlaced)
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    bounds = LAUNCHER.cpus, LAUNCHER.memory_mib
+    launcher = Allocation(0, NodeName(body.launcher), *bounds) if body.launcher else None
+    replicas = [Replica(rank=each.rank) for each in body.placement]
     attempt = Attempt(
         number=body.attempt,
         spec_index=body.spec_index,
         placement=body.placement,
         placed_at=record.at,
-        replicas=tuple([Replica(rank=each.rank) for each in body.placement]),
+        replicas=tuple(replicas if launcher is None else [Replica(rank=0), *replicas]),
         partition=body.partition,
         billing=body.billing,
         members=body.members,
         awaits=tuple(dict.fromkeys(body.members)),
+        launcher=launcher,
     )
     job = state.jobs[body.job]
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
@@ -80,6 +86,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         clears=(),
         ending=None,
         exit=None,
+        below_min_at=None,
     )
 
 
@@ -97,7 +104,7 @@ def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> 
 
 def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
     """Of one that is about to start, after these attempts."""
-    goes_on = spec.resume is not None and any(each.ran for each in earlier)
+    goes_on = (spec.resume is not None or spec.elastic is not None) and any(each.ran for each in earlier)
     return JobState.RESUMING if goes_on else JobState.STARTING
 
 
@@ -216,6 +223,13 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
     _queue_again(state, record, job, attempt, job.accrues_from if body.retry else None)
     if body.retry or body.cause is EndCause.REQUEUE:
         change(state, record, body.job, retries=body.retry)
+    if body.below_min:
+        change(state, record, body.job, below_min_at=record.at)
+
+
+@RULES.of(events.WaitEnded)
+def _(body: events.WaitEnded, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, below_min_at=None)
 
 
 def _queue_again(
@@ -273,6 +287,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         end_cause=body.cause,
         ended_at=record.at,
         held_until=body.held_until,
+        below_min_at=None,
     )
     if job.attempt is not None and job.attempt.members:
         free(state, job.attempt.members, record.at)

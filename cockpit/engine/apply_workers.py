@@ -55,7 +55,9 @@ def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord)
         placement=tuple([part for part in attempt.placement if part.rank not in body.ranks]),
         replicas=tuple(
             [
-                replace(each, left_at=record.at, had=places[each.rank]) if each.rank in body.ranks else each
+                replace(each, left_at=record.at, had=places[each.rank], blocked=body.because)
+                if each.rank in body.ranks
+                else each
                 for each in attempt.replicas
             ]
         ),

@@ -19,11 +19,11 @@ from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import BELOW_MIN_CAUSES, OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
-from cockpit.model.spec import DAY_SECONDS
+from cockpit.model.spec import DAY_SECONDS, AfterWait
 from cockpit.model.textrules import COMMAND_BYTES, text_error
 from cockpit.sched.usage import reset_due
 
@@ -161,7 +161,16 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
         number = 1 if job.attempt is None else job.attempt.number + 1
         members = tuple(member_of(part.node) for part in start.placement) if fleet else ()
         decided.append(
-            events.JobPlaced(job.id, number, start.spec_index, start.placement, start.partition, start.billing, members)
+            events.JobPlaced(
+                job.id,
+                number,
+                start.spec_index,
+                start.placement,
+                start.partition,
+                start.billing,
+                members,
+                start.launcher,
+            )
         )
     return [*decided, *workers.grown(machine, plan)]
 
@@ -205,6 +214,8 @@ def replica_ended(
     decided += left
     if not left and (instead := workers.replaced(job, replica.rank, status)):
         return [*decided, *instead]
+    if not left and (off := workers.blocked(machine, job, replica.rank, status)):
+        return [*decided, *off]
     others = _there_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
     if all(each.exit is not None for each in others):
         exits = [(each.rank, each.exit) for each in others if each.exit is not None]
@@ -260,7 +271,7 @@ def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
 def _due(job: Job, now: Millis) -> EventBody:
     assert (next_due(job) or now) <= now
     if job.state is JobState.QUEUED:
-        return missed_deadline(job) if _too_late(job, now) else events.AgeBegan(job.id)
+        return _due_of_queued(job, now)
     if job.held_until is not None:
         return events.HoldEnded(job.id, HoldEndCause.EXPIRED)
     if job.ended:
@@ -268,6 +279,15 @@ def _due(job: Job, now: Millis) -> EventBody:
     if job.ending is not None:
         return events.GraceEnded(job.id)
     return given_up(job) if given_up_at(job) is not None else _over(job, now)
+
+
+def _due_of_queued(job: Job, now: Millis) -> EventBody:
+    if _too_late(job, now):
+        return missed_deadline(job)
+    if job.waits_until is not None and job.waits_until <= now:
+        fails = job.spec.elastic is not None and job.spec.elastic.after_wait is AfterWait.FAIL
+        return events.JobEnded(job.id, JobState.ERROR, EndCause.BELOW_MIN) if fails else events.WaitEnded(job.id)
+    return events.AgeBegan(job.id)
 
 
 def _over(job: Job, now: Millis) -> EventBody:
@@ -310,7 +330,8 @@ def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, h
 def _job_requeued(job: Job, exits: Sequence[tuple[int, ExitStatus]]) -> events.JobRequeued:
     """However its replicas ended: it was told to, and may have saved what it needs to go on from."""
     assert job.ending is not None
-    return events.JobRequeued(job.id, job.ending.cause, _decisive(exits))
+    below_min = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
+    return events.JobRequeued(job.id, job.ending.cause, _decisive(exits), below_min=below_min)
 
 
 def _decisive(exits: Sequence[tuple[int, ExitStatus]]) -> ExitStatus:

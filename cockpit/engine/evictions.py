@@ -70,6 +70,8 @@ def suspend(job: Job, actor: str) -> list[EventBody] | Refusal:
 
 def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
     """The opposite of `suspend`; refused while others have its CPUs."""
+    if job.below_min_at is not None:
+        return _conflict(f"Job {job.id} goes on by itself once {job.spec.least_nodes} workers have room.")
     if job.suspension is None:
         return _conflict(f"Job {job.id} is not suspended; it is {job.state}.")
     if job.ending is not None:

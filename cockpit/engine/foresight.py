@@ -10,13 +10,16 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import is_owner
 from cockpit.engine.apply import apply
-from cockpit.engine.shown import shown_explanation, shown_to
+from cockpit.engine.shown import HIDDEN_JOB, shown_explanation, shown_to
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submit import edit, submit
 from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
-from cockpit.model.forecast import Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import Condition, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
+from cockpit.model.reasons import DependencyNever, WaitsForJob
 from cockpit.model.refusal import Refusal
+from cockpit.sched.holders import holders
 from cockpit.sched.whatif import candidates
 
 if TYPE_CHECKING:
@@ -26,13 +29,15 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.shown import Shown
     from cockpit.model.events import EventBody
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.ids import JobId
     from cockpit.model.job import Job
+    from cockpit.model.reasons import Explanation
     from cockpit.model.spec import JobSpec
     from cockpit.sched.history import History
     from cockpit.sched.predict import Foresight
     from cockpit.sched.whatif import Candidate
 
+MOST_HOLDERS = 10
 Changed = tuple["Candidate", "Job"]
 """What a job could ask for, and what the cluster would make of it."""
 
@@ -81,7 +86,11 @@ def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlo
         WhatIf(each.change, each.before, each.after, each.spec, foresight.if_instead(other, forecast.likely_at))
         for each, other in ([] if forecast.now else changed)
     )
+    held = holders(foresight.snapshot, job, explanation.reason) if explanation is not None else ()
     return Outlook(
+        holders=held,
+        holders_in_all=len(held),
+        condition=_condition(foresight.snapshot.jobs, explanation),
         job=job.id,
         name=job.spec.name,
         position=explanation.position if explanation is not None else 1,
@@ -97,14 +106,32 @@ def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Ou
     own = found.job not in jobs or is_owner(actor, jobs[found.job])
     explanation = found.explanation and shown_explanation(shown, found.explanation, own=own)
     forecast = _shown_forecast(shown, found.forecast)
-    named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after)]
+    held = tuple(job for job in found.holders if shown(job) != HIDDEN_JOB)[:MOST_HOLDERS]
+    named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after), *held]
+    seen = found.condition is not None and (own or shown(found.condition.job) != HIDDEN_JOB)
     return replace(
         found,
+        holders=held,
+        condition=found.condition if seen else None,
         explanation=explanation,
         forecast=forecast,
         what_ifs=tuple(replace(each, forecast=replace(each.forecast, after=())) for each in found.what_ifs),
         named=tuple(_holding(jobs[job]) for job in dict.fromkeys(named) if job in jobs),
     )
+
+
+def condition_of(job: Job) -> Condition:
+    """What a dependency on it has to wait for."""
+    runs = job.attempt is not None and job.state in OCCUPYING
+    ends_by = job.attempt.counts_from + 1000 * job.spec.time_limit_seconds if runs and job.attempt is not None else None
+    return Condition(job.id, job.spec.name, job.state, Millis(ends_by) if ends_by is not None else None)
+
+
+def _condition(jobs: Mapping[JobId, Job], explanation: Explanation | None) -> Condition | None:
+    if explanation is None or not isinstance(explanation.reason, WaitsForJob | DependencyNever):
+        return None
+    awaited = jobs.get(explanation.reason.job)
+    return condition_of(awaited) if awaited is not None else None
 
 
 def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:

@@ -91,8 +91,8 @@ class Indices:
         """Take over what this version of the job says."""
         known = self._known.get(job.id)
         self._known[job.id] = job
-        if known is None or known.state is not job.state:
-            self.states.put(job.id, job.state)
+        if known is None or known.state is not job.state or known.below_min_at != job.below_min_at:
+            self.states.put(job.id, job.shown_state)
             self._count(job)
         if known is not None and _alike(known, job):
             return

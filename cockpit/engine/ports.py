@@ -118,6 +118,9 @@ class Observer(Protocol):
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         """Its command has not run, and will not in this attempt."""
 
+    def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
+        """A worker of an elastic job has not been heard of for so long; None: it has not begun yet."""
+
     def epilog_failed(self, node: NodeName, because: str) -> None: ...
 
 

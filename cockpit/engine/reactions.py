@@ -20,7 +20,7 @@ from cockpit.engine.effects import (
 )
 from cockpit.model import events
 from cockpit.model.ids import ReplicaId
-from cockpit.model.job import JobState
+from cockpit.model.job import BELOW_MIN_CAUSES, JobState
 from cockpit.model.spec import ReclaimSignal
 from cockpit.model.staging import is_staged
 
@@ -43,7 +43,7 @@ def starts_of(job: Job) -> list[StartReplica]:
     assert attempt is not None
     return [
         StartReplica(ReplicaId(job.id, attempt.number, each.rank), job.spec, job.submitter, each)
-        for each in attempt.placement
+        for each in attempt.everybody
     ]
 
 
@@ -98,10 +98,15 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
         yield SignalReplica(replica, force)
 
 
+def _asks(job: Job) -> bool:
+    """Whether its workers are sent a signal as soon as they are recalled."""
+    return job.spec.elastic is not None and job.spec.elastic.reclaim_signal is ReclaimSignal.SIGTERM
+
+
 def recalls_of(job: Job) -> Iterator[SignalReplica]:
     """Force those workers to end that a job which goes on gives up, or ask them, if it wants them to be asked so."""
     assert job.attempt is not None
-    asks = job.spec.elastic is not None and job.spec.elastic.reclaim_signal is ReclaimSignal.SIGTERM
+    asks = _asks(job)
     there = {each.rank for each in job.attempt.there if each.ended_at is None}
     for each in job.leaving:
         if each.rank in there and (each.killed or asks):
@@ -150,9 +155,13 @@ def told_of_workers(job: Job) -> Iterator[TellWorkers]:
 
 
 def _ends(job: Job) -> Iterator[Effect]:
-    """Who is told first may save what it has before it is asked to end."""
+    """Who is told first may save what it has before it is asked to end. The workers of an elastic job that gives way
+    are told by their file alone, unless they want to be asked."""
     yield from told_of_workers(job)
-    yield from signals_of(job)
+    assert job.ending is not None
+    told = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
+    if job.ending.killed or not told or _asks(job):
+        yield from signals_of(job)
 
 
 def _freezes(job: Job) -> Iterator[FreezeReplica]:

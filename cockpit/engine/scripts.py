@@ -22,7 +22,7 @@ def prolog_failed(machine: Machine, replica: ReplicaId, because: str, now: Milli
     job = machine.state.jobs.get(replica.job)
     if job is None or job.attempt is None or job.attempt.number != replica.attempt or job.state not in OCCUPYING:
         return []
-    node = next((part.node for part in job.attempt.placement if part.rank == replica.rank), None)
+    node = next((part.node for part in job.attempt.everybody if part.rank == replica.rank), None)
     if node is None:  # a worker that has left meanwhile
         return []
     out = drained(machine, node, because)

@@ -37,11 +37,12 @@ def submit(
     *,
     now: Millis | None = None,
     remembered: Iterable[Job] = (),
+    part: bool = False,
 ) -> list[EventBody] | Refusal:
     """The events that queue all of `specs`, in order; ids follow the last one given out, a task's its array's.
 
     `now`: by default the moment of the last event. `remembered`: jobs that conditions name and that have left the live
-    state (`admission.named_elsewhere`), of an array all tasks.
+    state (`admission.named_elsewhere`), of an array all tasks. `part`: a fleet hands over what it has divided.
     """
     if not specs:
         return Refusal(RefusalKind.INVALID, "Nothing to submit: the request holds no job.")
@@ -52,7 +53,7 @@ def submit(
         )
     now = machine.state.at if now is None else now
     remembered = tuple(remembered)
-    admission = Admission(machine, actor, now, remembered)
+    admission = Admission(machine, actor, now, remembered, part=part)
     lines: list[str] = []
     reasons: list[tuple[str, Reason]] = []
     admitted = [admission.admit(spec) for spec in specs]

@@ -74,12 +74,12 @@ def latest_start(job: Job) -> Millis | None:
 
 
 def _next_of_queued(job: Job) -> Millis | None:
-    """Its begin time, where that is all that keeps its age from counting, or just after its latest start."""
+    """Its begin time, where that is all that keeps its age from counting, just after its latest start, or the end of
+    its suspension."""
     latest = latest_start(job)
     begin = job.spec.begin_at if job.accrues_from is None and not (job.held_by or job.waits_for) else None
-    if latest is None or begin is None:
-        return begin if latest is None else Millis(latest + 1)
-    return Millis(min(begin, latest + 1))
+    late = None if latest is None else Millis(latest + 1)
+    return min((each for each in (begin, late, job.waits_until) if each is not None), default=None)
 
 
 def next_decay(state: ClusterState, *, busy: bool) -> Millis | None:

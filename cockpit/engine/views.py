@@ -42,7 +42,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         version=job.version,
         name=job.spec.name,
         user=job.submitter.name,
-        state=job.state,
+        state=job.shown_state,
         state_since=job.state_since,
         submitted_at=job.submitted_at,
         started_at=min(starts, default=None),
@@ -81,6 +81,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         retries=(job.retries, max(job.spec.most_retries, job.spec.most_worker_retries)) if job.retries else None,
         kind=job.kind,
         spec_name=spec.name,
+        waits_until=job.waits_until,
     )
 
 
@@ -207,7 +208,7 @@ def overview(machine: Machine, cluster: str, jobs: Iterable[Job] | None = None) 
         kept = len(machine.indices.kept.of(True))
     else:
         seen = list(jobs)
-        states, kept = Counter(job.state for job in seen), sum(job.kept for job in seen)
+        states, kept = Counter(job.shown_state for job in seen), sum(job.kept for job in seen)
     nodes = machine.state.nodes.values()
     others = (placement for held in machine.state.others.values() for placement in held)
     held = [each for placement in (*machine.occupied.values(), *others) for each in placement]

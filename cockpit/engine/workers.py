@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.model import events
 from cockpit.model.ids import Millis
-from cockpit.model.job import Job, JobState
+from cockpit.model.job import EndCause, Job, JobState
 from cockpit.model.spec import WorkerRestart
 from cockpit.sched.amounts import ONE, held
 from cockpit.sched.growth import grows, next_rank
@@ -14,6 +14,7 @@ from cockpit.sched.shrinking import staying
 from cockpit.sched.tres import billed
 
 _REPLACING = frozenset({JobState.STARTING, JobState.RESUMING, JobState.RUNNING})
+SILENT = "it has not answered"
 FIRST_TRANSIENT = 128
 """Of exit codes; those below tell of the program itself. Source: the training operators' ExitCode policy."""
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventBody
+    from cockpit.model.ids import ReplicaId
     from cockpit.model.job import ExitStatus
     from cockpit.sched.decisions import Eviction, Growth
     from cockpit.sched.plan import Plan
@@ -56,15 +58,57 @@ def left(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBod
     return without(state, job, out) if out else []
 
 
-def without(state: ClusterState, job: Job, ranks: tuple[int, ...]) -> list[EventBody]:
-    """The job goes on without these, whose processes are gone or never were."""
-    return [events.WorkersLeft(job.id, ranks, _billing_without(state, job, ranks))]
+def without(state: ClusterState, job: Job, ranks: tuple[int, ...], because: str = "") -> list[EventBody]:
+    """The job goes on without these, whose processes are gone or never were, or (`because`) do not answer."""
+    return [events.WorkersLeft(job.id, ranks, _billing_without(state, job, ranks), because)]
+
+
+def silent(machine: Machine, replica: ReplicaId, silent_ms: int | None, now: Millis) -> list[EventBody]:
+    """A worker has not been heard of for so long (None: it never began). After `max_wait_time` it is put on the job's
+    block list, and the others go on; where they are too few the job is suspended."""
+    job = machine.state.jobs.get(replica.job)
+    if job is None or not _is_worker(job, replica) or job.spec.elastic is None or job.attempt is None:
+        return []
+    since = max(job.attempt.counts_from, now - silent_ms if silent_ms is not None else 0)
+    if job.ending is not None or now - since < 1000 * job.spec.elastic.max_wait_seconds:
+        return []
+    if can_spare(job, replica.rank):
+        return without(machine.state, job, (replica.rank,), f"{SILENT} for {(now - since) // 1000} s")
+    kill_at = Millis(now + 1000 * max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds))
+    return [events.EndingBegan(job.id, EndCause.BELOW_MIN, kill_at, requeue=True)]
+
+
+def _is_worker(job: Job, replica: ReplicaId) -> bool:
+    """Whether it is one of a job that runs, and has not ended."""
+    attempt = job.attempt
+    if attempt is None or attempt.number != replica.attempt or job.state is not JobState.RUNNING:
+        return False
+    return any(part.rank == replica.rank and attempt.replicas[part.rank].ended_at is None for part in attempt.placement)
+
+
+def blocked(machine: Machine, job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
+    """A worker that cannot be reached any more is done without, if enough others are left: one whose container is
+    lost, or of a job with a launcher one that has failed."""
+    unreachable = bool(status.lost) or (job.spec.has_launcher and not status.ok)
+    worker = job.spec.suspends and rank >= job.spec.first_worker and job.state is JobState.RUNNING
+    if job.ending is not None or not (unreachable and worker and can_spare(job, rank)):
+        return []
+    why = status.lost or f"it ended with exit {status.shell_code}"
+    return without(machine.state, job, (rank,), why)
+
+
+def can_spare(job: Job, rank: int) -> bool:
+    """Whether enough workers are left without this one that have not come to their end."""
+    attempt = job.attempt
+    assert attempt is not None
+    left = [part.rank for part in staying(attempt.placement, job) if part.rank != rank]
+    return len([other for other in left if attempt.replicas[other].ended_at is None]) >= job.spec.least_nodes
 
 
 def replaced(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
-    """In place of a worker that has failed, if the job wants that and has a retry left."""
+    """In place of a worker that has ended, if the job wants that and has a retry left."""
     assert job.attempt is not None
-    begun = job.ending is None and job.state in _REPLACING
+    begun = job.ending is None and job.state in _REPLACING and rank >= job.spec.first_worker
     if not begun or job.retries >= job.spec.most_worker_retries or not _is_worth_it(job, status):
         return []
     by = next_rank(job.attempt)
@@ -72,8 +116,10 @@ def replaced(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
 
 
 def _is_worth_it(job: Job, status: ExitStatus) -> bool:
-    only_some = job.spec.elastic is not None and job.spec.elastic.worker_restart_policy is WorkerRestart.EXIT_CODE
-    return not status.ok and (not only_some or status.shell_code >= FIRST_TRANSIENT)
+    policy = job.spec.elastic.worker_restart_policy if job.spec.elastic is not None else WorkerRestart.NEVER
+    if policy is WorkerRestart.EXIT_CODE:
+        return status.shell_code >= FIRST_TRANSIENT
+    return policy is WorkerRestart.ALWAYS or not status.ok
 
 
 def can_do_without(job: Job, rank: int) -> bool:
@@ -81,7 +127,7 @@ def can_do_without(job: Job, rank: int) -> bool:
     if job.spec.elastic is None or job.attempt is None or job.state is not JobState.RUNNING:
         return False
     not_begun = any(each.rank == rank and each.started_at is None for each in job.attempt.there)
-    return not_begun and len(staying(job.attempt.placement, job)) > job.spec.least_nodes
+    return not_begun and can_spare(job, rank)
 
 
 def _billing_without(state: ClusterState, job: Job, ranks: Collection[int]) -> float:

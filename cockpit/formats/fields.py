@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cockpit.formats.conditions import Dependencies, Indices, Moment
+from cockpit.formats.elasticfields import ELASTIC
 from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
 from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.lifefields import HOOKS, RESTART, RESUME
@@ -28,7 +29,6 @@ from cockpit.model.rules import (
     NICE,
     NODES,
     PARAMETER_SERVERS,
-    RESTARTS,
     TIME_LIMIT_SECONDS,
     TOLERATION_SECONDS,
     WINDOW_SECONDS,
@@ -36,19 +36,15 @@ from cockpit.model.rules import (
 from cockpit.model.spec import (
     Access,
     DebugHold,
-    Elastic,
     Failover,
     HoldCards,
     HomeAccess,
     JobKind,
-    JobRestart,
     JobSpec,
     Mode,
     NodeSpec,
     PriorityWord,
-    ReclaimSignal,
     Suspension,
-    WorkerRestart,
 )
 from cockpit.model.textrules import COMMAND_BYTES
 
@@ -136,68 +132,6 @@ FAILOVER = Table(
     ],
 )
 
-ELASTIC = Table(
-    Elastic,
-    [
-        Field(
-            name="workers",
-            attribute="workers",
-            kind=Whole(NODES),
-            required=True,
-            about="Give how many workers it starts with if they are free, each on a node of its own.",
-        ),
-        Field(
-            name="min_workers",
-            attribute="min_workers",
-            kind=Whole(NODES),
-            about="With fewer it neither starts nor goes on; by default 1.",
-        ),
-        Field(
-            name="max_workers",
-            attribute="max_workers",
-            kind=Whole(NODES),
-            derive=lambda given: given["workers"],
-            about="It grows to no more, when nobody else can use what is free; by default workers.",
-        ),
-        Field(
-            name="allow_scaling",
-            attribute="allow_scaling",
-            kind=Flag(),
-            about="It may grow while it runs; it shrinks whenever it has to.",
-        ),
-        Field(
-            name="job_restart_policy",
-            attribute="job_restart_policy",
-            kind=Choice(JobRestart),
-            about="Whether it begins again when it fails: Never or OnFailure.",
-        ),
-        Field(
-            name="worker_restart_policy",
-            attribute="worker_restart_policy",
-            kind=Choice(WorkerRestart),
-            about="Whether another takes the place of a failed worker: Never, OnFailure or ExitCode (from 128 on).",
-        ),
-        Field(
-            name="backoff_limit",
-            attribute="backoff_limit",
-            kind=Whole(RESTARTS),
-            about="How often it and its workers begin again, all in all; by default 3.",
-        ),
-        Field(
-            name="reclaim_signal",
-            attribute="reclaim_signal",
-            kind=Choice(ReclaimSignal),
-            about="What a recalled worker is sent at once, beside the notice in its workers' file: none or SIGTERM.",
-        ),
-        Field(
-            name="grace_period",
-            attribute="grace_seconds",
-            kind=Duration(GRACE_SECONDS),
-            about="How long a recalled worker has; by default as long as an evicted job.",
-        ),
-    ],
-)
-
 JOB = Table(
     JobSpec,
     [
@@ -263,8 +197,8 @@ JOB = Table(
             name="mode",
             attribute="mode",
             kind=Choice(Mode),
-            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch, deepspeed or "
-            "worker-pools.",
+            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch, deepspeed, "
+            "slurm (a batch script) or worker-pools.",
         ),
         Field(
             name="parameter_servers",

@@ -11,7 +11,7 @@ from cockpit.formats.documents import Document, Documents
 from cockpit.formats.fields import JOB
 from cockpit.formats.jsontext import is_json, json_documents, json_line_documents
 from cockpit.formats.kinds import Reading
-from cockpit.launch.checks import grammar_errors
+from cockpit.launch.checks import grammar_errors, meeting_errors
 from cockpit.model.ids import Millis
 from cockpit.model.rules import conflict_errors, field_errors
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, JobSpec
@@ -107,7 +107,7 @@ def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
     if pools := given.get("worker_pools"):
         given.setdefault("specs", (pools[0].spec,))
     spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given)
-    between = [] if reading.errors else conflict_errors(spec)
+    between = [] if reading.errors else [*conflict_errors(spec), *meeting_errors(spec)]
     reading.errors += [*field_errors(spec), *grammar_errors(spec), *between]
     return spec
 

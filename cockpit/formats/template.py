@@ -85,6 +85,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     REGULAR: Kind("one command on one node"),
     "cards": Kind(
         "one command on several nodes with cards",
+        usual=("name", "algorithm", "output", "command", "mode", *_USUAL[4:]),
         instead={
             "nodes": "2",
             "elastic": "{workers: 2, max_workers: 8}",

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from cockpit.launch.command import command_errors
 from cockpit.model.kindrules import MOST_BATCH_TASKS
-from cockpit.model.rules import spec_errors
-from cockpit.model.spec import JobSpec
+from cockpit.model.rules import NODES, spec_errors
+from cockpit.model.spec import JobSpec, Mode
 from cockpit.model.textrules import COMMAND_BYTES
 
 
 def submission_errors(spec: JobSpec) -> list[str]:
     """One sentence per wrong field, led by its path. The engine asks this of every submission."""
     return [*spec_errors(spec), *grammar_errors(spec)]
+
+
+def meeting_errors(spec: JobSpec) -> list[str]:
+    """A job that says nothing is standalone, which has one node. Not asked of a part that a fleet hands to one of its
+    clusters. Nodes of a divided job do not reach each other, and those of an elastic one are told of the others
+    otherwise."""
+    elastic = spec.elastic is not None and spec.resume is None
+    if spec.mode is not None or not 1 < spec.nodes <= NODES.high or spec.divide_over_clusters or elastic:
+        return []
+    said = (
+        f"mode: without one it is standalone, of one node, and there are {spec.nodes}; write {Mode.PYTORCH} (the "
+        f"command runs on each), {Mode.SLURM} or {Mode.DEEPSPEED} (on the first), {Mode.HOROVOD} (under mpirun), "
+        f"{Mode.TENSORFLOW}, or nodes: 1"
+    )
+    return [said]
 
 
 def grammar_errors(spec: JobSpec) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from cockpit.model.ids import NodeName
 from cockpit.model.image import Mpi
 from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
-from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
+from cockpit.model.spec import LAUNCHER, WHOLE_CARD, JobSpec, NodeSpec
 
 
 def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
     """Of its first node spec, on nodes of these names by turns; without any on `node-1`, `node-2` …"""
-    kinds = [*[spec.specs[0]] * spec.nodes, *spec.helpers]
+    kinds = [*[LAUNCHER] * spec.first_worker, *[spec.specs[0]] * spec.nodes, *spec.helpers]
     nodes = names or tuple(f"node-{rank + 1}" for rank in range(len(kinds)))
     return tuple(
         Allocation(rank, NodeName(nodes[rank % len(nodes)]), asked.cpus, asked.memory_mib, _slices(asked))

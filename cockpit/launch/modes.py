@@ -25,7 +25,9 @@ AGENT: Final = "/run/cockpit-launch/agent"
 """Starts a program in another container of the same job, as a remote shell does."""
 AGENT_FOLDER: Final = "/run/cockpit-launch/bin"
 """Where the agent stands under the name `ssh`, for launchers that can be told of no other."""
-LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED})
+LAUNCHER_ROLE: Final = "launcher"
+"""Of a replica that starts the others' processes and none of its own."""
+LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED, Mode.SLURM})
 """Modes whose command runs once, on rank 0, and starts the processes of all."""
 
 _INTERPRETERS: Final = ("python", "python3")
@@ -78,6 +80,8 @@ def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mp
             return _torch_outfit(command, peers, rank)
         case Mode.DEEPSPEED:
             return _deepspeed(command, peers, rank)
+        case Mode.SLURM:
+            return _slurm(command, peers, rank)
         case Mode.STANDALONE | Mode.WORKER_POOLS | None:
             return Outfit(command)
 
@@ -137,17 +141,47 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> Outfit:
+    workers = [each for each in peers if each.role.word != LAUNCHER_ROLE]
+    env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(workers)
+    if rank > 0:
+        return Outfit(STAYS_OPEN, env, files)
+    if len(workers) < len(peers):
+        return Outfit(command, env, files, hints=tuple(_launcher_hints(command)))
+    launched = command if mpi is Mpi.MPICH else mpi_command(command, str(sum(peer.slots for peer in peers)))
+    return Outfit(launched, env, files, hints=tuple(_mpi_hints(command)))
+
+
+def _launcher_hints(command: str) -> list[str]:
+    """A launcher's command runs as it is, and starts whatever the workers are to run."""
+    if any(launcher in command for launcher in _MPI_LAUNCHERS):
+        return []
+    starts = "horovodrun --host-discovery-script /etc/edl/discover_hosts.sh"
+    return [f"it runs in the launcher alone; {starts} starts others"]
+
+
+def _slurm(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
+    """The names of sbatch(1), for one task on each node where its script does not say otherwise."""
     env = {
+        **_mpi_environment(Mode.SLURM, peers),
+        "SLURM_JOB_NODELIST": ",".join(peer.host for peer in peers),
+        "SLURM_JOB_NUM_NODES": str(len(peers)),
+        "SLURM_NNODES": str(len(peers)),
+        "SLURM_NODEID": str(rank),
+    }
+    return Outfit(STAYS_OPEN if rank else command, env, _mpi_files(peers))
+
+
+def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
+    return {
         "OMPI_MCA_orte_default_hostfile": HOSTFILE,
         "HYDRA_HOST_FILE": MPICH_HOSTFILE,
         "HYDRA_IFACE": INTERFACE,
-        **_remote_shell(Mode.HOROVOD, peers),
+        **_remote_shell(mode, peers),
     }
-    files = {HOSTFILE: hostfile(peers), MPICH_HOSTFILE: mpich_hostfile(peers)}
-    if rank > 0:
-        return Outfit(STAYS_OPEN, env, files)
-    launched = command if mpi is Mpi.MPICH else mpi_command(command, str(sum(peer.slots for peer in peers)))
-    return Outfit(launched, env, files, hints=tuple(_mpi_hints(command)))
+
+
+def _mpi_files(peers: Sequence[Peer]) -> dict[str, str]:
+    return {HOSTFILE: hostfile(peers), MPICH_HOSTFILE: mpich_hostfile(peers)}
 
 
 def mpi_command(command: str, processes: str) -> str:

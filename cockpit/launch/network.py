@@ -24,12 +24,19 @@ def address(rank: int) -> str:
     return f"198.18.{high}.{low}"
 
 
+def host_of(spec: JobSpec, rank: int) -> str:
+    """The name by which the others know a replica."""
+    if spec.elastic is None:
+        return host_name(spec.name, rank)
+    return host_name(spec.name, "launcher" if rank < spec.first_worker else f"worker-{rank - spec.first_worker}")
+
+
 def hosts(spec: JobSpec, placement: Placement) -> dict[str, str]:
     """Address by host name, of every replica that there is or may come to be; empty where there is only one, which
     shares the network of its node."""
     ranks = {part.rank for part in placement}
     if spec.elastic is not None:
-        ranks |= {*range(max(ranks) + 1), *range(_AHEAD * spec.most_nodes)}
+        ranks |= {*range(max(ranks) + 1), *range(spec.first_worker + _AHEAD * spec.most_nodes)}
     if len(ranks) == 1:
         return {}
-    return {host_name(spec.name, rank): address(rank) for rank in sorted(ranks)}
+    return {host_of(spec, rank): address(rank) for rank in sorted(ranks)}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.command import STAYS_OPEN, expand
-from cockpit.launch.modes import AGENT_FOLDER, Peer, Role, has_agent, outfit
-from cockpit.launch.network import hosts
+from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_agent, outfit
+from cockpit.launch.network import host_of, hosts
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
 from cockpit.launch.reduction import advice
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
+from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, PULSE_PATH
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Submitter
-from cockpit.model.names import host_name
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.spec import HomeAccess, JobSpec, Resume
 
@@ -69,6 +71,7 @@ def launch_plan(
     trial = trial_number(array.index) if spec.sweep is not None and array is not None else ""
     of_pools = pool_environment(spec, peers, own, job=str(replica.job), trial=trial) if spec.worker_pools else {}
     spec = replica_spec(spec, own)
+    launches = spec.has_launcher and own == 0
     mpi = node.mpi if spec.image == HOST else spec.image_mpi
     mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, own, mpi)
     env = {
@@ -80,7 +83,8 @@ def launch_plan(
         **_job_environment(spec, allocation, placement, replica),
         **(_array_environment(array) if array is not None else {}),
         **(_resume_environment(spec.resume, replica) if spec.resume is not None else {}),
-        **(_elastic_environment(spec) if spec.elastic is not None else {}),
+        **(_elastic_environment(spec, replica) if spec.elastic is not None else {}),
+        **(_launcher_environment(spec, peers) if launches else {}),
         **card_environment(node, allocation.slices),
     }
     known = hosts(spec, placement)
@@ -95,10 +99,10 @@ def launch_plan(
         card_limits=share_limits(node, allocation.slices),
         measured_cards=whole_cards(node, allocation.slices),
         workdir=ALGORITHM if spec.algorithm else WORKSPACE,
-        hostname=host_name(spec.name, replica.rank),
+        hostname=host_of(spec, replica.rank),
         hosts=known,
         relays={port: known[host] for port, host in mode.relays.items()},
-        files=mode.files,
+        files={**mode.files, DISCOVERY: DISCOVERY_SCRIPT} if launches else mode.files,
         hints=(*mode.hints, *((*pool_hints(given), *advice(given)) if own == 0 else ())),
     )
 
@@ -107,14 +111,15 @@ def peers_of(spec: JobSpec, placement: Placement) -> tuple[Peer, ...]:
     """All replicas as each of them knows them, by rank."""
     roles = _roles(spec, len(placement))
     return tuple(
-        Peer(host_name(spec.name, part.rank), slots(part.slices), role)
-        for part, role in zip(placement, roles, strict=False)
+        Peer(host_of(spec, part.rank), slots(part.slices), role) for part, role in zip(placement, roles, strict=False)
     )
 
 
 def _roles(spec: JobSpec, count: int) -> list[Role]:
     if spec.worker_pools:
         return pool_roles(spec.worker_pools)
+    if spec.has_launcher:
+        return [Role(LAUNCHER_ROLE, 0), *(Role("worker", index) for index in range(count - 1))]
     workers = count - spec.parameter_servers
     return [Role("worker", rank) if rank < workers else Role("ps", rank - workers) for rank in range(count)]
 
@@ -158,12 +163,27 @@ def _resume_environment(resume: Resume, replica: ReplicaId) -> dict[str, str]:
     }
 
 
-def _elastic_environment(spec: JobSpec) -> dict[str, str]:
-    """Between which sizes the job may change, and where it is told of its size now."""
+def _elastic_environment(spec: JobSpec, replica: ReplicaId) -> dict[str, str]:
+    """Between which sizes the job may change, where it is told of its size now, and where checkpoints are that an
+    earlier attempt has written."""
     return {
+        "COCKPIT_RESUME": str(replica.attempt - 1),
+        "COCKPIT_CHECKPOINTS": OUTPUTS,
         "COCKPIT_MIN_WORKERS": str(spec.least_nodes),
         "COCKPIT_MAX_WORKERS": str(spec.most_nodes),
         "COCKPIT_WORKERS_FILE": WORKERS_FILE,
+        "COCKPIT_PULSE_FILE": PULSE_PATH,
+    }
+
+
+def _launcher_environment(spec: JobSpec, peers: Sequence[Peer]) -> dict[str, str]:
+    """By arena's names: `horovodrun -np $((${workers}*${gpus})) …`."""
+    assert spec.elastic is not None
+    return {
+        "workers": str(spec.elastic.workers),
+        "gpus": str(peers[-1].slots),
+        "minWorkers": str(spec.elastic.min_workers),
+        "maxWorkers": str(spec.elastic.max_workers),
     }
 
 

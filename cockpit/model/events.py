@@ -23,6 +23,8 @@ from cockpit.model.spec import Dependency, JobSpec
 from cockpit.model.usage import Used
 
 EVENT_VERSION = 1
+RECORDED = "recorded"
+"""The origin of what a cockpit saw of another scheduler's cluster: it is in no journal."""
 
 
 class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted"):
@@ -220,6 +222,8 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
     billing: float = 0.0
     members: tuple[str, ...] = ()
     """On a fleet, by rank: the cluster that the replica is bound to."""
+    launcher: str = ""
+    """The node of an elastic job's launcher; empty: it has none."""
 
 
 class MemberPlaced(msgspec.Struct, frozen=True, tag="member_placed"):
@@ -321,6 +325,8 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     ranks: tuple[int, ...]
     billing: float
     """Of what the job still holds."""
+    because: str = ""
+    """Why they are put on the job's block list: they do not answer; empty: they were recalled, or never began."""
 
 
 class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
@@ -365,6 +371,14 @@ class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
     exit: ExitStatus | None = None
     retry: int = 0
     """Which of those times this is, from 1, in which it begins again by itself after a failure; 0: it is none."""
+    below_min: bool = False
+    """It is suspended: it goes on by itself once its fewest workers have room."""
+
+
+class WaitEnded(msgspec.Struct, frozen=True, tag="wait_ended"):
+    """It was suspended below its min for as long as it wants to be, and waits as any queued job does."""
+
+    job: JobId
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
@@ -481,6 +495,7 @@ EventBody = (
     | JobSuspended
     | JobResumed
     | JobRequeued
+    | WaitEnded
     | GraceEnded
     | JobEnded
     | HoldExtended
@@ -503,7 +518,7 @@ class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     """The user who asked, or `engine`."""
     origin: str
-    """Where it came from: `socket`, `scheduler`, `runtime`, `timer`, `engine`."""
+    """Where it came from: `socket`, `scheduler`, `runtime`, `timer`, `engine`, or `RECORDED`."""
     request: str = ""
     """The client-made id of the request that caused it; empty when none did."""
     version: int = EVENT_VERSION

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import JobState
 from cockpit.model.reasons import Explanation
 from cockpit.model.spec import JobSpec
 
@@ -73,6 +74,16 @@ class Holding(msgspec.Struct, frozen=True):
     card_milli: int
 
 
+class Condition(msgspec.Struct, frozen=True):
+    """The job that a dependency is on, as it is now."""
+
+    job: JobId
+    name: str
+    state: JobState
+    ends_by: Millis | None = None
+    """While it runs: when its time is over."""
+
+
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to "why not, when, and what if": for a queued job, or for a spec that nobody has submitted."""
 
@@ -87,7 +98,13 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     what_ifs: tuple[WhatIf, ...] = ()
     """Those by which it starts sooner, the soonest first."""
     named: tuple[Holding, ...] = ()
-    """The jobs ahead and the ends awaited, those that the asker may see."""
+    """The jobs ahead, the ends awaited and the holders, those that the asker may see."""
+    holders: tuple[JobId, ...] = ()
+    """Where a limit stands in the way: who has what it gives, the largest first, at most ten."""
+    holders_in_all: int = 0
+    """Those that the asker may not see included."""
+    condition: Condition | None = None
+    """Where a dependency stands in the way: what is known of that job."""
     told_at: Millis | None = None
     """When the cluster's own scheduler, if it is not this one, expects the start."""
     told_by: str = ""

@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.model.eviction import Grounds
 from cockpit.model.fleet import FleetPart
-from cockpit.model.ids import JobId, Millis, ReplicaId, UserName
+from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId, UserName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import Dependency, JobKind, JobSpec
 from cockpit.model.usage import Used
@@ -99,6 +99,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     """When it was no worker of its elastic job any more; its container is gone."""
     had: Allocation | None = None
     """Once it has left: what it held."""
+    blocked: str = ""
+    """Why its node is on the job's block list, where no further worker of the attempt comes; empty: it is not."""
     used: Used | None = None
     """Once it has ended: what it used, if anybody measured."""
 
@@ -121,6 +123,12 @@ class EndCause(StrEnum):
     """Another job takes its room."""
     REQUEUE = "requeue"
     """A person has it begin anew."""
+    BELOW_MIN = "below_min"
+    """It was suspended for want of workers for longer than it waits."""
+
+
+BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.BELOW_MIN})
+"""Why an elastic job has to give up so many workers that it is suspended."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +160,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Clusters of these that have not found room for their part yet. No replica starts before all have."""
     resized_at: Millis | None = None
     """When workers last came or left; None: it holds what it was given at first."""
+    launcher: Allocation | None = None
+    """Of the first replica, where that is the launcher of an elastic job: what it may use. It is no part of the
+    placement, and counts nowhere."""
 
     @property
     def counts_from(self) -> Millis:
@@ -170,20 +181,30 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return tuple([each for each in self.replicas if each.left_at is None])
 
     @property
+    def blocked(self) -> frozenset[NodeName]:
+        """Nodes that take no further worker of it: the job's block list."""
+        return frozenset([each.had.node for each in self.replicas if each.blocked and each.had is not None])
+
+    @property
+    def everybody(self) -> Placement:
+        """By rank: what the launcher may use, if there is one, and what the others hold."""
+        return self.placement if self.launcher is None else (self.launcher, *self.placement)
+
+    @property
     def places(self) -> dict[int, Allocation]:
         """What each replica holds, by rank; what those held that have left."""
         left = {each.rank: each.had for each in self.replicas if each.had is not None}
-        return left | {part.rank: part for part in self.placement}
+        return left | {part.rank: part for part in self.everybody}
 
     def held(self, since: Millis, until: Millis) -> list[tuple[Allocation, int]]:
         """What each replica held, and for how many of the milliseconds between: workers of an elastic job come and go,
         all others begin and end together."""
-        places = self.places
         if self.resized_at is None:
-            return [(part, until - since) for part in places.values()]
+            return [(part, until - since) for part in self.placement]
+        places = self.places
         return [
             (places[each.rank], max(0, (each.left_at or until) - max(since, each.started_at or until)))
-            for each in self.replicas
+            for each in self.replicas[self.launcher is not None :]
         ]
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
@@ -305,6 +326,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What of which job of a fleet it is; None: it was submitted here."""
     in_vain: dict[str, Millis] = {}
     """By cluster of a fleet: when it was given up there last, for want of room."""
+    below_min_at: Millis | None = None
+    """Since when it is suspended for want of room for its fewest workers; it waits among those that are queued."""
     revoked_at: Millis | None = None
     """When it went back to its queue: its place there is that of a job that came then."""
 
@@ -318,6 +341,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def kind(self) -> JobKind:
         """Of a batch's task: that of the batch. Its own spec is a regular job's."""
         return JobKind.BATCH if self.array is not None and self.array.batch else self.spec.kind
+
+    @property
+    def shown_state(self) -> JobState:
+        """As faces tell it: one that is below its min waits in the queue, and is suspended."""
+        return self.state if self.below_min_at is None else JobState.SUSPENDED
+
+    @property
+    def waits_until(self) -> Millis | None:
+        """Until when it is suspended below its min, at most; None: it is not."""
+        if self.below_min_at is None or self.spec.elastic is None:
+            return None
+        return Millis(self.below_min_at + 1000 * self.spec.elastic.max_wait_seconds)
 
     @property
     def ended(self) -> bool:

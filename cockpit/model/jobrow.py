@@ -10,7 +10,7 @@ from typing import Any, overload
 import msgspec
 
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ArrayTask, EndCause, JobState
+from cockpit.model.job import OCCUPYING, ArrayTask, EndCause, JobState
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import Access, JobKind
 from cockpit.model.staging import Progress
@@ -92,6 +92,18 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     component: tuple[int, int] | None = None
     """Of another scheduler's heterogeneous job: the first of its components, which all start together, and which of
     them it is, from 0."""
+    waits_until: Millis | None = None
+    """While it is suspended for want of room for its fewest workers: for how long at most."""
+
+    @property
+    def queued(self) -> bool:
+        """It stands in the queue, be it to go on."""
+        return self.state is JobState.QUEUED or self.waits_until is not None
+
+    @property
+    def holds(self) -> bool:
+        """Something of the cluster is its own."""
+        return self.state in OCCUPYING and self.waits_until is None
 
 
 FIELDS: tuple[str, ...] = JobRow.__struct_fields__

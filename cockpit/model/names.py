@@ -68,7 +68,7 @@ def dns_name(name: str) -> str:
     return label[:NAME_LENGTH].rstrip("-")
 
 
-def host_name(name: str, rank: int) -> str:
-    """The host name of one replica: `held-one-0`."""
-    suffix = f"-{rank}"
+def host_name(name: str, which: int | str) -> str:
+    """The host name of one replica, by its rank or what it is: `held-one-0`, `held-one-worker-0`."""
+    suffix = f"-{which}"
     return dns_name(name)[: NAME_LENGTH - len(suffix)].rstrip("-") + suffix

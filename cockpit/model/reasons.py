@@ -93,6 +93,8 @@ class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligi
     """Of nodes that match: what the job does not tolerate of them."""
     dedicated: tuple[str, ...] = ()
     """Pools of nodes that match, which are for jobs that name them."""
+    launcher: bool = False
+    """It is the launcher of the job that may be on none."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):
@@ -342,7 +344,8 @@ class Waited(msgspec.Struct, frozen=True):
     """What a job waited for, from a moment on until the next such moment or its start."""
 
     since: Millis
-    reason: Reason
+    reason: Reason | None
+    """None: nobody looked from then on."""
 
 
 class Explanation(msgspec.Struct, frozen=True):

@@ -52,6 +52,7 @@ MEMORY_MIB = Bounds(1, 1 << 30, " MiB")
 CARDS = Bounds(0, 1024)
 TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
+WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
 RESTARTS = Bounds(0, 1000)
@@ -195,6 +196,8 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
         yield "elastic.backoff_limit", RESTARTS.error(spec.elastic.backoff_limit)
         if spec.elastic.grace_seconds is not None:
             yield "elastic.grace_period", GRACE_SECONDS.error(spec.elastic.grace_seconds)
+        yield "elastic.max_wait_time", WAIT_SECONDS.error(spec.elastic.max_wait_seconds)
+        yield from _selector_checks("elastic.launcher_selector", spec.elastic.launcher_selector)
 
 
 def _again_checks(spec: JobSpec) -> _Checks:
@@ -229,15 +232,19 @@ def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
 
 def _label_pair_checks(spec: JobSpec) -> _Checks:
     """Of the nodes that it may be on."""
-    yield "node_selector", count_error(len(spec.node_selector), MOST_LABELS)
-    if len(spec.node_selector) <= MOST_LABELS:
-        for key, value in spec.node_selector.items():
-            yield f"node_selector.{visible(key)}", key_error(key) or value_error(value)
+    yield from _selector_checks("node_selector", spec.node_selector)
     yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
     for index, each in enumerate(spec.tolerations[:MOST_LABELS]):
         error = (key_error(each.key) if each.key else None) or value_error(each.value or "")
         lost = not each.key and each.value is not None
         yield f"tolerations[{index}]", "has a value without a key; give both" if lost else error
+
+
+def _selector_checks(at: str, labels: dict[str, str]) -> _Checks:
+    yield at, count_error(len(labels), MOST_LABELS)
+    if len(labels) <= MOST_LABELS:
+        for key, value in labels.items():
+            yield f"{at}.{visible(key)}", key_error(key) or value_error(value)
 
 
 def _env_checks(env: dict[str, str]) -> _Checks:
@@ -301,6 +308,11 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
     if spec.nodes != wanted:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
+    for name in ("spot", "best_effort", "supervised"):
+        if getattr(elastic, name):
+            yield f"elastic.{name}", "is not done yet; leave it out"
+    if elastic.launcher_selector and not spec.has_launcher:
+        yield "elastic.launcher_selector", "is for jobs with a launcher; write mode: horovod, or remove it"
     if spec.divide_over_clusters:
         yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
 

@@ -17,6 +17,8 @@ WHOLE_CARD = 1000
 
 DAY_SECONDS = 86_400
 DEFAULT_GRACE_SECONDS = 30
+RECLAIM_SECONDS = 300
+"""Between the notice that a machine is taken back, or best effort is not enough any more, and the kill."""
 
 
 class Mode(StrEnum):
@@ -28,6 +30,8 @@ class Mode(StrEnum):
     TENSORFLOW = "tensorflow"
     PYTORCH = "pytorch"
     DEEPSPEED = "deepspeed"
+    SLURM = "slurm"
+    """As under sbatch: the command runs on the first node, and `srun` or `mpirun` in it on all."""
     WORKER_POOLS = "worker-pools"
     """Of up to four kinds, as on Vertex AI; the primary's end is the job's."""
 
@@ -148,6 +152,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     algorithm: Algorithm | None = None
 
 
+LAUNCHER = NodeSpec(cpus=1, memory_mib=1024)
+"""What the launcher of an elastic job may use; it is given nothing, since it only starts the workers' processes."""
 PARAMETER_SERVER = NodeSpec(cpus=1, memory_mib=1024)
 """The one size that a parameter server has."""
 
@@ -219,12 +225,14 @@ class JobRestart(StrEnum):
 
 
 class WorkerRestart(StrEnum):
-    """Whether another takes the place of a worker that failed (arena's --worker-restart-policy)."""
+    """Whether another takes the place of a worker that has ended (arena's --worker-restart-policy)."""
 
     NEVER = "Never"
     ON_FAILURE = "OnFailure"
     EXIT_CODE = "ExitCode"
     """Only after an exit of 128 to 255, a signal or a loss: what lies below is a fault that stays."""
+    ALWAYS = "Always"
+    """However it ended."""
 
 
 class ReclaimSignal(StrEnum):
@@ -232,6 +240,13 @@ class ReclaimSignal(StrEnum):
 
     NONE = "none"
     SIGTERM = "SIGTERM"
+
+
+class AfterWait(StrEnum):
+    """What becomes of a job that has been suspended below its min for as long as it wants to wait."""
+
+    QUEUE = "queue"
+    FAIL = "fail"
 
 
 class Elastic(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,7 +266,19 @@ class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     worker_restart_policy: WorkerRestart = WorkerRestart.NEVER
     reclaim_signal: ReclaimSignal = ReclaimSignal.NONE
     grace_seconds: int | None = None
-    """Between the notice to a recalled worker and its kill; None: as long as an evicted job has."""
+    """Between the notice to a recalled worker and its kill; None: as long as an evicted job has, and where a machine is
+    taken back `RECLAIM_SECONDS`."""
+    max_wait_seconds: int = 600
+    """So long it is suspended for want of workers, and so long a worker may not answer."""
+    after_wait: AfterWait = AfterWait.QUEUE
+    spot: bool = False
+    """Also on nodes that their provider takes back when it likes."""
+    best_effort: bool = False
+    """Its workers ask for neither CPUs nor memory, and have no limits (`alibabacloud.com/compute-qos: best-effort`)."""
+    supervised: bool = False
+    """They are told before they are evicted (`job-supervisor.kube-ai.io/managed-by-job-supervisor: "true"`)."""
+    launcher_selector: dict[str, str] = {}
+    """Labels that the launcher's node must have."""
 
 
 class Restart(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,7 +341,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
     mode: Mode | None = None
-    """None: the command runs on every node as it is, and cockpit's own variables say where."""
+    """None: standalone, but for jobs of several nodes that need none (`launch.checks`)."""
     parameter_servers: int = 0
     """Beside the nodes, of `PARAMETER_SERVER`'s size; 0: all-reduce."""
     worker_pools: tuple[WorkerPool, ...] = ()
@@ -390,6 +417,23 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.grace_seconds if self.resume is None else self.resume.grace_seconds
 
     @property
+    def has_launcher(self) -> bool:
+        """Whether its command runs in a replica of its own, the first, which starts the workers' processes."""
+        return self.elastic is not None and self.resume is None and self.mode is Mode.HOROVOD
+
+    @property
+    def first_worker(self) -> int:
+        """The rank of the first replica that holds something."""
+        return 1 if self.has_launcher else 0
+
+    @property
+    def checkpoint_seconds(self) -> int:
+        """So long it wants to have for that where it has to go, at least."""
+        if self.resume is not None:
+            return self.resume.grace_seconds
+        return 0 if self.elastic is None else self.elastic.grace_seconds or 0
+
+    @property
     def most_retries(self) -> int:
         """So often it begins again by itself after a failure."""
         if self.resume is not None:
@@ -403,6 +447,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         """So many begin again by themselves, of the job and its workers together; 0: no worker does."""
         elastic = self.elastic
         return 0 if elastic is None or elastic.worker_restart_policy is WorkerRestart.NEVER else elastic.backoff_limit
+
+    @property
+    def suspends(self) -> bool:
+        """Whether it is suspended where it has to give up more workers than it can do without, to go on by itself."""
+        return self.elastic is not None and self.resume is None
 
     @property
     def root_image(self) -> str:

@@ -197,6 +197,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     batch: JobSpec | None = None
     """Of a batch's task: what would ask for all of these again."""
 
+    recorded: bool = False
+    """The cluster tells no history: `events` and `waited` are what a cockpit saw while it was connected."""
     address: str = ""
     """Of a session whose command has printed where it can be reached: that, as it was printed."""
 

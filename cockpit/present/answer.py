@@ -22,7 +22,7 @@ from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
-from cockpit.present.outlook import after_lines, told_lines, until, what_if
+from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
 from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
@@ -32,7 +32,7 @@ from cockpit.present.sessions import command_words
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
-from cockpit.present.workers import workers_now
+from cockpit.present.workers import below_min, workers_now
 
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
@@ -64,7 +64,7 @@ def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     """Harmless lines: the verdict, then its particulars. `detail` may come later than the row, or be of an older
     version of it."""
     yield from verdict(row, detail, around)
-    match row.state:
+    match JobState.QUEUED if row.queued else row.state:
         case JobState.QUEUED:
             yield _asks(row)
             yield _waits(row, around.context)
@@ -80,7 +80,7 @@ def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
 
 def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
     """The sentence, and what can be done."""
-    match row.state:
+    match JobState.QUEUED if row.queued else row.state:
         case JobState.QUEUED:
             return _waiting(row, detail, around)
         case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
@@ -98,6 +98,8 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     context, explanation = around.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, around)
     first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
+    if suspended := below_min(row, context.now, context.zone):
+        first, more = suspended, [first, *more]
     starts = _starts(row, explanation, around)
     head = _head(row, first, STRONG, starts, around)
     yield head
@@ -110,6 +112,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if detail is not None and explanation is not None:
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
+        yield from behind_reason(outlook, context)
         yield from told_lines(outlook, context)
         yield from after_lines(outlook, context)
         if outlook.what_ifs and not narrow:

@@ -117,7 +117,9 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.WorkerReplaced()
         ):
             return _while_running(body, at, zone)
-        case events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued():
+        case (
+            events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued() | events.WaitEnded()
+        ):
             return giving_way_sentence(body)
         case (
             events.JobEnded()

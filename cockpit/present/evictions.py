@@ -13,7 +13,7 @@ from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
 
-GivingWayEvent = events.RoomMade | events.JobSuspended | events.JobResumed | events.JobRequeued
+GivingWayEvent = events.RoomMade | events.JobSuspended | events.JobResumed | events.JobRequeued | events.WaitEnded
 
 _GROUNDS = {
     Grounds.QOS: "whose QOS may preempt its own",
@@ -45,6 +45,8 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
             return "goes on"
         case events.JobRequeued():
             return _waits_again(body)
+        case events.WaitEnded():
+            return "was suspended for as long as it waits for its workers, and waits as other jobs do"
         case _:
             assert_never(body)
 
@@ -53,6 +55,8 @@ def _waits_again(body: events.JobRequeued) -> str:
     if body.retry:
         how = f" ({exit_sentence(body.exit)})" if body.exit is not None else ""
         return f"failed{how} and begins again, retry {body.retry}"
+    if body.below_min:
+        return "has fewer workers than it needs: is suspended, and goes on by itself when they have room"
     return "waits again" if body.cause is EndCause.REQUEUE else "gave way, and waits again"
 
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from cockpit.model.ids import JobId, index_ranges, task_id
-from cockpit.model.job import ENDED, OCCUPYING, JobState
+from cockpit.model.job import ENDED, JobState
 from cockpit.model.jobrow import JobRow, JobRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FIRST_OF: tuple[Callable[[JobRow], bool], ...] = (
-    lambda row: row.state is JobState.QUEUED,
-    lambda row: row.state in OCCUPYING,
+    lambda row: row.queued,
+    lambda row: row.holds,
     lambda row: row.held_until is not None,
     lambda _: True,
 )

@@ -21,10 +21,10 @@ from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.states import exit_sentence
 from cockpit.present.width import pad, widest
-from cockpit.present.workers import workers_fact
+from cockpit.present.workers import replica_name, workers_fact
 
 if TYPE_CHECKING:
-    from cockpit.model.job import Attempt, Job, Leaving, Replica
+    from cockpit.model.job import Attempt, Job, Replica
     from cockpit.model.node import Allocation
     from cockpit.model.view import JobDetail
     from cockpit.present.answer import Around
@@ -45,7 +45,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
         if detail.job.spec.elastic is not None:
             yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
             yield line()
-        yield from _placed(attempt, detail.job.leaving, around.context)
+        yield from _placed(detail.job, attempt, around.context)
     yield line()
     yield from _files(detail.job)
     if attempt is None:
@@ -55,22 +55,29 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield from _ranks(detail.job, attempt, around)
 
 
-def _placed(attempt: Attempt, leaving: tuple[Leaving, ...], context: Context) -> Iterator[Line]:
+def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
     places = attempt.places
-    recalled = {each.rank for each in leaving}
-    rows = [_replica(each, places.get(each.rank), context, each.rank in recalled) for each in attempt.replicas]
+    recalled = {each.rank for each in job.leaving}
+    rows = [
+        (_rank(job, each), *_replica(each, places.get(each.rank), context, each.rank in recalled))
+        for each in attempt.replicas
+    ]
     if attempt.number > 1:
         yield line(Span(f"{INDENT}Attempt {attempt.number}", STRONG))
     yield from small_table(("RANK", "NODE", "CARDS", "STARTED", "LIMITS", "STATE"), rows)
+
+
+def _rank(job: Job, replica: Replica) -> str:
+    return f"{replica.rank} {replica_name(job.spec, replica.rank)}".rstrip()
 
 
 def _replica(replica: Replica, place: Allocation | None, context: Context, recalled: bool) -> tuple[str, ...]:
     started = clock(replica.started_at, context.now, context.zone) if replica.started_at is not None else "–"
     runs = "is recalled" if recalled else "runs" if replica.started_at else "not started"
     ended = exit_sentence(replica.exit) if replica.exit is not None else runs
-    ended = f"left ({ended})" if replica.left_at is not None else ended
+    ended = f"left ({safe(replica.blocked) or ended})" if replica.left_at is not None else ended
     node = safe(place.node) if place is not None else "–"
-    return str(replica.rank), node, _slots(place), started, safe(replica.limits) or "–", ended
+    return node, _slots(place), started, safe(replica.limits) or "–", ended
 
 
 def _slots(place: Allocation | None) -> str:
@@ -98,7 +105,7 @@ def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
         yield line()
         yield line(Span(f"{INDENT}Environment of every rank", STRONG))
         yield from _variables(common)
-    places = {each.rank: each.node for each in attempt.placement}
+    places = {each.rank: each.node for each in attempt.everybody}
     for rank, plan in plans.items():
         yield line()
         yield line(Span(f"{INDENT}Rank {rank}", STRONG), Span(f" on {safe(places[rank])}", MUTED))
@@ -126,14 +133,14 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
 
 def _plans(job: Job, attempt: Attempt, around: Around) -> Iterator[tuple[int, LaunchPlan | str]]:
     """Of each rank, or why it cannot be told."""
-    for place in attempt.placement:
+    for place in attempt.everybody:
         node = around.node(place.node)
         replica = ReplicaId(job.id, attempt.number, place.rank)
         if node is None:
             yield place.rank, f"{safe(place.node)} is not known here, so neither is what it gives to the container."
             continue
         try:
-            plan = launch_plan(job.spec, job.submitter, node, place, attempt.placement, replica, job.array)
+            plan = launch_plan(job.spec, job.submitter, node, place, attempt.everybody, replica, job.array)
         except (SpecErrors, LookupError) as error:
             yield place.rank, safe(str(error))
         else:

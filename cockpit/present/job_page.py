@@ -23,13 +23,14 @@ from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.priority import priority_lines
+from cockpit.present.reason_strip import RECORDED
 from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.trial_lines import trial_lines
-from cockpit.present.workers import replica_count, workers_fact
+from cockpit.present.workers import replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
@@ -135,7 +136,9 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
     yield "Replicas" if attempt.number == 1 else f"Replicas of attempt {attempt.number}"
     uses = {use.rank: use for use in detail.use}
     for replica in attempt.replicas:
-        yield f"  {replica.rank}  {_replica(replica, places.get(replica.rank), context)}"
+        name = replica_name(detail.job.spec, replica.rank)
+        lead = f"{replica.rank}  {name} · " if name else f"{replica.rank}  "
+        yield f"  {lead}{_replica(replica, places.get(replica.rank), context)}"
         if replica.rank in uses:
             yield f"     used {_used(uses[replica.rank])}"
 
@@ -160,7 +163,7 @@ def last_lines(detail: JobDetail) -> Iterator[str]:
 
 def events(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.events:
-        yield "Events"
+        yield f"Events, {RECORDED}" if detail.recorded else "Events"
     for record in detail.events[-LAST_EVENTS:]:
         at = clock(record.at, context.now, context.zone)
         yield f"  {at}  {safe(record.actor)}  {event_sentence(record, context.zone)}"
@@ -208,7 +211,8 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
     if replica.exit is not None:
         parts.append(exit_sentence(replica.exit))
     if replica.left_at is not None:
-        parts.append(f"left {clock(replica.left_at, context.now, context.zone)}")
+        blocked = f", its node is on the block list: {safe(replica.blocked)}" if replica.blocked else ""
+        parts.append(f"left {clock(replica.left_at, context.now, context.zone)}{blocked}")
     if replica.limits:
         parts.append(f"limits: {safe(replica.limits)}")
     return " · ".join(parts) or "not started"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cockpit.model.job import JobState
 from cockpit.model.priority import FactorName
 from cockpit.present import units
 from cockpit.present.answer import ahead_of_it
@@ -32,7 +31,7 @@ SET: Final = "An administrator set it: its factors do not count."
 
 def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     """Harmless lines; for each queue in which it waits one bar and one table."""
-    if detail.row.state is not JobState.QUEUED:
+    if not detail.row.queued:
         yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
         return
     if detail.explanation is not None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.model import events
-from cockpit.model.job import OCCUPYING
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -58,7 +57,7 @@ def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield line()
         yield line(Span(INDENT + NOT_YET, MUTED))
         return
-    holds = row.state in OCCUPYING
+    holds = row.holds
     yield _fact("holds" if holds else "held", " · ".join(map(_allocation, attempts[-1].placement)))
     yield from _time(detail, around)
     yield line()
@@ -81,7 +80,7 @@ def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
             yield Given(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
-    over = detail.row.state not in OCCUPYING
+    over = not detail.row.holds
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
     since = min(starts, default=attempt.placed_at)
     yield Given(attempt.number, attempt.placement, since, until, attempt.held(since, until))
@@ -129,7 +128,7 @@ def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 def why_unknown(detail: JobDetail) -> str:
     """Why there are no figures of what it uses: a sentence."""
-    if detail.row.state not in OCCUPYING:
+    if not detail.row.holds:
         return GONE
     attempt = detail.job.attempt
     limits = next((each.limits for each in attempt.replicas if each.limits), "") if attempt is not None else ""

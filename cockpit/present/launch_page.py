@@ -33,10 +33,17 @@ def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
     for path, text in plan.files.items():
         yield f"  {safe(path)}"
         yield from (f"    {safe(each)}" for each in text.splitlines())
-    yield f"  given    {safe(launch.given)}"
-    yield f"  command  {safe(plan.command)}"
+    yield from _said("given", launch.given)
+    yield from _said("command", plan.command)
     yield f"  runs     {safe(shlex.join(plan.argv))}"
     yield from (f"  hint     {safe(hint)}" for hint in plan.hints)
+
+
+def _said(name: str, command: str) -> Iterator[str]:
+    """With the line breaks that it was written with."""
+    first, *others = command.strip("\n").split("\n")
+    yield f"  {name:<8} {safe(first)}"
+    yield from (f"           {safe(each)}" for each in others)
 
 
 def _texts(env: dict[str, str]) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cockpit.model.job import OCCUPYING
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -84,7 +83,7 @@ def measured(detail: JobDetail, now: Millis) -> list[Measured]:
         replica = replicas[use.rank]
         began, ended = replica.started_at, replica.ended_at
         ran = (now if ended is None else ended) - began if began is not None else 0
-        runs = ended is None and detail.row.state in OCCUPYING
+        runs = ended is None and detail.row.holds
         found.append(Measured(detail.job.id, use, places[use.rank], max(ran, 0), runs))
     return found
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
+from cockpit.model.job import ENDED, JobState
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
@@ -56,6 +57,7 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+    yield from behind_reason(outlook, context)
     yield from told_lines(outlook, context)
     yield from after_lines(outlook, context)
     yield from _ahead(outlook)
@@ -76,6 +78,24 @@ def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     words = [_awaited(each, outlook, context) for each in outlook.forecast.after[-MOST_NAMED:]]
     if words:
         yield line(Span(f"{INDENT}after ", MUTED), listed_words(words))
+
+
+def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
+    """Who is: `in use by 4711 (ann, 8 cards) and 3 more`, `job 47 stage1 is running, ends by 14:20`."""
+    if outlook.holders_in_all:
+        named = [holding(job, outlook.holding(job)) for job in outlook.holders[:MOST_NAMED]]
+        rest = outlook.holders_in_all - len(named)
+        more = [f"{rest} more" if named else units.counted(rest, "job")] if rest else []
+        yield line(Span(f"{INDENT}in use by ", MUTED), listed_words([*named, *more]))
+    if (awaited := outlook.condition) is not None:
+        ends = f", ends by {clock(awaited.ends_by, context.now, context.zone)}" if awaited.ends_by is not None else ""
+        which = f"{INDENT}job {job_words(awaited.job)} {safe(awaited.name)} "
+        yield line(Span(which, MUTED), f"{_now(awaited.state)}{ends}")
+
+
+def _now(state: JobState) -> str:
+    """`is running`, `has ended: error`."""
+    return f"has ended: {state}" if state in ENDED else f"is {state}"
 
 
 def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
+from cockpit.model.reasons import Told
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.reasons import reason_clauses
@@ -29,6 +30,11 @@ ROLES: Final = tuple(f"hue{number}" for number in range(8))
 """Colours that are told apart, one for each kind of reason in the order in which they came."""
 UNSEEN: Final = "·"
 UNSEEN_WORDS: Final = "not seen by this engine"
+UNRECORDED_WORDS: Final = "no cockpit was connected"
+RECORDED: Final = "as a cockpit saw it while it was connected"
+
+
+Signs = dict[Hashable, Span]
 
 
 class Stretch(NamedTuple):
@@ -47,11 +53,13 @@ def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
         return
     signs = _signs(stretches, letters=around.letters)
     waited = units.spoken((until - since) // 1000)
-    verb = "has waited for" if detail.row.state is JobState.QUEUED else "waited for"
-    yield line(Span(f"{INDENT}{verb} ", MUTED), waited)
+    verb = "has waited for" if detail.row.queued else "waited for"
+    source = Span(f", {RECORDED}" if detail.recorded else "", MUTED)
+    yield line(Span(f"{INDENT}{verb} ", MUTED), waited, source)
     columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
     yield (Span(INDENT), *_strip(stretches, signs, columns))
-    yield from _legend(stretches, signs, around)
+    unseen = UNRECORDED_WORDS if detail.recorded else UNSEEN_WORDS
+    yield from _legend(stretches, signs, around, unseen)
     yield line()
 
 
@@ -79,20 +87,25 @@ def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[Stre
         yield Stretch(start, end, reason)
 
 
-def _signs(stretches: Sequence[Stretch], *, letters: bool) -> dict[type | None, Span]:
+def _signs(stretches: Sequence[Stretch], *, letters: bool) -> Signs:
     """How each kind of reason looks."""
-    kinds = dict.fromkeys(type(each.reason) for each in stretches if each.reason is not None)
-    signs: dict[type | None, Span] = {None: Span(UNSEEN, "free")}
+    kinds = dict.fromkeys(_kind(each.reason) for each in stretches if each.reason is not None)
+    signs: Signs = {None: Span(UNSEEN, "free")}
     for number, kind in enumerate(kinds):
         signs[kind] = Span(chr(ord("a") + number) if letters else BLOCK, ROLES[number % len(ROLES)])
     return signs
 
 
-def _sign(stretch: Stretch, signs: dict[type | None, Span]) -> Span:
-    return signs[None if stretch.reason is None else type(stretch.reason)]
+def _sign(stretch: Stretch, signs: Signs) -> Span:
+    return signs[None if stretch.reason is None else _kind(stretch.reason)]
 
 
-def _strip(stretches: Sequence[Stretch], signs: dict[type | None, Span], columns: int) -> Iterator[Span]:
+def _kind(reason: Reason) -> Hashable:
+    """Another scheduler's reasons are told apart by its words."""
+    return reason.code if isinstance(reason, Told) else type(reason)
+
+
+def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator[Span]:
     """Each stretch as long as its part of the time, and none, however short, without a column."""
     since, until = stretches[0].since, stretches[-1].until
     drawn = 0
@@ -104,7 +117,7 @@ def _strip(stretches: Sequence[Stretch], signs: dict[type | None, Span], columns
         drawn = end
 
 
-def _legend(stretches: Sequence[Stretch], signs: dict[type | None, Span], around: Around) -> Iterator[Line]:
+def _legend(stretches: Sequence[Stretch], signs: Signs, around: Around, unseen: str) -> Iterator[Line]:
     context = around.context
     told = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
     if len(told) > MOST_LINES:
@@ -114,5 +127,5 @@ def _legend(stretches: Sequence[Stretch], signs: dict[type | None, Span], around
     lengths = [units.spoken((each.until - each.since) // 1000) for each in shown]
     room = widest(lengths)
     for each, at, length in zip(shown, clocks, lengths, strict=True):
-        words = reason_clauses(each.reason, context.now, context.zone)[0] if each.reason else UNSEEN_WORDS
+        words = reason_clauses(each.reason, context.now, context.zone)[0] if each.reason else unseen
         yield line(Span(INDENT), _sign(each, signs), Span(f" {at}  {pad(length, room)}  ", MUTED), Span(words))

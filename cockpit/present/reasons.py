@@ -155,7 +155,7 @@ def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
 
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
-    asked = _asked_of_nodes(reason)
+    asked = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
         down = listed(reason.out_of_service)
         return f"asks for {asked}", f"{down} {_is(len(reason.out_of_service))} out of service"

@@ -57,6 +57,7 @@ _ENDING = {
     EndCause.DEADLINE: "can no longer end by its deadline",
     EndCause.PREEMPTED: "gives way to another job",
     EndCause.REQUEUE: "is to begin anew",
+    EndCause.BELOW_MIN: "has too few workers, and is being suspended",
 }
 _ENDED = {
     EndCause.STOP: "stopped by a person",
@@ -66,6 +67,7 @@ _ENDED = {
     EndCause.PREEMPTED: "gave way to another job",
     EndCause.TIME_LIMIT: "reached its time limit",
     EndCause.REQUEUE: "was to begin anew",
+    EndCause.BELOW_MIN: "had too few workers for longer than it waits",
 }
 
 

@@ -11,6 +11,7 @@ from cockpit.present import units
 from cockpit.present.evictions import gives_way
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
 
 WorkersEvent = events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft | events.WorkerReplaced
 
@@ -26,12 +27,17 @@ def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str
             asked = "is" if len(body.ranks) == 1 else "are"
             return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {asked} recalled{patience}"
         case events.WorkersLeft():
-            return f"goes on without {_named(body.ranks)}"
+            return f"goes on without {_named(body.ranks)}" + (_off(body) if body.because else "")
         case events.WorkerReplaced():
-            return f"worker {body.rank} failed, and worker {body.by} takes its place, retry {body.retry}"
+            return f"replica {body.rank} ended, and replica {body.by} takes its place, retry {body.retry}"
         case _:
             assert_never(body)
 
 
+def _off(body: events.WorkersLeft) -> str:
+    each = "its node is" if len(body.ranks) == 1 else "their nodes are"
+    return f": {safe(body.because)}; {each} on its block list"
+
+
 def _named(ranks: tuple[int, ...]) -> str:
-    return f"{'worker' if len(ranks) == 1 else 'workers'} {listed(map(str, ranks))}"
+    return f"{'replica' if len(ranks) == 1 else 'replicas'} {listed(map(str, ranks))}"

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.growth import NoGrowth
 from cockpit.present import units
+from cockpit.present.moments import clock
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from cockpit.model.ids import Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
 
 _NO_GROWTH: Final = {
@@ -35,6 +40,14 @@ def short_of_workers(row: JobRow) -> str | None:
     return f"runs with {row.nodes} of {row.workers[1]} workers"
 
 
+def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
+    """Of an elastic job that is suspended because it had to give up too many workers; empty: it is not."""
+    if row.waits_until is None or row.workers is None:
+        return ""
+    least = units.counted(row.workers[0], "worker")
+    return f"suspended until {least} can go on, at most until {clock(row.waits_until, now, zone)}"
+
+
 def workers_fact(detail: JobDetail) -> str:
     """`2, asked for 3, may have 1 to 8; no node has room for one more`."""
     elastic, row = detail.job.spec.elastic, detail.row
@@ -44,6 +57,13 @@ def workers_fact(detail: JobDetail) -> str:
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
     why = f"; {_NO_GROWTH[detail.growth]}" if detail.growth is not None else ""
     return f"{has}, {bounds}{why}"
+
+
+def replica_name(spec: JobSpec, rank: int) -> str:
+    """`launcher`, `worker 0`: what a replica is beside its number, where its job has a launcher; else empty."""
+    if not spec.has_launcher:
+        return ""
+    return "launcher" if rank < spec.first_worker else f"worker {rank - spec.first_worker}"
 
 
 def replica_count(job: Job) -> str:

@@ -56,6 +56,11 @@ class EffectRunner:
         self._last[effect.replica] = task
         task.add_done_callback(lambda done: self._forget(effect.replica, done))
 
+    async def settled(self, replica: ReplicaId, seconds: float) -> None:
+        """Wait until nothing is under way of the replica, or for so long."""
+        if (last := self._last.get(replica)) is not None:
+            await asyncio.wait([last], timeout=seconds)
+
     async def _after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
         if before is not None:
             await asyncio.wait([before])

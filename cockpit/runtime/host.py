@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, prechecks, scripts, service
+from cockpit.engine import decide, prechecks, scripts, service, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
@@ -249,6 +249,10 @@ class Host:
             lambda machine, now: scripts.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
         )
 
+    def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
+        """The executor has not heard of a worker for longer than it was asked to wait."""
+        self._observe(lambda machine, now: workers.silent(machine, replica, silent_ms, now), f"silence of {replica}")
+
     def epilog_failed(self, node: NodeName, because: str) -> None:
         """The executor could not tidy the node up."""
         self._observe(lambda machine, _: scripts.epilog_failed(machine, node, because), f"failed epilog on {node}")
@@ -265,6 +269,10 @@ class Host:
                 self._rearm.set()
             else:
                 self._effects.run(effect)
+
+    async def settled(self, replica: ReplicaId, seconds: float) -> None:
+        """Wait until the effects of what has happened to the replica have been carried out, or for so long."""
+        await self._effects.settled(replica, seconds)
 
     def _records(self, bodies: Sequence[EventBody], act: Act, now: Millis) -> list[EventRecord]:
         first = self.machine.state.seq + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, Waited
+from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, Told, Waited
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ReasonHistory:
         """What stops the queued job by this plan, where that is something else than before."""
         reason = reason_of(plan, job)
         waited = self._of.setdefault(job.id, [])
-        if not waited or _kind(waited[-1].reason) != _kind(reason):
+        if not waited or reason_kind(waited[-1].reason) != reason_kind(reason):
             waited.append(Waited(now, reason))
             del waited[:-CHANGES_KEPT]
 
@@ -64,14 +64,18 @@ class ReasonHistory:
         return tuple(self._of.get(job, ()))
 
 
-def _kind(reason: Reason) -> Hashable:
+def reason_kind(reason: Reason | None) -> Hashable:
     """Other nodes that come nearest, or another figure of use, are the same reason still."""
     match reason:
         case LimitReached():
             return type(reason), reason.holder, reason.limit
         case NotEnoughFree():
             return type(reason), reason.resource
+        case Told():
+            return type(reason), reason.code
+        case None:
+            return None
         case NoAlternative():
-            return tuple(_kind(one) for one in reason.specs)
+            return tuple(reason_kind(one) for one in reason.specs)
         case _:
             return type(reason)

@@ -14,7 +14,7 @@ from cockpit.engine import decide
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import ShellOpened, ShellRequest
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.job import BEGINNING
+from cockpit.model.job import BEGINNING, JobState
 from cockpit.model.refusal import Refusal
 from cockpit.runtime.containers.entering import Terminal
 from cockpit.runtime.host import Act
@@ -22,12 +22,13 @@ from cockpit.runtime.host import Act
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.ids import Millis
+    from cockpit.model.job import Job
     from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
 
 SHELL_ARGS = ShellRequest
 START_SECONDS = 5.0
-"""How long a shell waits for its container to be made."""
+"""How long a shell waits for its container to be made, or to be kept."""
 
 
 class OpenedShell(msgspec.Struct, frozen=True):
@@ -52,8 +53,10 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
         raise RequestRefused(outcome)
     job = engine.host.machine.state.jobs[JobId(request.job)]
     assert job.attempt is not None
+    replica = ReplicaId(job.id, job.attempt.number, request.rank)
+    await engine.host.settled(replica, START_SECONDS)  # it may be about to be kept
     entered = await engine.host.executor.enter(
-        ReplicaId(job.id, job.attempt.number, request.rank),
+        replica,
         request.command,
         terminal=Terminal(request.rows, request.columns, request.term) if request.terminal else None,
         label=f"{job.spec.name}-{request.rank}",
@@ -71,13 +74,18 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
 
 
 async def _started(engine: Engine, job: JobId) -> None:
-    """Who submits and enters at once is a moment too early: let a start that is under way come to its end."""
-    jobs = engine.host.machine.state.jobs
+    """Who submits and enters at once is a moment too early: let the scheduler look at the job, and a start that is
+    under way come to its end."""
+    host = engine.host
 
-    def is_starting() -> bool:
-        found = jobs.get(job)
-        return found is not None and found.state in BEGINNING
+    def is_coming() -> bool:
+        found = host.machine.state.jobs.get(job)
+        return found is not None and (found.state in BEGINNING or (found.state is JobState.QUEUED and is_open(found)))
+
+    def is_open(found: Job) -> bool:
+        plan = host.plan
+        return plan is None or plan.version < found.version or any(start.job == job for start in plan.starts)
 
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(START_SECONDS), engine.host.changed:
-            await engine.host.changed.wait_for(lambda: not is_starting())
+        async with asyncio.timeout(START_SECONDS), host.changed:
+            await host.changed.wait_for(lambda: not is_coming())

@@ -18,6 +18,8 @@ class Start(msgspec.Struct, frozen=True):
     placement: Placement
     partition: str = ""
     billing: float = 0.0
+    launcher: str = ""
+    """The node of an elastic job's launcher; empty: it has none."""
 
 
 class Growth(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
 from cockpit.sched.eligibility import kept_off, suits
 from cockpit.sched.floor import Floor, admits, serves
+from cockpit.sched.launchers import may_launch
 from cockpit.sched.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
 
@@ -30,6 +31,8 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
     For refusing at submission: being drained or down passes, being too small does not.
     """
     shape = shape_of(spec)
+    if shape.launcher and (nowhere := _no_launcher(shape, nodes.values(), in_service=False)):
+        return nowhere
     never = _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
     return _with_kept_off(never, _singly(nodes.values()), shape)
 
@@ -40,7 +43,8 @@ def infeasible(shape: Shape, floor: Floor) -> Reason | None:
     try:
         return floor.never[shape]
     except KeyError:
-        never = _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
+        nowhere: Reason | None = _no_launcher(shape, floor.nodes, in_service=True) if shape.launcher else None
+        never = nowhere or _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
         never = floor.never[shape] = _with_kept_off(never, _serving(shape, floor), shape)
         return never
 
@@ -67,6 +71,15 @@ def wanted(spec: NodeSpec, resource: Resource) -> int:
             return spec.card_milli
         case Resource.NODE:
             return 1
+
+
+def _no_launcher(shape: Shape, nodes: Iterable[Node], *, in_service: bool) -> NoEligibleNode | None:
+    """Its launcher may be nowhere."""
+    labelled = replace(shape, selector=shape.launcher)
+    some = [node for node in nodes if may_launch(node, shape, in_service=False)]
+    if any(not in_service or node.state is NodeState.UP for node in some):
+        return None
+    return replace(_no_eligible(labelled, [node.name for node in some]), launcher=True)
 
 
 def _kept_away(shape: Shape, floor: Floor) -> Reason | None:

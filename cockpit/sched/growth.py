@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.growth import NoGrowth
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Attempt, Job, JobState
 from cockpit.model.node import Placement
 from cockpit.model.spec import NodeSpec
@@ -54,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
     first_rank: int
     """Of the next one."""
     end: Millis
+    blocked: frozenset[NodeName] = frozenset()
+    """Where none of them may be."""
 
 
 class More(NamedTuple):
@@ -91,6 +93,7 @@ def _rooms(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[Room]:
     """With room for one more, none of those where it has a worker already."""
     one, spec = replace(wanted.shape, nodes=1), wanted.spec
     taken = {order for order, _ in index.located(wanted.held)}
+    taken |= {index.floor.position[name] for name in wanted.blocked if name in index.floor.position}
     rooms = fit.rooms(index, one, spec) if fit and not one.exclusive else fitting(index, one, spec)
     return (room for room in rooms if room.order not in taken)
 
@@ -120,7 +123,8 @@ def grown(
         shape = replace(shape_of(job.spec, attempt.partition), specs=(spec,))
         shape = off_reserved(_for_the_rest(job, end, snapshot.now), shape)
         rank = next_rank(attempt)
-        wanted = Wanted(job.id, shape, spec, attempt.placement, True, job.spec.most_nodes, rank, end)
+        most = job.spec.most_nodes
+        wanted = Wanted(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
         added, done.stopped[job.id] = further_workers(wanted, index, line, fit, sizes.lawful(job, attempt.partition))
         if not added:
             continue

@@ -27,8 +27,8 @@ def resource_violations(nodes: Mapping[NodeName, Node], occupied: Mapping[JobId,
 
 def _gang_violations(job: JobId, placement: Placement) -> Iterator[str]:
     ranks = [part.rank for part in placement]
-    if ranks[:1] != [0] or ranks != sorted(set(ranks)):
-        yield f"job {job}: ranks {ranks} do not go up from 0"
+    if not ranks or ranks != sorted(set(ranks)):  # an elastic job's first may have left, or be its launcher
+        yield f"job {job}: ranks {ranks} do not go up"
     if len({part.node for part in placement}) < len(placement):
         yield f"job {job}: two replicas on one node"
 

@@ -32,10 +32,11 @@ def mode_of(cluster: Cluster, accounts: Accounts, job: Job) -> EvictionMode | No
     """How the running job gives way when it is preempted; None: it is not.
 
     A partition's own mode counts with preempt/partition_prio, a QOS's with preempt/qos, where OFF is as good as none.
-    One that goes on from its checkpoints is not cancelled: it waits again.
+    One that goes on from its checkpoints, or is suspended below its min, is not cancelled: it waits again.
     """
     mode = _configured_mode(cluster, accounts, job)
-    return EvictionMode.REQUEUE if mode is EvictionMode.CANCEL and job.spec.resume is not None else mode
+    waits = job.spec.resume is not None or job.spec.suspends
+    return EvictionMode.REQUEUE if mode is EvictionMode.CANCEL and waits else mode
 
 
 def _configured_mode(cluster: Cluster, accounts: Accounts, job: Job) -> EvictionMode | None:

@@ -91,7 +91,7 @@ class Preemption:
 
     def _grace(self, other: Job) -> int:
         """One that goes on from its checkpoints has its own time to write one, where that is longer."""
-        own = 0 if other.spec.resume is None else other.spec.resume.grace_seconds
+        own = other.spec.checkpoint_seconds
         if self._by_qos:
             return max(own, self._accounts.qos.get(other.qos, NO_QOS).grace_seconds)
         return max(own, partition_of(self._cluster, other).grace_seconds)

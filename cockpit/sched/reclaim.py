@@ -185,7 +185,8 @@ class Reclaim:
     def _offer(self, job: Job, index: Index) -> Offer:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
         mode = EvictionMode.CANCEL if usual is EvictionMode.CANCEL else EvictionMode.REQUEUE
-        return Offer(going(index, job.id), mode, Grounds.QUOTA, job.spec.end_grace_seconds)
+        grace = max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds)
+        return Offer(going(index, job.id), mode, Grounds.QUOTA, grace)
 
 
 class _Search:

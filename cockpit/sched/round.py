@@ -22,6 +22,7 @@ from cockpit.sched.fleet.totals import by_totals, totalled
 from cockpit.sched.gates import NO_USE, Gates, Use
 from cockpit.sched.growth import Wanted, further_workers, growing, grown
 from cockpit.sched.index import Index
+from cockpit.sched.launchers import launcher_node
 from cockpit.sched.lineup import LineUp
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.policy import Policy
@@ -366,7 +367,7 @@ class Round:
         placement = (*held, *further_workers(wanted, self.index, self.line, self._fit, lawful).placement)
         position = self.index.floor.position
         in_order = sorted(placement, key=lambda part: position[part.node])  # neighbours stay neighbours
-        ranked = tuple([replace(part, rank=rank) for rank, part in enumerate(in_order)])
+        ranked = tuple([replace(part, rank=rank) for rank, part in enumerate(in_order, job.spec.first_worker)])
         return replace(shape, nodes=len(ranked)), Found(found.spec_index, ranked)
 
     def _sizes(self) -> Sizes:
@@ -382,7 +383,9 @@ class Round:
             self._close([ask.number])
             return
         spec_index = alternative(job.spec, shape, found.spec_index)
-        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, amounts[BILLING] / ONE))
+        launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if job.spec.has_launcher else ""
+        billing = amounts[BILLING] / ONE
+        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         self._started.add(job.id)
         self.line.settle()
         if self.index is self.given:

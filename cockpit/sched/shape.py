@@ -34,6 +34,8 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """Reservations whose nodes it may not use: it would run into them."""
     helpers: tuple[NodeSpec, ...] = ()
     """What further replicas of other kinds ask for, each on a node of its own too."""
+    launcher: tuple[tuple[str, str], ...] = ()
+    """Labels, by key, that a node must have for the launcher to be there, which is given nothing of it."""
 
     @property
     def alike(self) -> Shape:
@@ -64,6 +66,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         partition,
         spec.reservation,
         helpers=spec.helpers,
+        launcher=tuple(sorted(spec.elastic.launcher_selector.items())) if spec.elastic is not None else (),
     )
 
 

@@ -120,11 +120,11 @@ def _stands(row: JobRow) -> str:
     )
 
 
-needs_queued = _each(lambda row: row.state is JobState.QUEUED, "this is for queued jobs")
+needs_queued = _each(lambda row: row.queued, "this is for queued jobs")
 needs_running = _each(
     lambda row: row.state in {JobState.RUNNING, JobState.SUSPENDED}, "this is for running and suspended jobs"
 )
-needs_begun = _each(lambda row: row.state is not JobState.QUEUED, "it has not begun yet")
+needs_begun = _each(lambda row: not row.queued, "it has not begun yet")
 needs_live = _each(lambda row: row.ended_at is None, "there is nothing to stop")
 needs_time = _each(lambda row: row.ended_at is None, "its time is over")
 needs_kept = _each(lambda row: row.held_until is not None, "no container of it is kept")

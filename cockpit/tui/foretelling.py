@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError
-from cockpit.model.job import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +33,7 @@ class Foretelling:
 
     def look_at(self, row: JobRow | None) -> None:
         """The cursor is here; what is known of another job is forgotten."""
-        if row is None or row.state is not JobState.QUEUED:
+        if row is None or not row.queued:
             self.outlook = self._asked = None
             return
         if self._asking == row.id:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from cockpit.model.job import JobState
 from cockpit.present.answer import Around
 from cockpit.present.columns import Context
 from cockpit.present.frame import Standing
@@ -158,7 +157,7 @@ class Knowing(Face):
     def chosen_spec(self) -> NodeSpec | None:
         """What nodes are judged against: the spec of the queued job under the cursor."""
         row = self.job_under_cursor()
-        detail = self._details.get(row.id) if row is not None and row.state is JobState.QUEUED else None
+        detail = self._details.get(row.id) if row is not None and row.queued else None
         return detail.job.spec.specs[0] if detail is not None else None
 
     @property

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
 
-SOON = 20.0
+SOON = 60.0
 NOBODY = JobId(987_654)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.backends.conftest import OwnEngine
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e")]
-SOON = 20.0
+SOON = 60.0
 """Seconds in which what is awaited must have come."""
 
 

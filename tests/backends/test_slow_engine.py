@@ -172,7 +172,7 @@ async def test_rows_that_did_not_change_are_not_told_again(live: LiveBackend, li
 
     listener.answering = subscribed
     told = []
-    async with asyncio.timeout(10), aclosing(live.watch_jobs()) as deltas:
+    async with asyncio.timeout(60), aclosing(live.watch_jobs()) as deltas:
         async for delta in deltas:
             told.append(([row.id for row in delta.changed], list(delta.removed)))
             if len(told) == 4:
@@ -182,7 +182,7 @@ async def test_rows_that_did_not_change_are_not_told_again(live: LiveBackend, li
 
 async def test_a_loss_is_told_and_mended(live: LiveBackend, listener: Listener) -> None:
     phases = []
-    async with asyncio.timeout(10), aclosing(live.connections()) as connections:
+    async with asyncio.timeout(60), aclosing(live.connections()) as connections:
         async for connection in connections:
             phases.append(connection.phase)
             if connection.phase is Phase.CONNECTED:
@@ -217,7 +217,7 @@ async def test_a_keeper_tells_the_figures_only_when_they_change(listener: Listen
 
     listener.answering = ever_more
     keeper.begin()
-    async with asyncio.timeout(10), aclosing(keeper.overview.follow()) as followed:  # type: ignore[type-var] # a generator
+    async with asyncio.timeout(60), aclosing(keeper.overview.follow()) as followed:  # type: ignore[type-var] # a generator
         async for glance in followed:
             seen.append(glance)
             if glance is not None and glance.held:
@@ -240,5 +240,5 @@ async def test_what_nobody_waits_for_any_more_is_discarded() -> None:
         await begun.wait()
         task.cancel()
     go_on.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await discarded.wait()

@@ -46,9 +46,13 @@ def test_every_field_of_cluster_toml_is_listed() -> None:
 
 
 def test_the_examples_are_read(tmp_path: Path) -> None:
-    settings, keys, theme, machine, nodes, rules, apart = EXAMPLES
+    settings, clusters, keys, theme, machine, nodes, rules, apart = EXAMPLES
     (tmp_path / "config.toml").write_text(settings)
     assert load_settings(env={}, files=[tmp_path / "config.toml"]).hold_window_seconds == 8 * 3600
+    (tmp_path / "config.toml").write_text(clusters)
+    read = load_settings(env={"HOME": "/home/ann"}, files=[tmp_path / "config.toml"])
+    assert (read.cluster, list(read.clusters)) == ("lab", ["lab", "here", "big"])
+    assert (read.clusters["big"].token_file, read.clusters["big"].ask_every_seconds) == ("/home/ann/.big-token", 30)
     (tmp_path / "config.toml").write_text(keys)
     read = load_settings(env={}, files=[tmp_path / "config.toml"])
     assert {action.id: action.keys for action in with_keys(read.keys)}["cancel"] == ("D",)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-SECONDS = 30
+SECONDS = 100
 SPEAKS = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
 SIZE = {"COLUMNS", "LINES"}
 """Variables that say how large another terminal is."""

@@ -150,8 +150,14 @@ class CockpitUser:
         watching.communicate()
         assert seen[-1] == state, self.ok("job", job)
 
-    def wait(self, job: str, timeout: int = 30) -> int:
+    def wait(self, job: str, timeout: int = 100) -> int:
         return self.run("wait", job, "--timeout", str(timeout), timeout=timeout + COMMAND_SECONDS).returncode
+
+    def looked_at(self, job: str) -> dict[str, Any]:
+        """Its row among the jobs, once the scheduler has looked at it."""
+        only = ("jobs", "--filter", f"id:{job}")
+        eventually(lambda: (self.row(*only)["reason"] or {}).get("type") != "not_evaluated")
+        return self.row(*only)
 
     def configure(self, name: str, text: str) -> None:
         """Write `config.toml` or `cluster.toml`."""
@@ -196,7 +202,7 @@ def a_new_user() -> Iterator[CockpitUser]:
             user.leave()
 
 
-def eventually(holds: Callable[[], object], seconds: float = 20) -> None:
+def eventually(holds: Callable[[], object], seconds: float = 100) -> None:
     """Wait until it holds: for what other processes do in their own time."""
     deadline = time.monotonic() + seconds
     while not holds():

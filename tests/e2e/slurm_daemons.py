@@ -23,7 +23,7 @@ PROGRAMS = (
     "scontrol",
     "sacctmgr",
 )
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 100
 
 
 def missing() -> list[str]:
@@ -65,7 +65,7 @@ class SlurmDaemons:
     def ask(self, *words: str) -> str | None:
         """What the program prints; None where it fails."""
         try:
-            done = subprocess.run(words, env=self._env, capture_output=True, timeout=20, check=False)
+            done = subprocess.run(words, env=self._env, capture_output=True, timeout=60, check=False)
         except subprocess.TimeoutExpired:
             return None
         return done.stdout.decode() if done.returncode == 0 else None
@@ -84,7 +84,7 @@ class SlurmDaemons:
         for process in reversed(self._processes):
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                process.wait(15)
+                process.wait(60)
             process.kill()
             process.wait()
 
@@ -133,6 +133,7 @@ class SlurmDaemons:
             f"DbdPort={self._dbd_port}\nSlurmUser=root\nPidFile={self.folder / 'slurmdbd.pid'}\n"
             f"StorageType=accounting_storage/mysql\nStorageHost=127.0.0.1\nStoragePort={self._database_port}\n"
             "StorageUser=slurm\nStoragePass=pw\nStorageLoc=slurm_acct_db\n"
+            + "".join(f"{line}\n" for line in self.tokens())
         )
         dbd.chmod(0o600)
         kept = [_filled_in(line) for line in conf.splitlines() if not line.startswith("StateSaveLocation=")]
@@ -145,8 +146,13 @@ class SlurmDaemons:
             "AccountingStorageHost=localhost",
             f"AccountingStoragePass={self._munge}",
             f"AccountingStoragePort={self._dbd_port}",
+            *self.tokens(),
         ]
         (self.folder / "slurm.conf").write_text("\n".join([*kept, *own, ""]))
+
+    def tokens(self) -> list[str]:
+        """Lines for both daemons: who else but munge may say who somebody is."""
+        return []
 
     @property
     def _munge(self) -> Path:

@@ -72,7 +72,7 @@ def test_tensorboard_shows_a_run_for_each_task_until_it_is_stopped(user: Cockpit
     user.wait(batch)
     user.env["PATH"] = stand_in(user.folder / "bin")
     address = user.ok("tensorboard", batch).strip()
-    with urllib.request.urlopen(f"{address}data/runs", timeout=20) as answer:
+    with urllib.request.urlopen(f"{address}data/runs", timeout=60) as answer:
         assert json.loads(answer.read()) == ["tune-0", "tune-1"]
     assert user.ok("tensorboard", f"{batch}_1").strip() == address
     assert b"TensorBoard is stopped" in user.run("tensorboard", batch, "--stop").stderr

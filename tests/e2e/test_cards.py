@@ -44,7 +44,7 @@ def shown(user: CockpitUser, job: str) -> dict[str, str]:
 
 
 def why(user: CockpitUser, job: str) -> str:
-    return str(user.row("jobs", "--filter", f"id:{job}")["why"])
+    return str(user.looked_at(job)["why"])
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_gang_over_two_nodes_is_whole_or_absent(two_nodes: CockpitUser) -> Non
     holder = two_nodes.submit("exec sleep 300", name="holder", **asking(1, card_model="H100"))
     two_nodes.until(holder, "running")
     script = "echo $COCKPIT_REPLICA of $COCKPIT_REPLICAS on $COCKPIT_NODE with $COCKPIT_CARDS"
-    gang = two_nodes.submit(script, name="gang", nodes=2, **asking(4))
+    gang = two_nodes.submit(script, name="gang", nodes=2, mode="pytorch", **asking(4))
     assert why(two_nodes, gang) == "waits for 4 cards on each of 2 nodes; 1 node has room; n02 has 3 free"
     assert two_nodes.row("nodes", "--filter", "name:n01")["usage"] == []
     two_nodes.ok("cancel", holder, "--now", "--yes")

@@ -106,9 +106,8 @@ def test_each_is_served_by_their_own_rules(engine: SystemEngine) -> None:
     first = [ann.submit("sleep 300", name=f"a{number}", specs=QUARTER, time_limit="1h") for number in range(4)]
     guests = [bob.submit("sleep 300", name=f"b{number}", specs=QUARTER, time_limit="1h") for number in range(2)]
     eventually(lambda: [row["state"] for row in root.rows("jobs")].count("running") == 4)
-    told = {row["id"]: row["why"] for row in root.rows("jobs", "--columns", "id,why")}
-    assert told[int(first[3])] == "limit GrpTRES=cpu of account physics is 6; 6 in use, 2 asked"
-    assert told[int(guests[1])] == "limit MaxJobs of account guests is 1; 1 in use, 1 asked"
+    assert root.looked_at(first[3])["why"] == "limit GrpTRES=cpu of account physics is 6; 6 in use, 2 asked"
+    assert root.looked_at(guests[1])["why"] == "limit MaxJobs of account guests is 1; 1 in use, 1 asked"
     assert "d1" not in {node for row in root.rows("jobs") for node in row["placed_on"]}
     own = ann.rows("priority")
     assert [row["id"] for row in own if row["id"]] == [int(first[3])]

@@ -106,3 +106,23 @@ def test_every_pair_that_tensorflow_and_deepspeed_are_told_of_connects(lab: Cock
     assert sorted(outputs(lab, deepspeed)[0].splitlines()) == [
         f"at speed-{rank}:2300 met speed-0:2300 speed-1:2300" for rank in range(2)
     ]
+
+
+@pytest.mark.req("JT-08", "LA-70")
+def test_srun_in_a_batch_script_starts_tasks_on_all_nodes(lab: CockpitUser) -> None:
+    script = """#!/bin/bash
+#SBATCH --job-name=multi --nodes=2 --ntasks=3 --mem=900M
+export WHO=me
+srun sh -c 'echo $WHO $SLURM_PROCID/$SLURM_NTASKS on $(hostname); exit $SLURM_PROCID'
+echo "srun: $?"
+"""
+    job = lab.ok("submit", str(lab.write("multi.sh", script))).split()[-1]
+    assert lab.wait(job, SECONDS) == 0, lab.ok("logs", job, "--stderr")
+    said = outputs(lab, job)
+    assert sorted(said[0].splitlines()) == [
+        "me 0/3 on multi-0",
+        "me 1/3 on multi-0",
+        "me 2/3 on multi-1",
+        "srun: 2",
+    ]
+    assert said[1] == ""

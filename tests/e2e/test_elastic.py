@@ -94,7 +94,7 @@ def test_it_grows_gives_way_and_grows_again(user: CockpitUser) -> None:
     gate.touch()
     eventually(lambda: sees(user, 3, 0, 1, 3))
     told = [row["sentence"] for row in user.rows("events", job)]
-    assert "goes on without worker 2" in told
+    assert "goes on without replica 2" in told
     assert [each for each in told if each.startswith("grows by")] == ["grows by 1 worker: n1"] * 2
     user.ok("cancel", job, "--now", "--yes")
     eventually(lambda: user.row("jobs", "--all", "--filter", f"id:{job}")["state"] == "stopped")
@@ -112,4 +112,84 @@ def test_another_takes_the_place_of_a_worker_that_fails(user: CockpitUser) -> No
     row = user.row("jobs", "--all", "--filter", f"id:{job}")
     assert (row["state"], row["attempt"], row["retries"]) == ("succeeded", 1, 1)
     told = [row["sentence"] for row in user.rows("events", job)]
-    assert "worker 1 failed, and worker 2 takes its place, retry 1" in told
+    assert "replica 1 ended, and replica 2 takes its place, retry 1" in told
+
+
+SMALL = {"specs": ONE, "mode": "horovod"}
+LAUNCHES = """
+# where horovodrun would stand
+echo launcher has $workers $gpus $minWorkers $maxWorkers on $(hostname)
+while [ ! -e /workspace/outputs/gate ]; do
+    /etc/edl/discover_hosts.sh > /tmp/hosts && cp /tmp/hosts /workspace/outputs/hosts
+    sleep 0.1
+done
+for each in $(cut -d: -f1 /tmp/hosts); do ssh $each 'echo from $(hostname) of $COCKPIT_REPLICA'; done
+"""
+ENDS_SLEEP = "for each in /proc/[0-9]*; do ! grep -q ^sleep $each/cmdline || kill ${each#/proc/}; done"
+SAVES = """
+while [ ! -e /workspace/outputs/gate ]; do
+    if grep -q '"workers":\\[\\],' $COCKPIT_WORKERS_FILE; then
+        [ $COCKPIT_REPLICA != 0 ] || echo saved > $COCKPIT_CHECKPOINTS/checkpoint
+        exit 255
+    fi
+    sleep 0.05
+done
+echo resumed $COCKPIT_RESUME, $(cat $COCKPIT_CHECKPOINTS/checkpoint)
+"""
+ANSWERS_ONCE = """
+[ $COCKPIT_REPLICA != 1 ] || touch $COCKPIT_PULSE_FILE
+while [ ! -e /workspace/outputs/gate ]; do sleep 0.05; done
+"""
+
+
+def discovered(user: CockpitUser) -> list[str]:
+    with suppress(FileNotFoundError):
+        return (user.work / "out" / "hosts").read_text().splitlines()
+    return []
+
+
+@pytest.mark.req("EL-06", "JT-26", "EL-05")
+def test_a_launcher_knows_its_workers_reaches_them_and_goes_on_without_one(user: CockpitUser) -> None:
+    user.configure("cluster.toml", RULES)
+    size = {"workers": 2, "max_workers": 2}
+    job = user.submit(LAUNCHES, name="tune", output="out", elastic=size, **SMALL)
+    eventually(lambda: discovered(user) == ["tune-worker-0:1", "tune-worker-1:1"])
+    assert user.ok("logs", f"{job}/0") == "launcher has 2 1 1 2 on tune-launcher\n"
+    user.run("shell", f"{job}/2", "--", "sh", "-c", ENDS_SLEEP)  # which ends with its container
+    eventually(lambda: discovered(user) == ["tune-worker-0:1", "tune-worker-2:1"])
+    (user.work / "out" / "gate").touch()
+    assert user.wait(job) == 0
+    assert user.ok("logs", f"{job}/0").splitlines()[1:] == [
+        "from tune-worker-0 of 1",
+        "from tune-worker-2 of 3",
+    ]
+    told = [row["sentence"] for row in user.rows("events", job)]
+    assert any("is on its block list" in each for each in told)
+
+
+@pytest.mark.req("EL-04", "EL-02", "JT-31")
+def test_below_its_min_it_saves_is_suspended_and_resumes_by_itself(user: CockpitUser) -> None:
+    user.configure("cluster.toml", RULES)
+    size = {"workers": 2, "min_workers": 2}
+    job = user.submit(SAVES, name="train", output="out", qos="low", specs=ONE, elastic=size)
+    user.until(job, "running")
+    urgent = user.submit(WAITS, name="urgent", output="urgent", qos="high", specs=ONE, nodes=2, mode="pytorch")
+    user.until(urgent, "running")
+    (row,) = user.rows("jobs", "--filter", "state:suspended", "--columns", "id,why,retries")
+    assert (row["id"], row["retries"]) == (int(job), 0)
+    assert row["why"].startswith("suspended until 2 workers can go on, at most until ")
+    assert (user.work / "out" / "checkpoint").read_text() == "saved\n"
+    (user.work / "out" / "gate").touch()
+    (user.work / "urgent" / "gate").touch()
+    assert user.wait(job) == 0
+    assert user.ok("logs", f"{job}/0") == "resumed 1, saved\n"
+
+
+@pytest.mark.req("EL-05")
+def test_a_worker_that_answers_no_more_is_left_out(user: CockpitUser) -> None:
+    user.configure("cluster.toml", RULES)
+    size = {"workers": 2, "max_wait_time": 3}
+    job = user.submit(ANSWERS_ONCE, name="train", output="out", specs=ONE, elastic=size)
+    eventually(lambda: any("it has not answered for" in row["sentence"] for row in user.rows("events", job)))
+    (user.work / "out" / "gate").touch()
+    assert user.wait(job) == 0

@@ -189,7 +189,7 @@ def on_a_terminal(user: CockpitUser, *words: str) -> bytes:
     master, slave = pty.openpty()
     process = user.start(*words, stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
-    said, deadline = b"", time.monotonic() + 20
+    said, deadline = b"", time.monotonic() + 60
     while time.monotonic() < deadline:
         if not select.select([master], [], [], 0.1)[0]:
             continue
@@ -201,5 +201,5 @@ def on_a_terminal(user: CockpitUser, *words: str) -> bytes:
             break
         said += part
     os.close(master)
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     return said

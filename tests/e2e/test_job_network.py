@@ -23,7 +23,7 @@ FOUR_NODES = "overcommit = true\n" + "".join(
 AGENT = "/run/cockpit-launch/agent"
 STAYS = "while [ ! -e /workspace/outputs/gate ]; do sleep 0.05; done; hostname; getent hosts left-1 left-0; true"
 SAYS = "import socket; s = socket.create_server(('', 2300)); c, _ = s.accept(); c.sendall(b'hello'); c.close()"
-HEARS = "import socket, sys; print(socket.create_connection((sys.argv[1], 2300), timeout=10).recv(9).decode())"
+HEARS = "import socket, sys; print(socket.create_connection((sys.argv[1], 2300), timeout=60).recv(9).decode())"
 WORLD = "192.0.2.1"
 
 
@@ -34,7 +34,7 @@ def open_gate(user: CockpitUser, name: str) -> None:
 def reaches_its_own_and_nobody_else(user: CockpitUser) -> None:
     """Two jobs at once, and the engine dies meanwhile."""
     user.configure("cluster.toml", FOUR_NODES)
-    left, right = (user.submit(STAYS, name=name, nodes=2) for name in ("left", "right"))
+    left, right = (user.submit(STAYS, name=name, nodes=2, mode="pytorch") for name in ("left", "right"))
     for job in (left, right):
         user.until(job, "running")
     user.kill_engine()
@@ -48,7 +48,7 @@ def reaches_its_own_and_nobody_else(user: CockpitUser) -> None:
     hears = ("python3", "-c", HEARS)
     assert user.run(*inside, *hears, "198.18.0.3").returncode == 1
     eventually(lambda: user.run("shell", f"{right}/0", "--", *hears, "right-1").stdout == b"hello\n")
-    assert said.wait(20) == 0
+    assert said.wait(60) == 0
     for name, job in (("left", left), ("right", right)):
         open_gate(user, name)
         assert user.wait(job) == 0
@@ -106,7 +106,7 @@ def test_outward_it_goes_under_the_machines_address(forwarding: CockpitUser) -> 
     """The world knows no way back to any other."""
     forwarding.configure("cluster.toml", FOUR_NODES)
     script = f'if [ $COCKPIT_REPLICA = 1 ]; then python3 -c "{HEARS}" {WORLD}; fi'
-    job = forwarding.submit(script, nodes=2)
+    job = forwarding.submit(script, nodes=2, mode="pytorch")
     assert forwarding.wait(job) == 0
     assert forwarding.ok("logs", f"{job}/1") == "hello\n"
     assert "outward by NAT" in forwarding.ok("job", job)

@@ -68,7 +68,7 @@ ACCOUNTS = (
 
 SMALL: dict[str, Any] = {"specs": [{"cpus": 1, "memory": "64M"}], "time_limit": "1m"}
 WHOLE_NODE: dict[str, Any] = {"specs": [{"cpus": 2, "memory": "64M"}], "time_limit": "1m"}
-WHOLE_CLUSTER: dict[str, Any] = {**WHOLE_NODE, "nodes": 2}
+WHOLE_CLUSTER: dict[str, Any] = {**WHOLE_NODE, "nodes": 2, "mode": "pytorch"}
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +91,8 @@ def refusal(person: CockpitUser, **fields: Any) -> str:
 
 
 def why(person: CockpitUser, job: str) -> str:
-    """The sentence of `cockpit job`, once the scheduler has looked at it."""
-    eventually(lambda: person.row("jobs", "--filter", f"id:{job}")["reason"]["type"] != "not_evaluated")
+    """The sentence of `cockpit job`."""
+    person.looked_at(job)
     return person.ok("job", job).splitlines()[1]
 
 

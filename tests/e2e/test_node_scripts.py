@@ -58,7 +58,7 @@ def of(file: Path, job: str) -> list[str]:
 
 def test_every_node_has_them_in_order_however_the_job_ends(user: CockpitUser) -> None:
     file = notes(user)
-    gang = user.submit("true", name="gang", nodes=2, specs=SMALL)
+    gang = user.submit("true", name="gang", nodes=2, mode="pytorch", specs=SMALL)
     assert user.wait(gang) == 0
     for node in ("n1", "n2"):
         assert [each for each in of(file, "gang") if f" {node} " in each] == [
@@ -77,9 +77,9 @@ def test_every_node_has_them_in_order_however_the_job_ends(user: CockpitUser) ->
 
 def test_one_that_gives_way_is_tidied_up_before_anybody_takes_its_place(user: CockpitUser) -> None:
     file = notes(user)
-    victim = user.submit(WAITS, name="victim", nodes=2, qos="low", specs=SMALL)
+    victim = user.submit(WAITS, name="victim", nodes=2, mode="pytorch", qos="low", specs=SMALL)
     eventually(lambda: "begun" in user.ok("logs", f"{victim}/1"))
-    urgent = user.submit("true", name="urgent", nodes=2, qos="high", specs=SMALL)
+    urgent = user.submit("true", name="urgent", nodes=2, mode="pytorch", qos="high", specs=SMALL)
     assert user.wait(urgent) == 0
     user.until(victim, "running")
     names = [line.split()[2] for line in file.read_text().splitlines()]

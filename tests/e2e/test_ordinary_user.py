@@ -55,7 +55,7 @@ def test_bytes_exit_codes_and_two_shells_at_once(ann: CockpitUser) -> None:
     assert ann.run("shell", job, "--", "cat", stdin=data).stdout == data
     waits = ann.start("shell", job, "--", "sh", "-c", "until test -e /tmp/seen; do sleep 0.02; done; exit 7")
     assert ann.run("shell", job, "--", "touch", "/tmp/seen").returncode == 0
-    assert waits.wait(20) == 7
+    assert waits.wait(60) == 7
 
 
 @pytest.mark.req("JT-30")

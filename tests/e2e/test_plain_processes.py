@@ -145,4 +145,4 @@ def test_shells_end_with_the_command_that_they_were_opened_beside(confined: Cock
     eventually((confined.work / "job/out/in").exists)
     confined.write("job/out/go", "")
     assert confined.wait(job) == 0
-    assert shell.wait(20) == 128 + signal.SIGKILL
+    assert shell.wait(60) == 128 + signal.SIGKILL

@@ -84,7 +84,7 @@ def test_a_suspended_job_stands_still_and_goes_on(user: CockpitUser) -> None:
     assert count.read_text() == before
     refused = user.run("resume", victim)
     assert "gave way to another" in refused.stderr.decode()
-    assert f"job {urgent}" in user.row("jobs", "--filter", f"id:{victim}")["why"]
+    assert f"job {urgent}" in user.looked_at(victim)["why"]
     gate.touch()
     assert user.wait(urgent) == 0
     user.until(victim, "running")

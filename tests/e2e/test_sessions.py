@@ -64,7 +64,7 @@ def test_a_notebook_says_where_it_is(user: CockpitUser) -> None:
     said = user.ok("session", str(file), "--time-limit", "1h")
     address = user.row("job", "1")["address"]
     assert f"It says that it is at {address}" in said
-    with urllib.request.urlopen(address + "front.html", timeout=10) as answer:
+    with urllib.request.urlopen(address + "front.html", timeout=60) as answer:
         assert answer.read() == b"hello"
     assert f"address       {address}" in user.ok("job", "1")
     user.ok("cancel", "1")

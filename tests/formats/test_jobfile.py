@@ -17,7 +17,7 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.model.labels import Toleration
 from cockpit.model.mounts import Dataset
-from cockpit.model.spec import Algorithm, DebugHold, Failover, HoldCards, HomeAccess, JobSpec, NodeSpec, Volume
+from cockpit.model.spec import Algorithm, DebugHold, Failover, HoldCards, HomeAccess, JobSpec, Mode, NodeSpec, Volume
 from tests.hostile import HOSTILE, UNSEEN
 
 DEFAULTS = Defaults(home_folder="/home/alice")
@@ -72,6 +72,7 @@ def test_every_field_reaches_the_spec() -> None:
         "algorithm": {"path": "~/algo", "read_only": True},
         "volumes": ["/v/one", {"path": "two", "name": "second"}],
         "nodes": 2,
+        "mode": "horovod",
         "specs": [{"cpus": 4, "memory": "1.5G", "cards": 2, "card_models": ["A100", "H100"]}, {"cards": 0.25}],
         "pool": "p",
         "driver_version": "535",
@@ -95,6 +96,7 @@ def test_every_field_reaches_the_spec() -> None:
         algorithm=Algorithm(path="/home/alice/algo", read_only=True),
         volumes=(Volume(name="one", path="/v/one"), Volume(name="second", path="/work/two")),
         nodes=2,
+        mode=Mode.HOROVOD,
         specs=(
             NodeSpec(cpus=4, memory_mib=1536, card_milli=2000, card_models=("A100", "H100")),
             NodeSpec(card_milli=250),
@@ -297,7 +299,7 @@ def test_one_error_submits_nothing_but_a_stand_in_name_is_no_name() -> None:
     assert [error.split(": ")[0:2] for error in errors] == [["jobs.json[0]", "name"], ["jobs.json[2]", "name"]]
 
 
-TWO = [LEAST, LEAST | {"name": "b", "nodes": 2}]
+TWO = [LEAST, LEAST | {"name": "b", "nodes": 2, "mode": "pytorch"}]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +314,7 @@ TWO = [LEAST, LEAST | {"name": "b", "nodes": 2}]
         ("-", json.dumps(TWO, indent=2)),
         ("-", "\n".join(map(json.dumps, TWO))),
         ("-", yaml.safe_dump_all(TWO)),
-        ("-", "[{name: a, command: x, output: out}, {name: b, command: x, output: out, nodes: 2}]"),
+        ("-", "[{name: a, command: x, output: out}, {name: b, command: x, output: out, nodes: 2, mode: pytorch}]"),
         ("jobs", "\ufeff" + json.dumps(TWO)),
     ],
 )
@@ -392,7 +394,7 @@ def test_yaml_and_json_say_the_same(jobs: list[dict[str, Any]]) -> None:
 
 
 def test_the_order_of_fields_does_not_matter() -> None:
-    items = list((LEAST | {"nodes": 2}).items())
+    items = list((LEAST | {"nodes": 2, "mode": "pytorch"}).items())
     assert len({repr(read(json.dumps(dict(order)), "j.json")) for order in permutations(items)}) == 1
 
 

@@ -70,8 +70,8 @@ def test_it_is_written_as_it_reads() -> None:
 
 @pytest.mark.req("JT-17", "EL-12")
 def test_one_that_resumes_with_fewer_nodes_has_sizes_of_its_own() -> None:
-    sizes = "{min_nodes: 2, allow_scaling: true}"
-    spec = read(f"pool: a\nnodes: 4\ntime_limit: 1h\nresume: {{max_resumes: 1, grace_period: 0, elastic: {sizes}}}")
+    resume = "{max_resumes: 1, grace_period: 0, elastic: {min_nodes: 2, allow_scaling: true}}"
+    spec = read(f"pool: a\nnodes: 4\nmode: pytorch\ntime_limit: 1h\nresume: {resume}")
     assert spec.elastic == Elastic(workers=4, min_workers=2, max_workers=4, allow_scaling=True)
     assert (spec.least_nodes, spec.most_nodes) == (2, 4)
     written = spec_as_yaml(spec)

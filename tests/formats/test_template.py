@@ -42,8 +42,8 @@ def test_every_field_stands_in_it(kind: str) -> None:
     assert sorted(written) == sorted(field.name for field in JOB.fields if not field.alias)
 
 
-NEEDS_OTHERS = {"tasks", "parameter_servers", "worker_pools"}
-"""They are those of a batch, whose template has them as they stand, or of another mode."""
+NEEDS_OTHERS = {"tasks", "parameter_servers", "worker_pools", "divide_over_clusters"}
+"""They are those of a batch, whose template has them as they stand, or of another mode, or none."""
 
 
 @pytest.mark.parametrize("name", sorted({*OFFERED.findall(template("cards", "/home/ann"))} - NEEDS_OTHERS))

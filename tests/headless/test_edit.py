@@ -9,7 +9,7 @@ from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.headless.editor import cloned, with_errors, without_errors
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import JobSpec, Mode
 from tests.doubles.samples import job
 from tests.headless.conftest import Desk
 
@@ -83,9 +83,11 @@ def test_clone_submits_a_copy_under_the_next_free_name(desk: Desk) -> None:
 
 
 def test_clone_takes_a_name_and_fields_from_a_pipe(desk: Desk) -> None:
-    done = desk("clone", "4715", "--name", "again", "-", stdin=b"nodes: 4\n")
+    done = desk("clone", "4715", "--name", "again", "-", stdin=b"nodes: 4\nmode: pytorch\n")
     assert done.out == b"submitted again as 100\n"
-    assert asked(desk, "submit") == [("submit", msgspec.structs.replace(SPEC, name="again", nodes=4))]
+    assert asked(desk, "submit") == [
+        ("submit", msgspec.structs.replace(SPEC, name="again", nodes=4, mode=Mode.PYTORCH))
+    ]
 
 
 @pytest.mark.parametrize("text", [b"", b"- 1\n", b"name: a\n---\nname: b\n", b"time_limit: [\n"])

@@ -35,6 +35,16 @@ def test_a_dry_run_shows_each_replica_before_and_after_expansion(reading: Desk) 
     assert {"  WORLD_SIZE=2", "  SLOTS=4"} <= {*common}
 
 
+@pytest.mark.req("LA-01")
+def test_a_command_of_several_lines_is_shown_as_it_was_written(reading: Desk) -> None:
+    command = b"command: |\n  torchrun \\\n  --nnodes 2 \\\n  t.py\n"
+    job = JOB.replace(b"command: torchrun --node_rank ${RANK} --master_addr ${MASTER_ADDR} t.py\n", command)
+    lines = reading("launch", "--dry-run", "-", stdin=job).lines
+    at = lines.index("  given    torchrun \\")
+    assert lines[at + 1 : at + 3] == ["           --nnodes 2 \\", "           t.py"]
+    assert "  runs     torchrun --nnodes 2 t.py" in lines
+
+
 @pytest.mark.req("LA-40", "LA-02")
 def test_the_same_as_data(reading: Desk) -> None:
     done = reading("launch", "--dry-run", "-", "-o", "json", stdin=JOB.replace(b"pytorch", b"deepspeed"))
@@ -45,9 +55,21 @@ def test_the_same_as_data(reading: Desk) -> None:
 
 
 @pytest.mark.req("JT-08")
-def test_standalone_means_one_node(reading: Desk) -> None:
+def test_standalone_means_one_node_and_is_what_a_job_without_a_mode_is(reading: Desk) -> None:
     done = reading("launch", "--dry-run", "-", stdin=JOB.replace(b"pytorch", b"standalone"))
     assert done.err.startswith("stdin: mode: standalone has one node, and there are 2")
+    silent = reading("launch", "--dry-run", "-", stdin=JOB.replace(b"mode: pytorch\n", b""))
+    assert "mode: without one it is standalone, of one node, and there are 2; write pytorch (the command" in silent.err
+    assert silent.code == done.code != 0
+
+
+@pytest.mark.req("JT-08")
+def test_a_batch_script_begins_on_the_first_node_and_finds_the_names_of_slurm(reading: Desk) -> None:
+    script = b"#!/bin/bash\n#SBATCH -J train -N 2 -D /o\nsrun ./a.out\n"
+    first, second = json.loads(reading("launch", "--dry-run", "-", "-o", "json", stdin=script).out)["rows"]
+    assert (first["argv"], second["argv"]) == (["srun", "./a.out"], ["sleep", "infinity"])
+    assert first["env"]["SLURM_JOB_NODELIST"] == "train-0,train-1"
+    assert first["env"]["PATH"].startswith("/run/cockpit-launch/bin:")
 
 
 def test_without_dry_run_it_says_how_jobs_start(reading: Desk) -> None:

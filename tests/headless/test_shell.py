@@ -47,7 +47,7 @@ def program(*command: str) -> list[str]:
 
 
 def passed_through(*command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(program(*command), input=stdin, capture_output=True, timeout=20, check=False)
+    return subprocess.run(program(*command), input=stdin, capture_output=True, timeout=60, check=False)
 
 
 @pytest.mark.req("JT-40")
@@ -86,7 +86,7 @@ def test_a_reader_that_goes_away_ends_the_command() -> None:
     ) as shell:
         assert shell.stdout.read(4) == b"y\ny\n"
         shell.stdout.close()
-        assert shell.wait(timeout=20) == 128 + signal.SIGPIPE
+        assert shell.wait(timeout=60) == 128 + signal.SIGPIPE
         assert shell.stderr.read() == b""
 
 
@@ -104,7 +104,7 @@ class Screen:
 
     def until(self, text: bytes) -> None:
         while text not in self.seen:
-            assert select.select([self.master], [], [], 20)[0], self.seen
+            assert select.select([self.master], [], [], 60)[0], self.seen
             self.seen += os.read(self.master, 4096)
 
     def type(self, keys: bytes) -> None:
@@ -140,7 +140,7 @@ def test_a_terminal_is_raw_inside_follows_its_size_and_is_as_before_after(screen
     screen.type(b"\r")
     screen.until(b"24 80\r\n")
     screen.type(b"\r")
-    assert screen.shell.wait(timeout=20) == 9
+    assert screen.shell.wait(timeout=60) == 9
     assert screen.modes == screen.before
 
 
@@ -149,7 +149,7 @@ def test_a_terminal_is_raw_inside_follows_its_size_and_is_as_before_after(screen
 def test_a_killed_command_gives_the_terminal_back(screen: Screen, deadly: signal.Signals) -> None:
     screen.until(b"40 100\r\n")
     screen.shell.send_signal(deadly)
-    assert screen.shell.wait(timeout=20) == 128 + deadly
+    assert screen.shell.wait(timeout=60) == 128 + deadly
     assert screen.modes == screen.before
 
 
@@ -158,7 +158,7 @@ def test_what_is_written_last_is_seen() -> None:
     try:
         opened.until(b"<last>")
         assert b"\r\n20000\r\n<last>" in opened.seen
-        assert opened.shell.wait(timeout=20) == 0
+        assert opened.shell.wait(timeout=60) == 0
     finally:
         opened.close()
 
@@ -178,7 +178,7 @@ def test_a_paste_that_is_not_read_while_much_is_written_does_not_stall() -> None
             if writable:
                 left = left[os.write(opened.master, left[:4096]) :]
         assert opened.seen.count(b"y") == 300_001
-        assert opened.shell.wait(timeout=20) == 0
+        assert opened.shell.wait(timeout=60) == 0
     finally:
         opened.close()
 

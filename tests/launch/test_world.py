@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit import elastic
-from cockpit.launch.world import world_file
+from cockpit.launch.world import FILE, world_files
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Leaving, Replica
@@ -52,7 +52,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def of(replica: int, job: Job) -> None:
         path = tmp_path / "workers.json"
-        path.write_bytes(world_file(job))
+        path.write_bytes(world_files(job)[FILE])
         monkeypatch.setenv("COCKPIT_WORKERS_FILE", str(path))
         monkeypatch.setenv("COCKPIT_REPLICA", str(replica))
         elastic.init()
@@ -62,19 +62,19 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.req("EL-01", "EL-03")
 def test_those_that_stay_have_ranks_without_gaps(script) -> None:
-    told = json.loads(world_file(a_job(leaving=(leaving(2),))))
+    told = json.loads(world_files(a_job(leaving=(leaving(2),)))[FILE])
     assert told == {
         "version": 12,
         "min_workers": 1,
         "max_workers": 4,
         "workers": [
-            {"rank": 0, "replica": 0, "host": "train-0", "node": "n1", "slots": 2},
-            {"rank": 1, "replica": 3, "host": "train-3", "node": "n2", "slots": 2},
+            {"rank": 0, "replica": 0, "host": "train-worker-0", "node": "n1", "slots": 2},
+            {"rank": 1, "replica": 3, "host": "train-worker-3", "node": "n2", "slots": 2},
         ],
         "leaving": [{"replica": 2, "kill_at": NOON + 1000}],
     }
     script(3, a_job(leaving=(leaving(2),)))
-    assert elastic.world() == {"version": 12, "size": 2, "rank": 1, "hosts": ["train-0", "train-3"]}
+    assert elastic.world() == {"version": 12, "size": 2, "rank": 1, "hosts": ["train-worker-0", "train-worker-3"]}
 
 
 @pytest.mark.req("EL-03")
@@ -90,8 +90,15 @@ def test_a_worker_hears_of_its_end_and_the_first_one_saves(script, replica: int,
 def test_of_a_job_that_is_ended_nobody_stays(script) -> None:
     ending = Ending(cause=EndCause.PREEMPTED, at=NOON, kill_at=Millis(NOON + 5))
     script(3, a_job(ending=ending))
-    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, True)
+    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, False)
     assert elastic.world()["rank"] is None
+
+
+@pytest.mark.req("EL-04", "EL-03")
+def test_where_all_have_to_end_the_first_one_alone_saves(script) -> None:
+    ending = Ending(cause=EndCause.PREEMPTED, at=NOON, kill_at=Millis(NOON + 5))
+    script(0, a_job(ending=ending))
+    assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, True)
 
 
 @pytest.mark.req("EL-03")

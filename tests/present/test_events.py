@@ -70,17 +70,21 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.WorkersAdded(JOB, 1, PLACE, 4.0), "grows by 2 workers: n01 and n02"),
     (
         events.WorkersRecalled(JOB, (2,), Millis(NOW + HOUR), JobId(9), Grounds.QOS),
-        "gives way to job 9, whose QOS may preempt its own: worker 2 is recalled, and killed at 13:00",
+        "gives way to job 9, whose QOS may preempt its own: replica 2 is recalled, and killed at 13:00",
     ),
     (
         events.WorkersRecalled(JOB, (2, 3), NOW, JobId(9), Grounds.QUOTA),
-        "gives way to job 9, whose queue is owed what its own has borrowed: workers 2 and 3 are recalled at once",
+        "gives way to job 9, whose queue is owed what its own has borrowed: replicas 2 and 3 are recalled at once",
     ),
     (
         events.WorkerReplaced(JOB, 1, 2, 5, 1),
-        "worker 2 failed, and worker 5 takes its place, retry 1",
+        "replica 2 ended, and replica 5 takes its place, retry 1",
     ),
-    (events.WorkersLeft(JOB, (1, 2), 2.0), "goes on without workers 1 and 2"),
+    (events.WorkersLeft(JOB, (1, 2), 2.0), "goes on without replicas 1 and 2"),
+    (
+        events.WorkersLeft(JOB, (2,), 2.0, "it has not answered for 600 s"),
+        "goes on without replica 2: it has not answered for 600 s; its node is on its block list",
+    ),
     (events.JobEnded(JOB, JobState.STOPPED, EndCause.STOP), "ended: stopped (stop)"),
     (
         events.JobEnded(JOB, JobState.ERROR, EndCause.EXIT, None, Millis(NOW + HOUR)),

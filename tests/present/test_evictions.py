@@ -38,6 +38,14 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobResumed(JOB), "goes on"),
     (events.JobRequeued(JOB, EndCause.PREEMPTED), "gave way, and waits again"),
     (events.JobRequeued(JOB, EndCause.REQUEUE), "waits again"),
+    (
+        events.JobRequeued(JOB, EndCause.PREEMPTED, below_min=True),
+        "has fewer workers than it needs: is suspended, and goes on by itself when they have room",
+    ),
+    (
+        events.WaitEnded(JOB),
+        "was suspended for as long as it waits for its workers, and waits as other jobs do",
+    ),
 ]
 
 

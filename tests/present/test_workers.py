@@ -6,13 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.growth import NoGrowth
-from cockpit.model.ids import NodeName
-from cockpit.model.job import JobState
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Attempt, JobState, Replica
 from cockpit.model.jobrow import JobRow
-from cockpit.model.spec import Elastic
+from cockpit.model.node import Allocation
+from cockpit.model.reasons import BehindHead
+from cockpit.model.spec import Elastic, Mode
 from cockpit.model.view import JobDetail
 from cockpit.present.columns import Context
 from cockpit.present.job_cells import COLUMNS
+from cockpit.present.job_page import replicas
 from cockpit.present.spans import plain
 from cockpit.present.tables.jobs import JOBS, why
 from cockpit.present.workers import replica_count, workers_fact, workers_now
@@ -41,6 +44,15 @@ def test_a_list_says_who_runs_with_fewer_than_asked(shown: JobRow, sentence: str
     assert why(shown, CONTEXT) == sentence
 
 
+@pytest.mark.req("EL-04")
+def test_a_list_says_until_when_it_is_suspended_for_want_of_workers() -> None:
+    shown = replace(row(0), state=JobState.SUSPENDED, waits_until=Millis(NOW + 600_000), reason=BehindHead(JobId(3)))
+    sentence = why(shown, CONTEXT)
+    assert sentence is not None
+    assert sentence.startswith("suspended until 1 worker can go on, at most until ")
+    assert sentence.endswith("; nothing passes job 3, which is first and waits")
+
+
 @pytest.mark.req("EL-01")
 def test_a_list_shows_how_many_there_are_and_may_be() -> None:
     (nodes,) = [each for each in COLUMNS if each.id == "nodes"]
@@ -67,3 +79,22 @@ def test_every_reason_has_its_words(reason: NoGrowth) -> None:
     sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
     detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=reason)
     assert workers_fact(detail).startswith("2, asked for 3, may have 1 to 8; ")
+
+
+@pytest.mark.req("JT-26", "EL-05")
+def test_a_page_names_the_launcher_and_says_why_a_worker_was_left_out() -> None:
+    spec = replace(job().spec, nodes=1, mode=Mode.HOROVOD, elastic=Elastic(workers=1, max_workers=2))
+    part = Allocation(1, NodeName("n1"), 4, 1024)
+    left = Replica(rank=2, left_at=NOW, had=replace(part, rank=2), blocked="it has not answered for 600 s")
+    attempt = Attempt(
+        number=1,
+        spec_index=0,
+        placement=(part,),
+        placed_at=NOW,
+        replicas=(Replica(rank=0), Replica(rank=1), left),
+        launcher=replace(part, rank=0),
+    )
+    detail = JobDetail(row=row(1), job=replace(job(), spec=spec, attempt=attempt), explanation=None, events=())
+    lines = list(replicas(detail, CONTEXT))
+    assert lines[1:3] == ["  0  launcher · n1", "  1  worker 0 · n1"]
+    assert lines[3].endswith(", its node is on the block list: it has not answered for 600 s")

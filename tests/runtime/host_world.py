@@ -205,7 +205,7 @@ def _ids(records: Sequence[EventRecord]) -> bytes:
     return msgspec.json.encode([record.body.job for record in records if isinstance(record.body, JobSubmitted)])
 
 
-async def eventually(holds: Callable[[], object], seconds: float = 30) -> None:
+async def eventually(holds: Callable[[], object], seconds: float = 100) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it never came true"

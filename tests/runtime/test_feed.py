@@ -76,7 +76,7 @@ async def test_a_reason_that_changes_for_many_comes_in_pieces(host: PlanningHost
     await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
     subscription = jobs.subscribe(ADMIN)
     assert {free_cpus(row) for row in subscription.sent.values() if row.id > 1} == {2}
-    async with asyncio.timeout(10), aclosing(jobs.changes(subscription)) as changes:  # type: ignore[type-var] # a generator
+    async with asyncio.timeout(60), aclosing(jobs.changes(subscription)) as changes:  # type: ignore[type-var] # a generator
         await host.happens(submitted(12, cpus=1), placed(12, 1))
         sizes = []
         while {free_cpus(row) for row in subscription.sent.values() if 1 < row.id < 12} != {1}:
@@ -126,7 +126,7 @@ async def test_who_wants_to_know_of_anything_is_told_of_what_changes_no_row(host
     feed = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     curious, other = feed.subscribe(ADMIN, anything=True), feed.subscribe(ADMIN)
     await host.happens(events.ReservationEnded("course"))
-    async with asyncio.timeout(10), aclosing(feed.changes(curious)) as changes:  # type: ignore[type-var] # a generator
+    async with asyncio.timeout(60), aclosing(feed.changes(curious)) as changes:  # type: ignore[type-var] # a generator
         told = await anext(changes)
     assert (len(rows_of(told.new)), told.changed, told.removed) == (0, (), ())
     assert feed.told

@@ -47,7 +47,7 @@ def test_the_socket_answers_while_a_large_pass_computes(tmp_path: Path, monkeypa
 
     def slow(*given: Any) -> Any:
         computing.set()
-        assert done.wait(10)
+        assert done.wait(60)
         return next_plan(*given)
 
     with ServedEngine(tmp_path) as engine, engine.client() as acting, engine.client() as asking:
@@ -55,7 +55,7 @@ def test_the_socket_answers_while_a_large_pass_computes(tmp_path: Path, monkeypa
         monkeypatch.setattr(passing, "next_plan", slow)
         submitted = [events.JobSubmitted(1, a_spec(), _somebody(), "ann")]
         engine.run(engine.engine.host.act(lambda _machine, _now: submitted, SYSTEM))
-        assert computing.wait(10)
+        assert computing.wait(60)
         acting.say(_request("hold", {"job": 1}))
         assert asking.ask("overview").no is None
         assert asking.ask("job", {"job": 1}).no is None
@@ -64,7 +64,7 @@ def test_the_socket_answers_while_a_large_pass_computes(tmp_path: Path, monkeypa
         with pytest.raises(TimeoutError):
             acting.answer()
         done.set()
-        acting.socket.settimeout(10)
+        acting.socket.settimeout(60)
         refused = acting.answer().no
         assert refused is not None
         assert "only a queued job can be held" in refused.message

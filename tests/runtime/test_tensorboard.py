@@ -34,7 +34,7 @@ for folder in sys.argv[1:]:
 
 
 def shown(address: str) -> list[str]:
-    with urllib.request.urlopen(f"{address}data/runs", timeout=20) as answer:
+    with urllib.request.urlopen(f"{address}data/runs", timeout=60) as answer:
         return list(json.loads(answer.read()))
 
 

@@ -69,7 +69,7 @@ def test_a_card_that_the_hardware_slices_is_not_given_whole() -> None:
         ({1: (part(memory_mib=1001),)}, "node n1: 1001 of 1000 MiB occupied"),
         ({1: (part(cpus=-1),)}, "node n1: a negative amount is occupied"),
         ({1: alone(1, "n9")}, "node n9: occupied but unknown"),
-        ({1: (part(rank=1),)}, "job 1: ranks [1] do not go up from 0"),
+        ({1: (part(rank=1), part("n2"))}, "job 1: ranks [1, 0] do not go up"),
         ({1: (part(), part(rank=1))}, "job 1: two replicas on one node"),
     ],
 )

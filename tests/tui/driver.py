@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 10
 """Of a demo's time."""
-LIVE_PATIENCE_SECONDS = 40
+LIVE_PATIENCE_SECONDS = 100
 
 
 class Cockpit:

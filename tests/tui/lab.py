@@ -14,7 +14,7 @@ from cockpit.backends.demo.crowd import actor_of
 from cockpit.backends.demo.fixture import read_fixture
 from cockpit.backends.inprocess import InProcessBackend
 from cockpit.formats.jobfile import Defaults, read_jobs
-from cockpit.model.spec import Algorithm, JobSpec, NodeSpec
+from cockpit.model.spec import Algorithm, JobSpec, Mode, NodeSpec
 from cockpit.tui.opening import Session
 from tests.tui.driver import Cockpit, at_the_cockpit
 
@@ -27,7 +27,9 @@ DEFAULTS = Defaults(time_limit_seconds=3600, grace_seconds=30, home_folder="/hom
 
 
 def job(name: str, command: str = "sleep 36000", cards: int = 0, **fields: Any) -> JobSpec:
-    """An hour's job by default, on one CPU."""
+    """An hour's job by default, on one CPU; on several nodes PyTorch's."""
+    if fields.get("nodes", 1) > 1:
+        fields.setdefault("mode", Mode.PYTORCH)
     return JobSpec(
         name=name,
         command=command,

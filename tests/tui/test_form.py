@@ -52,7 +52,8 @@ async def test_what_the_cluster_says_stands_at_its_field_too() -> None:
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY).type("train").sees("name", "already", "1 field is wrong")
         await cockpit.type("other").sees("Starts now.").press(*["Down"] * 4).type("900")
-        await cockpit.sees("nodes         900", "only", "1 field is wrong")
+        await cockpit.sees("nodes         900", "without one it is standalone", "1 field is wrong")
+        await cockpit.press(*["Down"] * 5).type("pytorch").sees("only", "1 field is wrong")
 
 
 @pytest.mark.req("UI-08", "JT-46")

@@ -89,4 +89,4 @@ def test_a_terminal_that_is_gone_ends_the_app():
     with feeder(Wish(rows=200)) as terminal:
         terminal.paint_after(0, CURSOR_SIGN)
         terminal.hang_up()
-        terminal.process.wait(timeout=20)
+        terminal.process.wait(timeout=60)

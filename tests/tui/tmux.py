@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-SECONDS = 40
+SECONDS = 100
 PROMPT = "outside>"
 SIZES = ("COLUMNS", "LINES")
 """A size in the environment is what a program believes, whatever its window does; parallel runs of tests set one."""

@@ -13,7 +13,7 @@ from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.mounts import Algorithm
-from cockpit.model.spec import WHOLE_CARD, DebugHold, Elastic, HoldCards, JobSpec, NodeSpec, ReclaimSignal
+from cockpit.model.spec import WHOLE_CARD, DebugHold, Elastic, HoldCards, JobSpec, Mode, NodeSpec, ReclaimSignal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -134,6 +134,7 @@ class Crowd:
             output=f"{home}/outputs",
             algorithm=Algorithm(path=home),
             nodes=size.nodes,
+            mode=_mode(size, template),
             elastic=_elastic(size),
             specs=(_node_spec(size, template),),
             pool=template.pool,
@@ -146,6 +147,12 @@ class Crowd:
             hold=held,
             project=user.group,
         )
+
+
+def _mode(size: Weighted, template: Template) -> Mode | None:
+    """Of several nodes that keep to one cluster; the others need none."""
+    needs = size.nodes > 1 and size.elastic is None and not template.divide_over_clusters
+    return Mode.PYTORCH if needs else None
 
 
 def _elastic(size: Weighted) -> Elastic | None:

@@ -22,7 +22,7 @@ from cockpit.formats.cataloguefile import read_catalogue
 from cockpit.formats.clusterfile import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
-from cockpit.launch.world import world_file
+from cockpit.launch.world import world_files
 from cockpit.model.catalogue import ProjectEntry
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
@@ -108,7 +108,7 @@ def _engine(
         assert job.attempt is not None
         node = machine.state.nodes[effect.allocation.node]
         launch = launch_plan(
-            effect.spec, effect.submitter, node, effect.allocation, job.attempt.placement, effect.replica, job.array
+            effect.spec, effect.submitter, node, effect.allocation, job.attempt.everybody, effect.replica, job.array
         )
         home = machine.state.cluster.home
         bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)
@@ -116,8 +116,8 @@ def _engine(
         may_be_plain = _may_be_plain(settings, system=system)
         return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)
 
-    def workers_of(replica: ReplicaId) -> bytes:
-        return world_file(machine.state.jobs[replica.job])
+    def workers_of(replica: ReplicaId) -> dict[str, bytes]:
+        return world_files(machine.state.jobs[replica.job])
 
     def facts(effect: StartReplica) -> ScriptFacts:
         return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)

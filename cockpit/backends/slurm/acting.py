@@ -102,7 +102,8 @@ class Acts:
         """Run it; what the verb answers."""
         done = []
         commands = await self.commands(op, args)
-        if self.look is not None and not await self.look([each.argv for each in commands]):
+        shown = [await self._commands.shown(each.argv, each.stdin) for each in commands]
+        if self.look is not None and not await self.look(shown):
             raise NotRun
         for command in commands:
             done.append(await self._run(command))

@@ -15,6 +15,7 @@ from cockpit import __version__
 from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts
+from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
@@ -26,7 +27,9 @@ from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
+from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.verbs import Verbs
+from cockpit.engine.foresight import MOST_HOLDERS, condition_of
 from cockpit.engine.spending import ended_job
 from cockpit.engine.views import job_row
 from cockpit.errors import CockpitError, RequestRefused
@@ -36,10 +39,13 @@ from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import DependencyNever, Told, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
+from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
+from cockpit.sched.holders import holders
 
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SLURM = "Slurm"
 LOOK_SECONDS = 1.0
 """How often a watcher looks whether it is time to ask again."""
 HISTORY = "now-1days"
@@ -61,13 +68,23 @@ _MIRRORED = frozenset({"rules", "nodes", "queues", "reservations"})
 class SlurmBackend(Verbs):
     """Implements `LiveBackend`. Nothing is asked before the first question."""
 
-    def __init__(self, name: str, commands: Commands, reading: Reading, clock: Timekeeper, asker: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        commands: Commands,
+        reading: Reading,
+        clock: Timekeeper,
+        asker: str,
+        chronicle: Chronicle | None = None,
+    ) -> None:
+        """`chronicle`: where what is seen is written down; None: it is forgotten in the end."""
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
         self.asker = asker
         """Who asks, by the cluster's name for them."""
         self._rows = Rows(asker)
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
+        self._history = History(chronicle or Chronicle(None, SLURM))
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._changed = asyncio.Event()
 
@@ -111,7 +128,9 @@ class SlurmBackend(Verbs):
             row=row,
             job=found,
             explanation=told,
-            events=(),
+            events=self._history.of(found),
+            waited=self._history.waited(found, self._clock.now()),
+            recorded=True,
             log_tail=await logs.tail(self._commands, self._reading, found) if found.state in ENDED else "",
             priority=printed_of(found.id, ranked),
         )
@@ -132,17 +151,40 @@ class SlurmBackend(Verbs):
                     f"Job {slurm_id(job, task)} is {known.job.state}; only a queued job waits for something.",
                 )
             )
-        core = await (await self._judged()).explain(known.alike)
+        everything = await self._reading.everything(closely=True)
+        core = await (await self._mirror.judge(everything)).explain(known.alike)
         judged = core.explanation.reason if core.explanation is not None else None
+        reason = with_figures(told.reason, judged)
+        held, in_all, condition = core.holders, core.holders_in_all, core.condition
+        if reason is not judged:
+            seen = await self._mirror.snapshot(everything)
+            reason = (limit_told(seen, known.job, reason.code) or reason) if isinstance(reason, Told) else reason
+            held = holders(seen, known.job, reason)
+            in_all = len(held)
+        if isinstance(reason, WaitsForJob | DependencyNever) and reason.job:
+            condition = await self._condition(reason)
         return replace(
             core,
             job=row.id,
             position=told.position,
-            explanation=replace(told, reason=with_figures(told.reason, judged)),
-            named=(*core.named, *holdings(told.ahead, rows, {each.job for each in core.named})),
+            explanation=replace(told, reason=reason),
+            holders=held[:MOST_HOLDERS],
+            holders_in_all=in_all,
+            condition=condition,
+            named=(
+                *core.named,
+                *holdings((*told.ahead, *held[:MOST_HOLDERS]), rows, {each.job for each in core.named}),
+            ),
             told_at=row.starts_by,
-            told_by="Slurm",
+            told_by=SLURM,
         )
+
+    async def _condition(self, reason: WaitsForJob | DependencyNever) -> forecast.Condition | None:
+        """The job that is waited for, ended ones included; None: the cluster has forgotten it."""
+        try:
+            return condition_of(await self._find(reason.job, reason.task))
+        except RequestRefused:
+            return None
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         return await (await self._judged()).predict(specs)
@@ -174,11 +216,10 @@ class SlurmBackend(Verbs):
         return await remembering.spending(edges)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        """A Slurm cluster tells no history: what is known of a job is in its record."""
-        del after, limit
-        if job is not None:
-            await self._find(job)
-        return []
+        """What was seen of it while a cockpit was connected: a Slurm cluster tells no history."""
+        if job is None:
+            return self._history.events(after=after, limit=limit)
+        return [each for each in self._history.of(await self._find(job)) if each.seq > after][-limit:]
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         try:
@@ -221,6 +262,7 @@ class SlurmBackend(Verbs):
                 if changed or removed or anything or version == 1:
                     known = live
                     yield JobsDelta(changed, removed, version)
+                self._history.look(rows, self._rows.job, self._clock.now())
             await self._until_time_has_passed()
 
     @property
@@ -243,6 +285,7 @@ class SlurmBackend(Verbs):
             await self._until_time_has_passed()
 
     async def close(self) -> None:
+        self._history.close()
         await self._commands.close()
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:

@@ -13,6 +13,7 @@ from cockpit.runtime.frozen import frozen_engine, look, onlooker
 if TYPE_CHECKING:
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.engine import Engine
+    from cockpit.sched.snapshot import Snapshot
 
 
 class Mirror:
@@ -36,6 +37,10 @@ class Mirror:
             await look(engine)
             self._looked = True
         return InProcessBackend(engine, self._actor)
+
+    async def snapshot(self, everything: Everything) -> Snapshot:
+        """What the core sees of it."""
+        return (await self._fresh(everything)).host.machine.peek(everything.at)
 
     async def recounted(self, everything: Everything) -> InProcessBackend:
         """With priorities as the core counts them, to try other weights."""

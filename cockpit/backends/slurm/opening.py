@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.backend import SLURM, SlurmBackend
 from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Manners, Reading
@@ -17,6 +18,7 @@ from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.backends.slurm.wire.shelf import FolderShelf, folder_for
 from cockpit.errors import CockpitError
+from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.clock import SystemClock, VirtualClock
 
 if TYPE_CHECKING:
@@ -36,19 +38,43 @@ async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis
     return SlurmBackend(name, commands, reading, clock, ""), clock.now
 
 
-async def open_here(user: str, shelf: Path, manners: Manners | None = None) -> SlurmBackend:
-    """The cluster that this machine's commands speak to; `shelf`: this user's own folder for answers."""
+class Folders(NamedTuple):
+    """This user's own, for what is read of clusters."""
+
+    answers: Path
+    """Which other cockpits use for some seconds."""
+    history: Path
+    """Which stays."""
+
+
+async def open_here(user: str, folders: Folders, manners: Manners | None = None) -> SlurmBackend:
+    """The cluster that this machine's commands speak to."""
     commands = LocalCommands(os.environ)
-    return await opened(commands, SystemClock(), user, shelf, f"here {os.environ.get('SLURM_CONF', '')}", manners)
+    return await opened(commands, SystemClock(), user, folders, f"here {os.environ.get('SLURM_CONF', '')}", manners)
 
 
-async def open_over_ssh(address: str, shelf: Path, manners: Manners | None = None) -> SlurmBackend:
+async def open_over_ssh(address: str, folders: Folders, manners: Manners | None = None) -> SlurmBackend:
     """The cluster of a login node elsewhere."""
     from cockpit.backends.slurm.wire.ssh import SshCommands
 
     commands = SshCommands(address)
     user = commands.user or await _whoami(commands)
-    return await opened(commands, SystemClock(), user, shelf, address, manners)
+    return await opened(commands, SystemClock(), user, folders, address, manners)
+
+
+async def open_rest(
+    address: str, user: str, folders: Folders, manners: Manners | None = None, token_file: str = ""
+) -> SlurmBackend:
+    """The cluster of a slurmrestd: through its unix socket as `user`, who runs this; over HTTP as whom the address
+    names, else the token."""
+    from cockpit.backends.slurm.wire.rest import RestCommands, token_in
+
+    clock = SystemClock()
+    here = address.startswith("slurmrestd+unix:")
+    token = token_in(token_file, os.environ) if token_file or not here else str
+    commands = RestCommands(address, token, clock.now, LocalCommands(os.environ) if here else None)
+    asker = user if here else commands.user or user
+    return await opened(commands, clock, asker, folders, f"{address} {asker}", manners)
 
 
 async def _whoami(commands: Commands) -> str:
@@ -60,16 +86,24 @@ async def _whoami(commands: Commands) -> str:
 
 
 async def opened(
-    commands: Commands, clock: Timekeeper, user: str, shelf: Path, whose: str, manners: Manners | None = None
+    commands: Commands, clock: Timekeeper, user: str, folders: Folders, whose: str, manners: Manners | None = None
 ) -> SlurmBackend:
     """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
     the same: it is asked again when something is wanted of it."""
     answers = Answers(commands, clock.now, _chance())
     reading = Reading(answers, clock.now, manners)
     name, private = await _introduced(reading, commands.name)
-    folder = folder_for(whose, shelf, private=private)
+    folder = folder_for(whose, folders.answers, private=private)
     answers.shelf = FolderShelf(folder, clock.now) if folder is not None else None
-    return SlurmBackend(name, commands, reading, clock, user)
+    return SlurmBackend(
+        name, commands, reading, clock, user, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
+    )
+
+
+def _chronicle_in(folder: Path, name: str, whose: str) -> Path:
+    """Clusters of one name are told apart by how they are reached."""
+    readable = "".join(each if each.isalnum() or each in "-." else "_" for each in name)[:60]
+    return folder / f"{readable}-{hashlib.sha256(whose.encode()).hexdigest()[:8]}.jsonl"
 
 
 async def _introduced(reading: Reading, otherwise: str) -> tuple[str, bool]:

@@ -46,6 +46,14 @@ class Manners(NamedTuple):
     patience: float = 30.0
     """For one call. sacctmgr without its database would go on for minutes."""
 
+    @classmethod
+    def every(cls, seconds: float, patience: float) -> Manners:
+        """Jobs so often at most, and everything else as much less often as by default."""
+        usual = cls()
+        factor = seconds / usual.jobs
+        jobs, nodes, *others = (factor * each for each in usual[:-1])
+        return cls(jobs, nodes, *others)._replace(patience=patience)
+
 
 class Reading:
     """What is known of one cluster. Every method raises `Unreachable` where nobody answers."""

@@ -42,6 +42,10 @@ class Rows:
             self._made[each.id] = each, row
         return {job: self._made[job][1] for job in sorted(self._made, key=self._seniority)}
 
+    def job(self, job: JobId) -> Job:
+        """The job that a row is about."""
+        return self._made[job][0].job
+
     def _seniority(self, job: JobId) -> tuple[Millis, JobId]:
         return self._made[job][1].submitted_at, job
 
@@ -131,7 +135,7 @@ def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node])
 
 def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[Holding]:
     """What these ask for, those apart that are known."""
-    for row in (rows[job] for job in jobs if job not in known):
+    for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows and job not in known):
         sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
         yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
 

@@ -92,7 +92,7 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
 def _submitted(job: Job, name: str, part: FleetPart, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
     if job_of(member, job, part) is not None:
         return []
-    decided = submit(member, [spec_of(job, name, part)], Actor(job.submitter, admin=True), now=now)
+    decided = submit(member, [spec_of(job, name, part)], Actor(job.submitter, admin=True), now=now, part=True)
     if isinstance(decided, Refusal):
         return decided  # the fleet gives it up when its time is over
     return [replace(each, part=part) if isinstance(each, events.JobSubmitted) else each for each in decided]

@@ -99,7 +99,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
         elif name == "running-timeout":
             draft.values["time_limit"] = value
         elif name in _ELASTIC and _ELASTIC[name] in elastic_fields:
-            elastic[_ELASTIC[name]] = _elastic_value(_ELASTIC[name], value, draft)
+            elastic[_ELASTIC[name]] = _elastic_value(_ELASTIC[name], value)
         elif name != "loglevel":
             draft.lacks(f"--{name}" + (f"={value}" if value else ""))
         else:
@@ -108,10 +108,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
         draft.values["elastic"] = {"workers": draft.values.pop("nodes", 1), **elastic}
 
 
-def _elastic_value(field: str, value: str, draft: Draft) -> object:
-    if field == "worker_restart_policy" and value == "Always":
-        draft.lacks("--worker-restart-policy=Always", "a worker that succeeds stays ended; taken for OnFailure")
-        return "OnFailure"
+def _elastic_value(field: str, value: str) -> object:
     if field in _COUNTS and value.isdigit():
         return int(value)
     if field == "launcher_selector":
@@ -131,6 +128,9 @@ def _size(name: str, value: str, draft: Draft) -> None:
 
 
 def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
+    """The launcher of an elastic job has them by itself."""
+    if "elastic" in draft.values:
+        return
     given = {
         "workers": options.get("workers", "1"),
         "gpus": options.get("gpus", "0"),

@@ -30,6 +30,7 @@ _BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
 
 
 _BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n]+")
+_BLANK_BEHIND: Final = re.compile(r"\\[ \t]+\n")
 
 
 class Draft:
@@ -119,7 +120,15 @@ def cpu_count(quantity: object) -> int | None:
 
 def command_line(text: str) -> tuple[list[str], str]:
     """The words of a text's first command, as a shell splits it, and what stands behind it. Comments above it are
-    skipped, and what a shell would fill in stays as it is. Raises ValueError where a quote is never closed."""
+    skipped, and what a shell would fill in stays as it is. Raises ValueError where a quote is never closed.
+
+    A line that goes on in the next is known as that also where copying put a blank behind its `\\`, or lost its end.
+    """
+    words, rest = _split(_BLANK_BEHIND.sub("\\\\\n", text))
+    return [word.lstrip(" ") for word in words], rest
+
+
+def _split(text: str) -> tuple[list[str], str]:
     lines = text.splitlines()
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)

@@ -13,7 +13,6 @@ from cockpit.formats.foreign.draft import Draft, runnable
 from cockpit.formats.foreign.sbatch_options import directives
 
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
-_LAUNCHERS: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?(mpirun|mpiexec)\b", re.MULTILINE)
 _SRUN: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\b", re.MULTILINE)
 _MEMORY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[KMGTkmgt]?)[Bb]?")
 _MIB_OF: Final = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
@@ -174,6 +173,14 @@ _SIZES: Final = frozenset(
 )
 
 
+_TASKS: Final = {
+    "cpus-per-task": "SLURM_CPUS_PER_TASK",
+    "ntasks": "SLURM_NTASKS",
+    "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
+}
+"""What Slurm counts, and what a script is told of it."""
+
+
 def _whole(options: Mapping[str, str], name: str) -> int | None:
     value = options.get(name, "")
     return int(value) if value.isdigit() and int(value) else None
@@ -197,7 +204,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
         cpus = per_card * cards
     draft.spec(cpus=cpus, memory=_memory(options, cpus or 1, cards, draft), cards=cards or None)
     draft.spec(card_models=[model] if model else None)
-    for name, variable in (("cpus-per-task", "SLURM_CPUS_PER_TASK"), ("ntasks", "SLURM_NTASKS")):
+    for name, variable in _TASKS.items():
         if number := _whole(options, name):
             draft.env(variable, str(number))
 
@@ -236,9 +243,9 @@ def _script(lines: list[str], draft: Draft) -> None:
     else:
         draft.values["command"] = runnable(_without_comments(body)) if body.strip() else "true"
     if draft.values.get("nodes", 1) > 1:
-        _several_nodes(body, draft)
+        draft.values["mode"] = "slurm"
     elif _SRUN.search(body):
-        draft.lacks("srun", "is Slurm's own and not here; write what it starts in its place")
+        draft.lacks("srun", "is there in jobs of several nodes alone; write the command without it")
 
 
 def _without_comments(body: str) -> str:
@@ -249,22 +256,12 @@ def _without_comments(body: str) -> str:
     return lines[0] if len(lines) == 1 else body
 
 
-def _several_nodes(body: str, draft: Draft) -> None:
-    """In Slurm the script runs on the first node, and a launcher in it on all."""
-    if _LAUNCHERS.search(body):
-        draft.values["mode"] = "horovod"
-        return
-    if _SRUN.search(body):
-        draft.lacks("srun", "is Slurm's own and not here; the script runs once on every node")
-    else:
-        draft.lacks("--nodes", "the script runs once on every node, not on the first alone")
-
-
 def write_sbatch(values: Mapping[str, Any]) -> str:
     """`values`: of a job file. What has no counterpart is not there; who reads it again misses it."""
     spec = (values.get("specs") or [{}])[0]
     env = dict(values.get("env", {}))
-    tasks, each = env.pop("SLURM_NTASKS", None), env.pop("SLURM_CPUS_PER_TASK", None)
+    each, tasks, per_node = (env.pop(variable, None) for variable in _TASKS.values())
+    per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
     options: dict[str, object] = {
@@ -272,9 +269,9 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "chdir": values["output"],
         "nodes": values.get("nodes"),
         "ntasks": tasks,
-        "ntasks-per-node": _tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None,
+        "ntasks-per-node": per_node,
         "cpus-per-task": each,
-        "mincpus": None if each or tasks else spec.get("cpus"),
+        "mincpus": None if each or tasks or per_node else spec.get("cpus"),
         "mem": spec.get("memory"),
         "gres": gres,
         "time": values.get("time_limit") and _clock(values["time_limit"]),

@@ -122,6 +122,6 @@ EDIT = Verb(arguments, run_edit, ("cockpit edit 4720", "echo 'time_limit: 2h' | 
 CLONE = Verb(
     clone_arguments,
     run_clone,
-    ("cockpit clone 4711", "cockpit clone 4711 --name bert-b --edit", "echo 'nodes: 4' | cockpit clone 4711 -"),
+    ("cockpit clone 4711", "cockpit clone 4711 --name bert-b --edit", "echo 'time_limit: 2h' | cockpit clone 4711 -"),
     mixed=True,
 )

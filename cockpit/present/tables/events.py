@@ -32,7 +32,9 @@ EVENTS: Final = Table(
         Column("actor", "ACTOR", Kind.TEXT, "Who asked, or the engine", field="actor", aliases=("user",)),
         Column("event", "EVENT", Kind.TEXT, "The journal's word for it", derive=kind, aliases=("type",), spare=True),
         Column("sentence", "WHAT", Kind.TEXT, "What happened", derive=sentence),
-        Column("origin", "ORIGIN", Kind.TEXT, "Where it came from", field="origin", wide=True),
+        Column(
+            "origin", "ORIGIN", Kind.TEXT, "Where it came from; recorded: a cockpit saw it", field="origin", wide=True
+        ),
         Column("request", "REQUEST", Kind.TEXT, "The request that caused it", field="request", wide=True),
     ),
 )

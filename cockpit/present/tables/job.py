@@ -101,12 +101,12 @@ def events(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
 
 
 def waited(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
-    """What it waited for, as far as this engine has seen it."""
+    """What it waited for, as far as it was seen."""
     return [
         {
             "since": iso(each.since),
-            "type": str(each.reason.__struct_config__.tag),
-            "sentence": reason_sentence(each.reason, context.now, context.zone),
+            "type": str(each.reason.__struct_config__.tag) if each.reason is not None else None,
+            "sentence": reason_sentence(each.reason, context.now, context.zone) if each.reason is not None else None,
         }
         for each in detail.waited
     ]
@@ -189,7 +189,7 @@ JOB: Final = Table(
             "waited",
             "WAITED FOR",
             Kind.RECORD,
-            "What it waited for, as far as this engine has seen it, the oldest first",
+            "What it waited for as far as engine or cockpit saw it, the oldest first; null: nobody looked",
             derive=waited,
             words=numbered(lambda detail: len(detail.waited), "reason"),
             schema=RECORDS,

@@ -20,7 +20,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
-from cockpit.present.workers import short_of_workers, workers_now
+from cockpit.present.workers import below_min, short_of_workers, workers_now
 
 
 def why(row: JobRow, context: Context) -> str | None:
@@ -33,7 +33,9 @@ def why(row: JobRow, context: Context) -> str | None:
 
 def _own_why(row: JobRow, context: Context) -> str | None:
     if row.reason is not None:
-        return reason_sentence(row.reason, context.now, context.zone)
+        sentence = reason_sentence(row.reason, context.now, context.zone)
+        suspended = below_min(row, context.now, context.zone)
+        return f"{suspended}; {sentence}" if suspended else sentence
     if row.ending is not None:
         return ending_sentence(row.ending)
     if row.end_cause is not None:

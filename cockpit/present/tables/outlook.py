@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from cockpit.model.forecast import Awaited, Outlook
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.reasons import Reason
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.moments import iso
@@ -58,6 +58,27 @@ def ahead(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
 
 def after(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
     return [_awaited(outlook, each) for each in outlook.forecast.after]
+
+
+def holders(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
+    return [_holding(outlook, each) for each in outlook.holders]
+
+
+def holder_words(outlook: Outlook, _: Context) -> str:
+    return " ".join(map(job_words, outlook.holders)) or NOTHING
+
+
+def condition(outlook: Outlook, _: Context) -> dict[str, Any] | None:
+    known = outlook.condition
+    if known is None:
+        return None
+    ends = iso(known.ends_by) if known.ends_by is not None else None
+    return {"job": known.job, "name": known.name, "state": str(known.state), "ends_by": ends}
+
+
+def condition_words(outlook: Outlook, _: Context) -> str:
+    known = outlook.condition
+    return NOTHING if known is None else f"{job_words(known.job)} {known.state}"
 
 
 def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
@@ -180,6 +201,27 @@ _COLUMNS: Final = (
         derive=ahead,
         words=ahead_words,
         schema=RECORDS,
+        wide=True,
+    ),
+    Column(
+        "holders",
+        "IN USE BY",
+        Kind.RECORD,
+        "Where a limit stands in the way: the jobs that you may see which have what it gives, the largest first",
+        derive=holders,
+        words=holder_words,
+        schema=RECORDS,
+        wide=True,
+    ),
+    Column(
+        "condition",
+        "WAITS FOR",
+        Kind.RECORD,
+        "Where a dependency stands in the way: that job, its state, and when it ends at the latest",
+        derive=condition,
+        words=condition_words,
+        schema={"type": ["object", "null"]},
+        nullable=True,
         wide=True,
     ),
     Column(

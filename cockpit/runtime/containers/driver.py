@@ -22,6 +22,7 @@ from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.prechecking import NOWHERE
+from cockpit.runtime.containers.pulses import Pulses
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
 from cockpit.runtime.containers.shim.attempt import Attempt
@@ -31,7 +32,7 @@ from cockpit.runtime.containers.watching import Bell, Watched
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from cockpit.engine.effects import (
@@ -59,9 +60,9 @@ _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
 _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
 
 
-def _alone(_replica: ReplicaId) -> bytes:
+def _alone(_replica: ReplicaId) -> Mapping[str, bytes]:
     """Where nobody says who else there is."""
-    return b"{}"
+    return {}
 
 
 class ContainerExecutor:
@@ -78,7 +79,7 @@ class ContainerExecutor:
         plan_for: Callable[[StartReplica], ContainerPlan],
         observer: Observer,
         *,
-        workers_of: Callable[[ReplicaId], bytes] = _alone,
+        workers_of: Callable[[ReplicaId], Mapping[str, bytes]] = _alone,
         depot: Depot | None = None,
         scripts: NodeScripts | None = None,
         python: str = sys.executable,
@@ -97,6 +98,7 @@ class ContainerExecutor:
         self._python = python
         self._tasks = Tasks()
         self._sampler = Sampler(self._tasks)
+        self._pulses = Pulses(self._tasks, observer)
         self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
@@ -113,6 +115,7 @@ class ContainerExecutor:
             copying.cancel()
         self._bell.close()
         self._sampler.close()
+        self._pulses.close()
         self._shims.close()
         for watched in self._watched.values():
             watched.close()
@@ -289,6 +292,8 @@ class ContainerExecutor:
                 return
             faults.point("spawned", attempt.name)
         self._watch(effect.replica, attempt)
+        if effect.spec.elastic is not None:
+            self._pulses.follow(effect, attempt)
         self._look(effect.replica)
         await asyncio.to_thread(self._shims.prepare)
 
@@ -346,6 +351,7 @@ class ContainerExecutor:
         attempt = self._attempt(replica)
         async with self._lock(replica):
             watched = self._watched.pop(replica, None) or Watched(attempt, lambda: None)
+            self._pulses.leave(replica)
             watched.ended = True
             await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
@@ -386,6 +392,7 @@ class ContainerExecutor:
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True
+            self._pulses.leave(replica)
             status, lost = telling.exit_status(watched.attempt, record), record is None
             used = self._sampler.leave(replica)
             facts = noted(watched.attempt) if self._scripts is not None else None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cockpit.runtime.containers import agentscript
+from cockpit.runtime.containers import agentscript, srunscript
 from cockpit.runtime.containers.shim.agentserver import SHOWN
 from cockpit.runtime.containers.shim.outward import CABLE, TABLE
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _AGENT: Final = "agent"
 _NAMES: Final = "bin"
-"""The agent under the names of what it stands for."""
+"""What stands in the place of other systems' launchers, under their names."""
 _NFT_SECONDS: Final = 10
 
 
@@ -36,15 +36,19 @@ def lay_out(folder: Path) -> None:
             (shown / _NAMES).mkdir(parents=True, exist_ok=True)
     for each in (shown, shown / _NAMES):
         each.chmod(0o755)
-    agent = shown / _AGENT
-    if not agent.exists():
-        number, draft = tempfile.mkstemp(dir=shown)  # of this replica: others may be at it, too
-        with os.fdopen(number, "wb") as file:
-            file.write(Path(agentscript.__file__).read_bytes())
-        Path(draft).chmod(0o755)
-        Path(draft).replace(agent)
+    _lay_down(Path(agentscript.__file__), shown / _AGENT)
+    _lay_down(Path(srunscript.__file__), shown / _NAMES / "srun")
     with suppress(FileExistsError):
         (shown / _NAMES / "ssh").symlink_to(f"../{_AGENT}")
+
+
+def _lay_down(script: Path, there: Path) -> None:
+    if not there.exists():
+        number, draft = tempfile.mkstemp(dir=there.parent)  # of this replica: others may be at it, too
+        with os.fdopen(number, "wb") as file:
+            file.write(script.read_bytes())
+        Path(draft).chmod(0o755)
+        Path(draft).replace(there)
 
 
 def tidy_up(state: Path) -> None:

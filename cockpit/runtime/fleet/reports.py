@@ -68,6 +68,9 @@ class MemberReports:
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         self._observer.prolog_failed(replica, because)
 
+    def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
+        self._observer.worker_silent(replica, silent_ms)
+
     def epilog_failed(self, node: NodeName, because: str) -> None:
         self._observer.epilog_failed(node, because)
 

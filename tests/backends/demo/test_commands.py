@@ -112,7 +112,7 @@ def test_a_demo_that_is_ended_from_outside_leaves_nothing(demo: Demo, number: si
     assert process.stdout.readline().startswith('{"version":1,"change":"row"')
     assert len(demo.left_behind) == 1
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert demo.left_behind == []
 

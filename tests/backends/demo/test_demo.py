@@ -144,7 +144,7 @@ async def test_it_touches_its_folder_alone_and_that_is_gone_afterwards(
 async def test_it_goes_on_by_itself_until_it_is_closed(tmp_path: Path) -> None:
     demo = await open_demo(LAB, folder=tmp_path / "mine", speed=10_000)
     opening = demo.now()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for _ in demo.backend.watch_jobs():
             if demo.now() > opening + 600_000:
                 break

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,10 +10,12 @@ from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views import job_row
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
+from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.asking import WantedLimit
 from cockpit.model.ids import JobId, rest_id, task_id
 from cockpit.model.job import JobState
@@ -28,6 +31,8 @@ from cockpit.model.reasons import (
     WaitsForJob,
 )
 from cockpit.model.spec import Access
+from cockpit.present.columns import Context
+from cockpit.present.outlook import outlook_lines
 from cockpit.present.reasons import reason_sentence
 from cockpit.protocol.messages import JobArgs, SetTimeLimitArgs
 
@@ -148,6 +153,42 @@ async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_t
     assert reason_sentence(limited.reason, now(), None).startswith(
         "limit MaxTRESPerUser=gres/gpu of qos high is 8; 2 in use"
     )
+
+
+@pytest.mark.req("SL-13")
+async def test_who_is_behind_a_reason_stands_beside_it() -> None:
+    backend, now = await open_recorded("22.05")
+    context = Context(now=now(), zone=UTC, user="")
+
+    async def lines(job: JobId) -> list[str]:
+        return ["".join(span.text for span in each) for each in outlook_lines(await backend.explain(job), context)]
+
+    assert "  in use by 24 (frank, 2 cards)" in await lines(JobId(54))
+    assert "  in use by 46_2 (carol, 2 CPUs) and 46_3 (carol, 2 CPUs)" in await lines(rest_id(46))
+    assert "  job 47 stage1 is queued" in await lines(JobId(48))
+    assert "  job 1 fails has ended: error" in await lines(JobId(49))
+
+
+@pytest.mark.req("SL-13")
+async def test_a_limits_code_is_found_among_the_limits_of_sacctmgr() -> None:
+    backend, _ = await open_recorded("22.05")
+    everything = await backend._reading.everything(closely=True)
+    job = (await backend.job(JobId(54))).job
+    tight = Limits(max_jobs=4, grp_tres={"cpu": 8.0}, max_tres_per_job={"node": 1.0})
+    frank = replace(everything.accounts.associations[assoc_key(job.account, "frank")], limits=tight)
+    accounts = replace(everything.accounts, associations={**everything.accounts.associations, frank.key: frank})
+    seen = await backend._mirror.snapshot(everything._replace(accounts=accounts))
+
+    def found(code: str) -> tuple[str, str, str, float] | None:
+        told = limit_told(seen, job, code)
+        return told and (told.holder, told.limit, told.resource, told.allowed)
+
+    user = f"user frank of account {frank.account}"
+    assert found("QOSMaxGRESPerUser") == ("qos high", "MaxTRESPerUser", "gres/gpu", 8)
+    assert found("AssocGrpCpuLimit") == (user, "GrpTRES", "cpu", 8)
+    assert found("AssocMaxJobsLimit") == (user, "MaxJobs", "", 4)
+    assert found("AssocMaxNodePerJobLimit") == (user, "MaxTRESPerJob", "node", 1)
+    assert found("QOSGrpCpuLimit") is found("Priority") is found("AssocGrpMemLimit") is None
 
 
 @pytest.mark.req("SL-15")

@@ -11,7 +11,7 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.launch.command import expand
-from cockpit.model.spec import JobSpec, Mode, NodeSpec
+from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerRestart
 
 ETJOB = r"""arena submit etjob \
  --loglevel=debug \
@@ -96,9 +96,14 @@ def test_the_elastic_job_of_the_source() -> None:
     assert spec.specs == (NodeSpec(cpus=4, memory_mib=16_384, card_milli=1000),)
     assert spec.elastic is not None
     assert (spec.elastic.min_workers, spec.elastic.max_workers) == (1, 128)
+    assert (spec.elastic.max_wait_seconds, spec.elastic.backoff_limit) == (600, 3)
+    assert spec.elastic.worker_restart_policy is WorkerRestart.ALWAYS
+    assert spec.elastic.launcher_selector == {"instance_type": "spot-launcher"}
     assert spec.image == "registry.cn-beijing.aliyuncs.com/acs/bert-elastic-demo:v1.5"
     assert [each.text for each in spec.tolerations] == ["*"]
-    assert expand(spec.command, spec.env)[:10] == (
+    assert spec.env == {}
+    launcher = {"workers": "8", "gpus": "1", "minWorkers": "1", "maxWorkers": "128"}
+    assert expand(spec.command, launcher)[:10] == (
         *("horovodrun", "--log-level", "DEBUG", "--verbose", "-np", "8", "--min-np", "1", "--max-np", "128"),
     )
     assert "--namespace=default" in notes
@@ -144,7 +149,8 @@ def test_a_batch_script() -> None:
     assert [each.target for each in spec.dependencies] == ["11", "12"]
     assert spec.output == "/home/ann/logs"
     assert spec.account is None
-    assert notes == ["#SBATCH", "--output", "--mail-type", "srun"]
+    assert notes == ["#SBATCH", "--output", "--mail-type"]
+    assert (spec.mode, spec.env["SLURM_NTASKS_PER_NODE"]) == (Mode.SLURM, "4")
 
 
 @pytest.mark.req("LA-70")
@@ -190,8 +196,11 @@ def test_a_script_of_one_command_is_that_command(body: str, command: str) -> Non
 
 
 @pytest.mark.req("LA-70")
-def test_mpirun_in_a_script_for_several_nodes_runs_once() -> None:
-    assert taken("#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nmpirun ./a.out\n")[0].mode is Mode.HOROVOD
+def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has_no_srun() -> None:
+    script = "#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nsrun ./a.out\n"
+    assert (taken(script)[0].mode, taken(script)[1]) == (Mode.SLURM, ["output"])
+    alone, notes = taken(script.replace("-N 2", ""))
+    assert (alone.mode, notes) == (None, ["srun", "output"])
 
 
 @pytest.mark.req("LA-70")
@@ -229,6 +238,21 @@ spec:
     assert spec.elastic is not None
     assert (spec.elastic.workers, spec.elastic.max_workers, spec.elastic.backoff_limit) == (2, 2, 5)
     assert notes == ["spec.elasticPolicy.rdzvBackend", "output"]
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("end", ["\\ \n", "\\ ", "\\\n", "\\\n    "])
+def test_a_command_line_may_have_lost_its_line_ends_in_copying(end: str) -> None:
+    line = [
+        "arena submit etjob ",
+        "--name=x ",
+        "--workers=2 ",
+        "--max-workers=4 ",
+        '"horovodrun -np \\${workers} t.py"',
+    ]
+    spec, notes = taken(end.join(line))
+    assert (spec.name, spec.nodes, spec.command) == ("x", 2, "horovodrun -np ${workers} t.py")
+    assert notes == ["output"]
 
 
 GCLOUD_WITH_FILE = "gcloud ai custom-jobs create --display-name=x --config=job.yaml --args=--seed,7"

@@ -23,7 +23,7 @@ from tests.real.slurm.real_cluster import ADA, RealCluster, lacking
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 HASTE = Manners(jobs=0.0, nodes=0.0, details=0.0, priorities=0.0, shares=0.0, reservations=0.0, accounting=0.0)
 """Every question is asked anew: a test wants to see what is there now."""
 

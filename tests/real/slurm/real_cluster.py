@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -15,12 +16,15 @@ from pathlib import Path
 
 from tests.e2e.slurm_daemons import SlurmDaemons, free_ports, missing
 
-NODE_PROGRAMS = ("slurmd", "sbatch", "srun", "scancel", "squeue", "sprio", "sshare", "sacct", "useradd", "setpriv")
+NODE_PROGRAMS = ("slurmd", "slurmrestd", "sbatch", "srun", "scancel", "squeue", "sprio", "sshare", "sacct")
+NODE_PROGRAMS += ("useradd", "setpriv")
 ADA, BEN = f"ada{os.getpid()}", f"ben{os.getpid()}"
 PEOPLE = (ADA, BEN)
 """Of this run alone: another one on the same machine has its own."""
 FIRST_UID = 300_000 + 2 * os.getpid() % 1_000_000
-CARDS = {"n1": ("a100", 4), "n2": ("a100", 4), "n3": ("h100", 8)}
+CARDS = {"n1": ("a100", 4), "n2": ("a100", 4), "n3": ("h100", 8), "n4": ("a100_1g.5gb", 7)}
+SHARDS = {"n2": 16}
+"""Into how many parts a node's cards are cut, in all."""
 CONF = """
 ClusterName=cockpit
 SlurmctldHost=localhost
@@ -53,9 +57,10 @@ PriorityWeightQOS=5000
 PriorityWeightTRES=CPU=500,Mem=300,GRES/gpu=4000
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageEnforce=associations,limits,qos
-AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:h100
+AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:h100,gres/shard,license/matlab
 AccountingStoreFlags=job_comment
-GresTypes=gpu
+GresTypes=gpu,shard
+Licenses=matlab:4
 """
 PARTITIONS = """
 PartitionName=debug Nodes=n4 MaxTime=30 DefaultTime=5 PriorityJobFactor=10 State=UP
@@ -78,12 +83,14 @@ modify qos where name=high set MaxTRESPerUser=gres/gpu=2
 
 
 def lacking() -> list[str]:
-    """Programs that are not installed."""
-    return [*missing(), *(name for name in NODE_PROGRAMS if shutil.which(name) is None)]
+    """What is not installed."""
+    plugin = any(Path("/usr/lib").glob("*/slurm-wlm/auth_jwt.so"))
+    programs = (name for name in NODE_PROGRAMS if shutil.which(name) is None)
+    return [*missing(), *programs, *(() if plugin else ("slurm-wlm-jwt-plugin",))]
 
 
 class RealCluster(SlurmDaemons):
-    """Nodes n1 and n2 with four A100 each, n3 with eight H100, n4 without cards."""
+    """Nodes n1 and n2 with four A100 each, those of n2 cut into shards; n3 with eight H100; n4 with one cut by MIG."""
 
     def begin(self) -> None:
         self._make_people()
@@ -94,6 +101,14 @@ class RealCluster(SlurmDaemons):
         for node in self._nodes:
             (self.folder / "spool" / node).mkdir(parents=True)
             self._start("slurmd", "-D", "-N", node, until=lambda node=node: self._is_up(node), name=f"slurmd-{node}")
+
+    def tokens(self) -> list[str]:
+        """JSON web tokens, for slurmrestd."""
+        key = self.folder / "jwt.key"
+        if not key.exists():
+            key.write_bytes(bytes(range(64)))
+            key.chmod(0o600)
+        return ["AuthAltTypes=auth/jwt", f"AuthAltParameters=jwt_key={key}"]
 
     def clear(self) -> None:
         """End every job, and wait until none is left."""
@@ -117,6 +132,11 @@ class RealCluster(SlurmDaemons):
     def controller(self) -> int:
         """The process of slurmctld."""
         return int((self.folder / "slurmctld.pid").read_text())
+
+    def calls(self, kind: str) -> int:
+        """How often the controller was asked that, as sdiag counts."""
+        found = re.search(rf"^\s*{kind}\s*\(\s*\d+\) count:(\d+)", self.ask("sdiag") or "", re.MULTILINE)
+        return int(found[1]) if found else 0
 
     def signal_controller(self, number: signal.Signals) -> None:
         os.kill(self.controller(), number)
@@ -148,7 +168,6 @@ class RealCluster(SlurmDaemons):
         for uid, person in enumerate(PEOPLE, FIRST_UID):
             home = self.home(person)
             home.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["userdel", person], check=False, capture_output=True)
             made = [
                 "useradd",
                 f"--uid={uid}",
@@ -169,6 +188,7 @@ class RealCluster(SlurmDaemons):
             for number in range(count):
                 (folder / f"{node}-{number}").touch()
             lines.append(f"NodeName={node} Name=gpu Type={model} File={folder}/{node}-[0-{count - 1}]")
+        lines += [f"NodeName={node} Name=shard Count={count}" for node, count in SHARDS.items()]
         (self.folder / "gres.conf").write_text("\n".join([*lines, ""]))
         (self.folder / "cgroup.conf").write_text("")
 
@@ -179,7 +199,7 @@ class RealCluster(SlurmDaemons):
         sizes = {"n1": (8, 64_000), "n2": (8, 64_000), "n3": (16, 128_000), "n4": (8, 32_000)}
         return [
             f"NodeName={node} NodeHostname=localhost Port={port} CPUs={sizes[node][0]} RealMemory={sizes[node][1]}"
-            + (f" Gres=gpu:{CARDS[node][0]}:{CARDS[node][1]}" if node in CARDS else "")
+            f" Gres=gpu:{CARDS[node][0]}:{CARDS[node][1]}" + (f",shard:{SHARDS[node]}" if node in SHARDS else "")
             for node, port in self._nodes.items()
         ]
 
@@ -192,6 +212,6 @@ class RealCluster(SlurmDaemons):
 
     def _until_no_job_is_left(self) -> None:
         """A step's daemon outlives the node's."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (self.ask("squeue", "-h", "-o", "%i") or "").strip() and time.monotonic() < deadline:
             time.sleep(0.2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -40,20 +39,14 @@ def cockpits(cluster: RealCluster, count: int, folder: Path, manners: Manners | 
     return [one() for _ in range(count)]
 
 
-def calls(cluster: RealCluster, kind: str) -> int:
-    """How often the controller was asked that, as sdiag counts."""
-    found = re.search(rf"^\s*{kind}\s*\(\s*\d+\) count:(\d+)", cluster.ask("sdiag") or "", re.MULTILINE)
-    return int(found[1]) if found else 0
-
-
 @pytest.mark.req("SL-03")
 async def test_ten_cockpits_ask_once(emptied: RealCluster, tmp_path: Path) -> None:
     emptied.submit(ADA, "-H", run="true")
-    before = {kind: calls(emptied, kind) for kind in ("REQUEST_JOB_INFO", "REQUEST_NODE_INFO")}
+    before = {kind: emptied.calls(kind) for kind in ("REQUEST_JOB_INFO", "REQUEST_NODE_INFO")}
     for _ in range(3):
         lists = await asyncio.gather(*(each.jobs() for each in cockpits(emptied, 10, tmp_path)))
     assert {len(rows) for rows in lists} == {1}
-    assert {kind: calls(emptied, kind) - count for kind, count in before.items()} == dict.fromkeys(before, 1)
+    assert {kind: emptied.calls(kind) - count for kind, count in before.items()} == dict.fromkeys(before, 1)
 
 
 @pytest.mark.req("SL-04", "TR-04")

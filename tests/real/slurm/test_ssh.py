@@ -90,7 +90,7 @@ class LoginNode:
         Path("/run/sshd").mkdir(exist_ok=True)
         command = [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]
         process = subprocess.Popen(command, stderr=(self.folder / "sshd.log").open("ab"))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             with socket.socket() as asking:
                 if asking.connect_ex(("127.0.0.1", self.port)) == 0:

@@ -33,7 +33,7 @@ from cockpit.runtime.containers.staging.fetching import Fetcher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 def submitter(user: str | None = None) -> Submitter:
@@ -51,6 +51,7 @@ class Seen:
         self.failed: list[str] = []
         self.checked: list[str] = []
         self.staged: list[ReplicaId] = []
+        self.silent: list[tuple[ReplicaId, int | None]] = []
         self.moved: list[ReplicaId] = []
         self.full: list[str] = []
         self.used: dict[ReplicaId, Used | None] = {}
@@ -63,6 +64,10 @@ class Seen:
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
         self.ended.append((replica, exit_status))
         self.used[replica] = used
+        self._news.set()
+
+    def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
+        self.silent.append((replica, silent_ms))
         self._news.set()
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:

@@ -33,7 +33,7 @@ class Screen:
 
     async def until(self, text: str) -> str:
         """What appeared up to and with `text`."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while text not in self.seen:
                 self.seen += (await asyncio.to_thread(os.read, self.fd, 4096)).decode()
         before, self.seen = self.seen.split(text, 1)

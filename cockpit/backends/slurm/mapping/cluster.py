@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -49,7 +49,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
-    jobs = placed(listed, nodes, everything.details)
+    jobs = placed(_bounded(listed), nodes, everything.details)
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -64,6 +64,17 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         usage_at=counted_at,
         usage_reset_at=counted_at,
     )
+
+
+def _bounded(jobs: list[Job]) -> Iterator[Job]:
+    """How many tasks of an array may run at once is told of those that wait alone; it bounds those that run."""
+    at_once = {each.array.array: each.array.at_once for each in jobs if each.array is not None and each.array.at_once}
+    for each in jobs:
+        array = each.array
+        if array is None or array.at_once or array.array not in at_once:
+            yield each
+        else:
+            yield replace(each, array=replace(array, at_once=at_once[array.array]))
 
 
 def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:

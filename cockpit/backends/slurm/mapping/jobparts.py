@@ -10,7 +10,7 @@ from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.model.ids import Millis, NodeName, UserName
 from cockpit.model.job import Attempt, Replica, Submitter
 from cockpit.model.node import Allocation
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, NodeSpec
+from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, Mode, NodeSpec
 
 NO_LIMIT_SECONDS = 365 * DAY_SECONDS
 """Stands for a job without a time limit."""
@@ -65,6 +65,7 @@ def spec(fields: Fields, begin: Millis | None, shards: int) -> JobSpec:
         command=command(fields),
         output=output(fields),
         nodes=node_count(fields),
+        mode=Mode.SLURM if node_count(fields) > 1 else None,
         specs=(node_spec(fields, shards),),
         node_names=hosts(values.text(fields.get("ReqNodes", ""))),
         exclusive=fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"},

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.shelltext import Variable, json_word
-from cockpit.launch.modes import LAUNCHED_BY_FIRST, mpi_command, tf_values, torch_command
+from cockpit.launch.modes import mpi_command, tf_values, torch_command
 from cockpit.launch.pools import pool_values
 from cockpit.model.spec import JobSpec, Mode
 
@@ -68,7 +68,7 @@ def prelude(spec: JobSpec) -> Iterator[str]:
     if spec.mode in _TORCH:
         yield 'export MASTER_ADDR="$COCKPIT_MASTER" MASTER_PORT="$COCKPIT_PORT" WORLD_SIZE="$SLURM_JOB_NUM_NODES"'
         yield f"export SLOTS={first.slots}"
-    if spec.mode in LAUNCHED_BY_FIRST:
+    if spec.mode in {Mode.HOROVOD, Mode.DEEPSPEED}:
         yield _FILES.format(slots=first.slots).rstrip("\n")
         yield _HOROVOD if spec.mode is Mode.HOROVOD else _DEEPSPEED
 

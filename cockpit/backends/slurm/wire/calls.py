@@ -55,6 +55,10 @@ class Commands(Protocol):
         be run, prints without end or takes longer than `seconds`; then it is ended."""
         ...
 
+    async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
+        """What an act really runs, to be looked at before. Raises `RequestRefused` where this way cannot do it."""
+        ...
+
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         """The program with a terminal of its own, or with pipes."""
         ...

@@ -35,6 +35,10 @@ class LocalCommands:
         finally:
             await _end(process)
 
+    async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
+        del stdin
+        return tuple(argv)
+
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         from cockpit.backends.slurm.wire.terminal import at_terminal
 

@@ -76,6 +76,10 @@ class RecordedCommands:
             return Printed("", "No such file or directory", 1)
         return Printed(self._printed(argv), "", 0)
 
+    async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
+        del stdin
+        return tuple(argv)
+
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         del argv, request
         raise Unreachable("This is the recording of a cluster: there is nothing to enter.")

@@ -64,6 +64,10 @@ class SshCommands:
             self._connection = None
             raise Unreachable(f"The connection to {self.name} was lost: {error}.") from None
 
+    async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
+        del stdin
+        return tuple(argv)
+
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         """On a connection of its own: a person stays in it, and it must not wait for anybody's event loop."""
         from cockpit.backends.slurm.wire.pumping import remote_shell

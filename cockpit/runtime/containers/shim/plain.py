@@ -26,8 +26,8 @@ LACKS = (
 )
 """Said behind how limits are enforced."""
 _WORKSPACE = "/workspace"
-_WORKERS_FILE = "COCKPIT_WORKERS_FILE"
-"""Of an elastic job: where it is told of its workers."""
+_ELSEWHERE = {"COCKPIT_WORKERS_FILE": "world", "COCKPIT_PULSE_FILE": "pulse"}
+"""Of an elastic job: where it is told of its workers, and where it answers; the folder of the attempt that this is."""
 _NAMED = re.compile(rf"(?<![\w./-]){_WORKSPACE}(?![\w.-])")
 """Where a text names it: as a word, behind `=`, `:` or a quote, but not inside another path."""
 
@@ -58,8 +58,8 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
     env = {"TMPDIR": tmp, **{name: placed(value) for name, value in plan["env"].items()}, MARK: plan["cgroup"]}
     if plan["home_access"] == "none":
         env["HOME"] = tmp
-    if _WORKERS_FILE in env:
-        env[_WORKERS_FILE] = attempt.file("world", os.path.basename(env[_WORKERS_FILE]))
+    for name in _ELSEWHERE.keys() & env.keys():
+        env[name] = attempt.file(_ELSEWHERE[name], os.path.basename(env[name]))
     argv = [placed(word) for word in plan["argv"]]
     hooks = {name: placed(script) for name, script in plan.get("hooks", {}).items()}
     return {**plan, "argv": argv, "hooks": hooks, "env": env, "workdir": os.path.realpath(placed(plan["workdir"]))}

@@ -143,9 +143,11 @@ def _resolver() -> list[tuple[str, str, bool]]:
 
 
 def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
-    """Of an elastic job: the folder in which the engine says who its workers are."""
-    folder = attempt.file("world")
-    return [(folder, "/run/cockpit", False)] if os.path.isdir(folder) else []
+    """Of an elastic job: the folder in which the engine says who its workers are, and that in which they answer."""
+    shown = (("world", "/run/cockpit", False), ("pulse", "/run/cockpit-pulse", True))
+    return [
+        (attempt.file(name), place, writable) for name, place, writable in shown if os.path.isdir(attempt.file(name))
+    ]
 
 
 def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
@@ -164,6 +166,7 @@ def _given(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]]:
         os.makedirs(attempt.file("given"), exist_ok=True)
         with open(attempt.file("given", str(number)), "w", encoding="utf-8") as stream:
             stream.write(text)
+        os.chmod(stream.name, 0o755 if text.startswith("#!") else 0o644)
         found.append((stream.name, path, False))
     return found
 

@@ -1,0 +1,103 @@
+"""What happens to jobs, out of two looks at the list: Slurm tells no history, so the cockpit writes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from cockpit.model import events
+from cockpit.model.events import EventBody, EventRecord
+from cockpit.model.ids import JobId, Millis, rest_id
+from cockpit.model.job import ENDED, OCCUPYING, EndCause, Job, JobState, Suspension
+from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import Held, Waited
+from cockpit.runtime.chronicle import Chronicle
+
+JobOf = Callable[[JobId], Job]
+Happened = tuple[Millis, EventBody]
+
+
+class History:
+    """Written with every new list of jobs, read for a job's page and the list of events."""
+
+    def __init__(self, chronicle: Chronicle) -> None:
+        self._chronicle = chronicle
+        self._before: Mapping[JobId, JobRow] | None = None
+
+    def look(self, rows: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> None:
+        """Rows of which nothing has changed are the same objects as before."""
+        before, self._before = self._before, rows
+        known = before or {}
+        changed = [row for job, row in rows.items() if known.get(job) is not row]
+        waiting = [(row.id, row.reason) for row in changed if row.state is JobState.QUEUED and row.reason is not None]
+        happened = [] if before is None else [each for row in changed for each in _happened(row, before, job_of, now)]
+        self._chronicle.note(waiting, happened, now)
+
+    def waited(self, job: Job, now: Millis) -> tuple[Waited, ...]:
+        return self._chronicle.waited(_ids(job), now)
+
+    def of(self, job: Job) -> tuple[EventRecord, ...]:
+        """What happened to it."""
+        return tuple(self._chronicle.events(_ids(job)))
+
+    def events(self, *, after: int, limit: int) -> list[EventRecord]:
+        found = self._chronicle.events(after=after)
+        return found[:limit] if after >= 0 else found[-limit:]
+
+    def close(self) -> None:
+        self._chronicle.close()
+
+
+def _ids(job: Job) -> set[JobId]:
+    """A task that has its own id now waited among others under theirs."""
+    return {job.id} if job.array is None else {job.id, rest_id(job.array.array)}
+
+
+def _happened(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> Iterator[Happened]:
+    """At its moment where Slurm tells that, else now."""
+    old = before.get(row.id)
+    if old is None and row.array is not None and not row.tasks:
+        old = before.get(rest_id(row.array.array))
+    if old is None:
+        yield row.submitted_at, _submitted(job_of(row.id))
+    elif old.state is JobState.QUEUED:
+        yield from ((now, each) for each in _while_waiting(row, old))
+    else:
+        yield from ((now, each) for each in _while_running(row, old))
+    if (old is None or old.state is JobState.QUEUED) and row.started_at is not None:
+        yield row.started_at, _placed(job_of(row.id))
+    if row.state in ENDED and (old is None or old.state not in ENDED):
+        yield row.ended_at or row.state_since, _ended(job_of(row.id))
+
+
+def _while_waiting(row: JobRow, old: JobRow) -> Iterator[EventBody]:
+    held = row.reason if isinstance(row.reason, Held) else None
+    if held is not None and not isinstance(old.reason, Held):
+        yield events.JobHeld(row.id, held.by)
+    elif isinstance(old.reason, Held) and held is None:
+        yield events.JobReleased(row.id)
+
+
+def _while_running(row: JobRow, old: JobRow) -> Iterator[EventBody]:
+    if row.state is JobState.QUEUED:
+        yield events.JobRequeued(row.id, EndCause.REQUEUE)
+    elif row.state is JobState.SUSPENDED and old.state is not JobState.SUSPENDED:
+        yield events.JobSuspended(row.id, Suspension(by=""))
+    elif old.state is JobState.SUSPENDED and row.state in OCCUPYING:
+        yield events.JobResumed(row.id)
+    if row.time_limit_seconds != old.time_limit_seconds:
+        yield events.TimeLimitSet(row.id, row.time_limit_seconds)
+
+
+def _submitted(job: Job) -> EventBody:
+    return events.JobSubmitted(
+        job.id, job.spec, job.submitter, job.project, job.account, job.qos, job.partitions, job.array
+    )
+
+
+def _placed(job: Job) -> EventBody:
+    assert job.attempt is not None
+    return events.JobPlaced(job.id, job.attempt.number, 0, job.attempt.placement, job.attempt.partition)
+
+
+def _ended(job: Job) -> EventBody:
+    return events.JobEnded(job.id, job.state, job.end_cause or EndCause.EXIT, job.exit, job.held_until)

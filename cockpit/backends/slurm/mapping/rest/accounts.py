@@ -1,0 +1,161 @@
+"""Accounts, users, QOS and shares of slurmrestd, as `sacctmgr -P` and `sshare -P` print them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from cockpit.backends.slurm.mapping.rest.figures import Record, at, figure, minutes, seconds, tres, word
+
+Table = Mapping[str, tuple[Callable[[Any], str], tuple[str, ...]]]
+"""By column: how it is read, and where it is."""
+ENDLESS_SHARES = 2**31 - 1
+"""A user's who has the shares of the account."""
+
+
+def _number(value: object) -> str:
+    found = figure(value)
+    return "" if found == "UNLIMITED" else found
+
+
+def _members(value: object) -> str:
+    return word(value if isinstance(value, list) else [value] if value else [])
+
+
+def _shares(value: object) -> str:
+    found = figure(value)
+    return "parent" if found == str(ENDLESS_SHARES) else found
+
+
+_TRES: Final[dict[str, tuple[Callable[[Any], str], tuple[str, ...]]]] = {
+    "GrpTRES": (tres, ("max", "tres", "total")),
+    "MaxTRES": (tres, ("max", "tres", "per", "job")),
+    "MaxTRESPerNode": (tres, ("max", "tres", "per", "node")),
+}
+_ASSOCIATION: Final[Table] = {
+    "Cluster": (word, ("cluster",)),
+    "Account": (word, ("account",)),
+    "User": (word, ("user",)),
+    "Partition": (word, ("partition",)),
+    "Share": (_shares, ("shares_raw",)),
+    "Priority": (_number, ("priority",)),
+    "GrpJobs": (_number, ("max", "jobs", "per", "count")),
+    "GrpSubmit": (_number, ("max", "jobs", "per", "submitted")),
+    "GrpWall": (minutes, ("max", "per", "account", "wall_clock")),
+    "GrpTRESMins": (tres, ("max", "tres", "group", "minutes")),
+    "MaxJobs": (_number, ("max", "jobs", "active")),
+    "MaxSubmit": (_number, ("max", "jobs", "total")),
+    "MaxWall": (minutes, ("max", "jobs", "per", "wall_clock")),
+    "QOS": (word, ("qos",)),
+    "Def QOS": (word, ("default", "qos")),
+    **_TRES,
+}
+_MAX: Final = ("limits", "max")
+_QOS: Final[Table] = {
+    "Name": (word, ("name",)),
+    "Priority": (_number, ("priority",)),
+    "GraceTime": (seconds, ("limits", "grace_time")),
+    "Preempt": (word, ("preempt", "list")),
+    "PreemptExemptTime": (seconds, ("preempt", "exempt_time")),
+    "PreemptMode": (_members, ("preempt", "mode")),
+    "Flags": (word, ("flags",)),
+    "UsageFactor": (_number, ("usage_factor",)),
+    "GrpTRESMins": (tres, (*_MAX, "tres", "minutes", "per", "qos")),
+    "GrpJobs": (_number, (*_MAX, "active_jobs", "count")),
+    "GrpSubmit": (_number, (*_MAX, "jobs", "count")),
+    "GrpWall": (minutes, (*_MAX, "wall_clock", "per", "qos")),
+    "MaxWall": (minutes, (*_MAX, "wall_clock", "per", "job")),
+    "MaxTRESPU": (tres, (*_MAX, "tres", "per", "user")),
+    "MaxJobsPU": (_number, (*_MAX, "jobs", "active_jobs", "per", "user")),
+    "MaxSubmitPU": (_number, (*_MAX, "jobs", "per", "user")),
+    "MaxTRESPA": (tres, (*_MAX, "tres", "per", "account")),
+    "MaxJobsPA": (_number, (*_MAX, "jobs", "active_jobs", "per", "account")),
+    "MaxSubmitPA": (_number, (*_MAX, "jobs", "per", "account")),
+    "MinTRES": (tres, ("limits", "min", "tres", "per", "job")),
+    **{name: (read, ("limits", *place)) for name, (read, place) in _TRES.items()},
+}
+_MODES: Final = {"DISABLED": "cluster", "": "cluster"}
+_FLAGS: Final = {
+    "DENY_LIMIT": "DenyOnLimit",
+    "ENFORCE_USAGE_THRESHOLD": "EnforceUsageThreshold",
+    "NO_DECAY": "NoDecay",
+    "NO_RESERVE": "NoReserve",
+    "OVERRIDE_PARTITION_QOS": "OverPartQOS",
+    "PARTITION_QOS": "PartitionQOS",
+}
+"""QOS flags as sacctmgr writes them; others survive as they are."""
+
+
+def associations(records: Iterable[Record]) -> str:
+    return _table(_ASSOCIATION, records)
+
+
+def qos(records: Iterable[Record]) -> str:
+    """With the words that sacctmgr has for modes and flags."""
+    return _table(_QOS, map(_in_words, records))
+
+
+def _in_words(record: Record) -> Record:
+    mode = _members(at(record, "preempt", "mode")).split(",")[0]
+    flags = [_FLAGS.get(each, each) for each in record.get("flags") or [] if isinstance(each, str)]
+    preempt = {**(record.get("preempt") or {}), "mode": _MODES.get(mode, mode.lower())}
+    return {**record, "preempt": preempt, "flags": flags}
+
+
+def admin_level(records: Iterable[Record]) -> str:
+    """Of the one user that was asked for."""
+    return "".join(f"{_members(each.get('administrator_level'))}\n" for each in records)
+
+
+_SHARES: Final[Sequence[tuple[str, tuple[str, ...]]]] = (
+    ("Partition", ("partition",)),
+    ("RawUsage", ("usage",)),
+    ("NormShares", ("shares_normalized",)),
+    ("NormUsage", ("usage_normalized",)),
+    ("EffectvUsage", ("effective_usage",)),
+    ("FairShare", ("fairshare", "factor")),
+    ("LevelFS", ("fairshare", "level")),
+)
+
+
+def shares(records: Sequence[Record]) -> str:
+    """As sshare prints the tree, each level one blank further in."""
+    depths: dict[str, int] = {"": -1}
+    lines = [["Account", "User", "RawShares", *(name for name, _ in _SHARES)]]
+    for each in records:
+        is_user = "USER" in _members(each.get("type")).upper().split(",")
+        name, parent = word(each.get("name")), word(each.get("parent"))
+        depth = depths.get(parent, 0) + 1
+        if not is_user:
+            depths[name] = depth
+        account = " " * depth + (parent if is_user else name)
+        raw = _shares(each.get("shares"))
+        lines.append([account, name if is_user else "", raw, *(_share(at(each, *place)) for _, place in _SHARES)])
+    return "".join("|".join(line) + "\n" for line in lines)
+
+
+def _share(value: object) -> str:
+    found = figure(value)
+    return "inf" if found == "UNLIMITED" else found
+
+
+def tree_of(records: Sequence[Record]) -> str:
+    """The same out of associations alone, where slurmrestd tells no shares (before v0.0.40): without usage."""
+    below: dict[str, list[Record]] = {}
+    for each in records:
+        is_user = bool(word(each.get("user")))
+        below.setdefault(word(each.get("account" if is_user else "parent_account")), []).append(each)
+    return "Account|User|RawShares|Partition\n" + "".join(_branch(below, "", 0, frozenset()))
+
+
+def _branch(below: Mapping[str, list[Record]], above: str, depth: int, seen: frozenset[str]) -> Iterator[str]:
+    for each in below.get(above, ()):
+        account, user = word(each.get("account")), word(each.get("user"))
+        yield f"{' ' * depth}{account}|{user}|{_shares(each.get('shares_raw'))}|{word(each.get('partition'))}\n"
+        if not user and account not in seen:
+            yield from _branch(below, account, depth + 1, seen | {account})
+
+
+def _table(table: Table, records: Iterable[Record]) -> str:
+    rows = ("|".join(read(at(each, *place)).replace("|", " ") for read, place in table.values()) for each in records)
+    return "".join(f"{line}\n" for line in ("|".join(table), *rows))

@@ -1,0 +1,197 @@
+"""Acts as requests to slurmrestd. What it has no word for is refused, with the way that has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.rest.questions import SLURM
+
+LISTS_SINCE = 39
+"""From v0.0.39 on an environment is a list, numbers may be objects, and nodes can be changed."""
+SIGNAL_FLAGS_SINCE = 40
+"""From v0.0.40 on one can say whom of a job a signal is for."""
+Body = Mapping[str, Any]
+Reader = Callable[[str], object]
+_ON_A_LOGIN_NODE = "do it on a login node, or over ssh://"
+
+
+class Request(NamedTuple):
+    """What is to be sent; nothing has happened yet."""
+
+    method: str
+    area: str
+    path: str
+    body: Body | None = None
+    params: Mapping[str, str] = {}
+
+
+class NoSuchRequest(Exception):
+    """slurmrestd of this version cannot do that; the text says what to do instead."""
+
+
+def request(argv: Sequence[str], stdin: str, version: int) -> Request:
+    """Of one of the commands that `mapping.acts` makes. Raises `NoSuchRequest`."""
+    match argv:
+        case ("scontrol", "hold" | "release" as verb, job):
+            return _of_job(job, {"hold": verb == "hold"})
+        case ("scontrol", "update", what, *changes) if what.startswith("JobId="):
+            return _of_job(what.partition("=")[2], dict(_changed(each, version) for each in changes))
+        case ("scontrol", "update", what, *changes) if what.startswith("NodeName="):
+            return _of_node(what.partition("=")[2], changes, version)
+        case ("scancel", *options, job):
+            return _cancel(job, options, version)
+        case ("sbatch", "--parsable", *options):
+            return _submit(options, stdin, version)
+    raise NoSuchRequest(f"slurmrestd has no word for `{' '.join(argv[:2])}`: {_ON_A_LOGIN_NODE}.")
+
+
+def _of_job(job: str, changes: Body) -> Request:
+    return Request("POST", SLURM, f"job/{job}", changes)
+
+
+def _of_node(node: str, changes: Sequence[str], version: int) -> Request:
+    if version < LISTS_SINCE:
+        raise NoSuchRequest(f"slurmrestd v0.0.{version} changes no node: {_ON_A_LOGIN_NODE}.")
+    said = dict(each.partition("=")[::2] for each in changes)
+    body = {"state": [said["State"]], **({"reason": said["Reason"]} if "Reason" in said else {})}
+    return Request("POST", SLURM, f"node/{node}", body)
+
+
+def _cancel(job: str, options: Sequence[str], version: int) -> Request:
+    signal = next((each.partition("=")[2] for each in options if each.startswith("--signal=")), "")
+    whom = next((name for name in ("--batch", "--full") if name in options), "")
+    if whom == "--batch" and version < SIGNAL_FLAGS_SINCE:
+        raise NoSuchRequest(f"slurmrestd v0.0.{version} signals no script by itself: {_ON_A_LOGIN_NODE}.")
+    params = {"signal": signal} if signal else {}
+    if whom and version >= SIGNAL_FLAGS_SINCE:
+        params["flags"] = {"--batch": "BATCH_JOB", "--full": "FULL_JOB"}[whom]
+    return Request("DELETE", SLURM, f"job/{job}", params=params)
+
+
+_UPDATES: Final = {
+    "JobName": "name",
+    "Partition": "partition",
+    "Account": "account",
+    "QOS": "qos",
+    "Nice": "nice",
+    "Dependency": "dependency",
+    "ReservationName": "reservation",
+    "TresPerNode": "gres",
+    "MinMemoryNode": "memory_per_node",
+    "TimeLimit": "time_limit",
+    "Priority": "priority",
+    "StartTime": "begin_time",
+    "NumNodes": "nodes",
+}
+"""Of `scontrol update JobId=…`, by scontrol's words."""
+_SUBMITTED: Final = {
+    "job-name": "name",
+    "output": "standard_output",
+    "error": "standard_error",
+    "input": "standard_input",
+    "chdir": "current_working_directory",
+    "nodes": "nodes",
+    "ntasks": "tasks",
+    "ntasks-per-node": "tasks_per_node",
+    "cpus-per-task": "cpus_per_task",
+    "mem": "memory_per_node",
+    "gres": "gres",
+    "time": "time_limit",
+    "partition": "partition",
+    "account": "account",
+    "qos": "qos",
+    "reservation": "reservation",
+    "dependency": "dependency",
+    "array": "array",
+    "nice": "nice",
+    "begin": "begin_time",
+    "deadline": "deadline",
+    "comment": "comment",
+    "constraint": "constraints",
+    "licenses": "licenses",
+    "hold": "hold",
+    "requeue": "requeue",
+    "nodelist": "required_nodes",
+    "exclusive": "exclusive",
+}
+"""Of sbatch, by its options."""
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+"""slurmrestd wants an environment, and a script wants at least this."""
+
+
+def _changed(change: str, version: int) -> tuple[str, object]:
+    name, _, value = change.partition("=")
+    if name not in _UPDATES:
+        raise NoSuchRequest(f"slurmrestd has no word for {name} of a job that waits: {_ON_A_LOGIN_NODE}.")
+    if name == "TimeLimit" and value[:1] in {"+", "-"}:
+        raise NoSuchRequest("slurmrestd takes a whole time limit, none that is added or taken: give the new limit.")
+    return _named(_UPDATES[name], value, version)
+
+
+def _submit(options: Sequence[str], script: str, version: int) -> Request:
+    job: dict[str, object] = {}
+    for each in options:
+        name, given, value = each.removeprefix("--").partition("=")
+        if name not in _SUBMITTED:
+            raise NoSuchRequest(f"slurmrestd has no word for sbatch's --{name}: {_ON_A_LOGIN_NODE}.")
+        key, taken = _named(_SUBMITTED[name], value if given else True, version)
+        job[key] = taken
+    env = {"PATH": _PATH}
+    job["environment"] = env if version < LISTS_SINCE else [f"{name}={value}" for name, value in env.items()]
+    body: dict[str, object] = {"script": script, "job": job}
+    return Request("POST", SLURM, "job/submit", body)
+
+
+def _named(key: str, value: str | bool, version: int) -> tuple[str, object]:
+    """The field of this version, and its value as it takes it."""
+    if version >= LISTS_SINCE:
+        read = _LATER.get(key, _same)
+        return _CALLED_LATER.get(key, key), value if value is True and key != "exclusive" else read(str(value))
+    return key, value if value is True and key != "exclusive" else _FIRST.get(key, _same)(str(value))
+
+
+def _same(value: str) -> object:
+    return value
+
+
+def _mebibytes(value: str) -> int:
+    return values.memory_mib(value) or 0
+
+
+def _minutes(value: str) -> int:
+    return -(-(values.seconds(value) or 0) // 60)
+
+
+def _set(value: int) -> dict[str, object]:
+    return {"set": True, "infinite": False, "number": value}
+
+
+def _epoch(value: str) -> dict[str, object]:
+    """`uts1795308056` of `mapping.script`, or `now`."""
+    return _set(int(value.removeprefix("uts")) if value.startswith("uts") else 0)
+
+
+_NUMBERS: Final[dict[str, Reader]] = dict.fromkeys(("nice", "tasks", "tasks_per_node", "cpus_per_task"), int)
+_FIRST: Final[dict[str, Reader]] = {
+    **_NUMBERS,
+    "memory_per_node": _mebibytes,
+    "time_limit": _minutes,
+    "nodes": lambda value: [int(value), int(value)],
+    "exclusive": lambda _: "true",
+}
+"""How v0.0.38 and older take what they do not take as it is."""
+_LATER: Final[dict[str, Reader]] = {
+    **_NUMBERS,
+    "memory_per_node": lambda value: _set(_mebibytes(value)),
+    "time_limit": lambda value: _set(_minutes(value)),
+    "priority": lambda value: _set(int(value)),
+    "begin_time": _epoch,
+    "deadline": lambda value: _epoch(value)["number"],
+    "required_nodes": lambda value: value.split(","),
+    "exclusive": lambda _: ["none"],
+    "gres": lambda value: value if value.startswith("gres/") else f"gres/{value}",
+}
+"""The same since v0.0.39."""
+_CALLED_LATER: Final = {"gres": "tres_per_node", "exclusive": "shared"}

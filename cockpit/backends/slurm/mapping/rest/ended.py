@@ -1,0 +1,96 @@
+"""Jobs of slurmrestd's accounting as sacct prints them, each with its steps behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from cockpit.backends.slurm.mapping.rest.figures import Record, at, count, exit_code, figure, moment, raw, tres, word
+
+
+def _job_id(job: Record) -> str:
+    array = count(at(job, "array", "job_id"))
+    task = figure(at(job, "array", "task_id")) or f"[{word(at(job, 'array', 'task'))}]"
+    return f"{array}_{task}" if array else figure(job.get("job_id"))
+
+
+def _cpu(of: object) -> str:
+    """`HH:MM:SS.mmm` of seconds and microseconds."""
+    whole, part = count(at(of, "seconds")), count(at(of, "microseconds"))
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}.{part // 1000:03}"
+
+
+def _peak(step: Record) -> str:
+    """The most memory of any task, in MiB."""
+    found = at(step, "tres", "requested", "max")
+    sizes = [count(each.get("count")) for each in found if word(each.get("type")) == "mem"] if found else []
+    return f"{max(sizes) // 1024}K" if sizes else ""
+
+
+_FIELDS: Final[dict[str, Callable[[Any], str]]] = {
+    "JobID": _job_id,
+    "JobIDRaw": lambda job: figure(job.get("job_id")),
+    "JobName": lambda job: raw(job.get("name")),
+    "User": lambda job: raw(job.get("user")) or word(at(job, "association", "user")),
+    "Account": lambda job: raw(job.get("account")),
+    "QOS": lambda job: raw(job.get("qos")),
+    "Partition": lambda job: raw(job.get("partition")),
+    "State": lambda job: word(at(job, "state", "current")).split(",")[0],
+    "ExitCode": lambda job: _exit(job.get("exit_code")),
+    "Priority": lambda job: figure(job.get("priority")),
+    "Submit": lambda job: moment(at(job, "time", "submission")),
+    "Eligible": lambda job: moment(at(job, "time", "eligible")),
+    "Start": lambda job: moment(at(job, "time", "start")),
+    "End": lambda job: moment(at(job, "time", "end")),
+    "TimelimitRaw": lambda job: figure(at(job, "time", "limit")),
+    "ElapsedRaw": lambda job: figure(at(job, "time", "elapsed")),
+    "NNodes": lambda job: figure(job.get("allocation_nodes")),
+    "AllocTRES": lambda job: tres(at(job, "tres", "allocated")),
+    "ReqTRES": lambda job: tres(at(job, "tres", "requested")),
+    "NodeList": lambda job: word(job.get("nodes")),
+    "TotalCPU": lambda job: _cpu(at(job, "time", "total")),
+    "WorkDir": lambda job: raw(job.get("working_directory")),
+    "Comment": lambda job: raw(at(job, "comment", "job")),
+}
+_OF_STEP: Final[dict[str, Callable[[Any], str]]] = {
+    "JobName": lambda step: word(at(step, "step", "name")),
+    "State": lambda step: word(step.get("state")).split(",")[0],
+    "ExitCode": lambda step: _exit(step.get("exit_code")),
+    "Start": lambda step: moment(at(step, "time", "start")),
+    "End": lambda step: moment(at(step, "time", "end")),
+    "ElapsedRaw": lambda step: figure(at(step, "time", "elapsed")),
+    "NNodes": lambda step: figure(at(step, "nodes", "count")),
+    "AllocTRES": lambda step: tres(at(step, "tres", "allocated")),
+    "NodeList": lambda step: word(at(step, "nodes", "range")),
+    "TotalCPU": lambda step: _cpu(at(step, "time", "total")),
+    "MaxRSS": _peak,
+}
+
+
+def _exit(value: object) -> str:
+    found = exit_code(value)
+    return found if ":" in found else f"{found or 0}:0"
+
+
+def ended(jobs: Iterable[Record], fields: Sequence[str], separator: str, user: str = "") -> str:
+    """As `sacct --parsable --delimiter=separator` prints; `user`: theirs alone."""
+    return "".join(
+        "".join(f"{value}{separator}" for value in line) + "\n"
+        for job in jobs
+        if not user or _FIELDS["User"](job) == user
+        for line in _lines(job, fields)
+    )
+
+
+def _lines(job: Record, fields: Sequence[str]) -> Iterator[list[str]]:
+    yield [_FIELDS.get(name, _nothing)(job) for name in fields]
+    steps = job.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        name = word(at(step, "step", "id")).rpartition(".")[2]
+        own = {field: _OF_STEP.get(field, _nothing)(step) for field in fields} if isinstance(step, Mapping) else {}
+        own["JobID"] = f"{_job_id(job)}.{name}"
+        yield [own.get(field, "") for field in fields]
+
+
+def _nothing(_: Record) -> str:
+    return ""

@@ -1,0 +1,99 @@
+"""Values of slurmrestd's JSON as commands print them. What was an int, a null or a word in v0.0.38 is an object
+`{set, infinite, number}` or a list later: all of them are taken everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Record = Mapping[str, Any]
+NONE = "N/A"
+ENDLESS = "UNLIMITED"
+
+
+def at(record: object, *path: str) -> Any:  # noqa: ANN401 - JSON
+    """What lies there; None where there is no such place."""
+    for name in path:
+        if not isinstance(record, Mapping):
+            return None
+        record = record.get(name)
+    return record
+
+
+def figure(value: object) -> str:
+    """A number, `UNLIMITED`, or empty where none is set."""
+    if isinstance(value, Mapping):
+        if value.get("infinite"):
+            return ENDLESS
+        return figure(value.get("number")) if value.get("set") else ""
+    if value is None or isinstance(value, bool):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return word(value)
+
+
+def count(value: object) -> int:
+    """A whole number, 0 where there is none."""
+    try:
+        return int(float(figure(value)))
+    except (ValueError, OverflowError):
+        return 0
+
+
+def word(value: object) -> str:
+    """Text on one line, a list with commas; empty for null and for what is neither."""
+    if isinstance(value, list):
+        return ",".join(map(word, value))
+    if isinstance(value, str):
+        return " ".join(value.split()) if value.strip() != value or "\n" in value or "\r" in value else value
+    return str(value) if isinstance(value, int | float) else ""
+
+
+def raw(value: object) -> str:
+    """Text as it is: where fields are told apart otherwise than by lines."""
+    return value if isinstance(value, str) else ""
+
+
+def moment(value: object) -> str:
+    """Seconds since 1970, or `N/A`."""
+    return str(count(value)) if count(value) > 0 else NONE
+
+
+def minutes(value: object) -> str:
+    """`HH:MM:00`, `UNLIMITED`, or empty."""
+    found = figure(value)
+    return _clock(60 * count(value)) if found not in {"", ENDLESS} else found
+
+
+def seconds(value: object) -> str:
+    """`HH:MM:SS`, or empty."""
+    found = figure(value)
+    return _clock(count(value)) if found not in {"", ENDLESS} else ""
+
+
+def tres(value: object) -> str:
+    """A list of `{type, name, count}` as `cpu=4,mem=100M,gres/gpu=2`; a text as it is."""
+    if not isinstance(value, list):
+        return word(value)
+    return ",".join(_one(each) for each in value if isinstance(each, Mapping) and count(each.get("count")) > 0)
+
+
+def exit_code(value: object) -> str:
+    """`code:signal`, or the wait status that v0.0.38 has."""
+    if not isinstance(value, Mapping):
+        return figure(value)
+    signal = at(value, "signal", "id")
+    return (
+        f"{count(value.get('return_code'))}:{count(signal if signal is not None else at(value, 'signal', 'signal_id'))}"
+    )
+
+
+def _one(each: Record) -> str:
+    kind, name = word(each.get("type")), word(each.get("name"))
+    return f"{kind}/{name}={count(each['count'])}" if name else f"{kind}={count(each['count'])}"
+
+
+def _clock(of: int) -> str:
+    return f"{of // 3600:02}:{of // 60 % 60:02}:{of % 60:02}"

@@ -1,0 +1,72 @@
+"""A limit that Slurm names by a code alone (`QOSMaxGRESPerUser`, `AssocGrpCpuLimit`), with its holder, bound and use.
+
+It is found among the limits by sacctmgr that bind the job; of several that the code may mean it is the fullest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cockpit.model.reasons import LimitReached
+from cockpit.sched.amounts import ONE, asked
+from cockpit.sched.holders import amounts_held
+from cockpit.sched.limits import JOBS, Party
+from cockpit.sched.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from cockpit.model.job import Job
+    from cockpit.sched.snapshot import Snapshot
+
+_CODE = re.compile(
+    r"(?P<whose>Assoc|QOS|)(?P<scope>Grp|Max|Min)(?P<what>Jobs?|Cpu|CPU|Memory|Mem|Node|GRES|License|Billing)"
+    r"(?:Per(?P<per>Job|User|Node|Account))?(?:Limit|NotSatisfied)?"
+)
+_RESOURCE = {"cpu": "cpu", "mem": "mem", "memory": "mem", "node": "node", "gres": "gres/", "license": "license/"}
+_RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
+
+
+def limit_told(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
+    """None: the code is no such limit, or sacctmgr knows of none."""
+    meant = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
+    if meant is None:
+        return None
+    rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
+    spec = job.spec
+    wants = asked(spec.specs[0], spec.nodes) | {JOBS: ONE}
+    found = [
+        each
+        for partition in job.partitions or ("",)
+        for each in _meant(meant, snapshot, rules, rules.party(job, partition), wants)
+    ]
+    return max(found, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
+
+
+def _meant(
+    code: re.Match[str], snapshot: Snapshot, rules: Rulebook, party: Party, wants: dict[str, int]
+) -> Iterator[LimitReached]:
+    for limit in party.standing:
+        if _is(code, limit.holder, limit.limit, limit.resource):
+            yield LimitReached(
+                limit.holder, limit.limit, limit.resource, limit.allowed / ONE, 0, wants.get(limit.resource, 0) / ONE
+            )
+    for bound in party.running:
+        if _is(code, bound.holder, bound.limit, bound.resource):
+            used = sum(held for _, held in amounts_held(snapshot, rules, {bound.counter}))
+            resource = "" if bound.resource == JOBS else bound.resource
+            sizes = (bound.allowed / ONE, used / ONE, wants.get(bound.resource, 0) / ONE)
+            yield LimitReached(bound.holder, bound.limit, resource, *sizes)
+
+
+def _is(code: re.Match[str], holder: str, limit: str, resource: str) -> bool:
+    """Whether the code may mean this limit. Codes that say neither QOS nor association are of a QOS."""
+    of_qos = holder.startswith("qos ")
+    one = f"Per{code['per']}" if code["per"] else ""
+    each = limit.removeprefix(code["scope"])
+    return (
+        of_qos == (code["whose"] != "Assoc")
+        and limit.startswith(code["scope"])
+        and (each.endswith(one) if one else True)
+        and resource.startswith(_RESOURCES[code["what"].lower()])
+    )

@@ -1,0 +1,87 @@
+"""The table of clusters in config.toml: what each is called here, and the way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from cockpit.config.filters import NAME
+from cockpit.formats.checked import Checked, duration
+from cockpit.formats.kinds import Path, Reading, Schema, Text, described
+from cockpit.formats.tables import Field, Table
+from cockpit.model.rules import Bounds, label_error
+from cockpit.model.text import visible
+
+ASKED_SECONDS = Bounds(1, 3600, " s")
+PATIENCE_SECONDS = Bounds(1, 600, " s")
+TAKEN = frozenset({"all", "local", "system", "slurm", "demo"})
+"""Names that mean something already."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster of config.toml. None: as the setting of the same name says for all."""
+
+    address: str
+    token_file: str = ""
+    ask_every_seconds: int | None = None
+    patience_seconds: int | None = None
+
+
+MEMBER = Table(
+    Member,
+    [
+        Field(
+            name="address",
+            attribute="address",
+            kind=Checked(Text(), label_error),
+            about="`ssh://ann@login`, `slurmrestd+unix:///run/slurmrestd.sock`, `slurmrestd+https://ann@host:6820`, "
+            "`snapshot:FILE`, `recorded:22.05`, or a name such as `slurm`, `local` and `demo`.",
+            required=True,
+        ),
+        Field(
+            name="token_file",
+            attribute="token_file",
+            kind=Path(),
+            about="The file of the token for slurmrestd, as `scontrol token` prints it; else `SLURM_JWT` has it.",
+        ),
+        Field(
+            name="ask_every",
+            attribute="ask_every_seconds",
+            kind=duration(ASKED_SECONDS),
+            about="In the place of the setting `ask_every`.",
+        ),
+        Field(
+            name="patience",
+            attribute="patience_seconds",
+            kind=duration(PATIENCE_SECONDS),
+            about="In the place of the setting `patience`.",
+        ),
+    ],
+    short="address",
+)
+
+
+class Members:
+    """`lab = "ssh://ann@login"`, or a table `[clusters.lab]` with an `address`."""
+
+    stand_in: Mapping[str, Member] = MappingProxyType({})
+
+    def read(self, value: object, at: str, reading: Reading) -> Mapping[str, Member]:
+        if not isinstance(value, dict):
+            reading.wrong(at, f'is {described(value)}; write a table [clusters] with lines such as lab = "ssh://login"')
+            return self.stand_in
+        return {name: self._member(name, item, f"{at}.{visible(name)}", reading) for name, item in value.items()}
+
+    def write(self, value: Mapping[str, Member]) -> dict[str, str]:
+        return {name: member.address for name, member in value.items()}
+
+    def schema(self) -> Schema:
+        return {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, MEMBER.schema()]}}
+
+    def _member(self, name: str, value: object, at: str, reading: Reading) -> Member:
+        if name in TAKEN or not NAME.fullmatch(name):
+            taken = f"means something already ({', '.join(sorted(TAKEN))})" if name in TAKEN else "is no name"
+            reading.wrong(at, f"{taken}; a name has letters, digits, -, _ and dots")
+        return MEMBER.read(value, at, reading)

@@ -1,0 +1,31 @@
+"""Where the launcher of an elastic job is. It is given nothing, so that it has room wherever it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from cockpit.model.labels import tolerated
+from cockpit.model.node import NodeState
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import NodeName
+    from cockpit.model.node import Node, Placement
+    from cockpit.sched.shape import Shape
+
+
+def may_launch(node: Node, shape: Shape, *, in_service: bool = True) -> bool:
+    """Whether the launcher may be there."""
+    return (
+        (not in_service or node.state is NodeState.UP)
+        and all(node.labels.get(key) == value for key, value in shape.launcher)
+        and all(tolerated(each, shape.tolerations) for each in node.taints)
+    )
+
+
+def launcher_node(shape: Shape, placement: Placement, nodes: Mapping[NodeName, Node]) -> NodeName:
+    """Beside a worker, if it may be there; else the first of the cluster's nodes where it may."""
+    workers = (part.node for part in placement if part.node in nodes)
+    others: Iterable[NodeName] = nodes
+    found = (name for group in (workers, others) for name in group if may_launch(nodes[name], shape))
+    return next(found, placement[0].node)

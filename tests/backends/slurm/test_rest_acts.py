@@ -1,0 +1,95 @@
+"""Acts as requests to slurmrestd, in the words of two versions of its API."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, Request, request
+
+NUMBER = {"set": True, "infinite": False, "number": 1}
+
+
+@pytest.mark.req("SL-01")
+@pytest.mark.parametrize(
+    ("argv", "version", "wanted"),
+    [
+        ("scontrol hold 7", 38, Request("POST", "slurm", "job/7", {"hold": True})),
+        ("scontrol release 7_3", 42, Request("POST", "slurm", "job/7_3", {"hold": False})),
+        ("scancel 7", 38, Request("DELETE", "slurm", "job/7")),
+        ("scancel --full --signal=KILL 7", 38, Request("DELETE", "slurm", "job/7", None, {"signal": "KILL"})),
+        (
+            "scancel --batch --signal=USR1 7",
+            42,
+            Request("DELETE", "slurm", "job/7", None, {"signal": "USR1", "flags": "BATCH_JOB"}),
+        ),
+        ("scontrol update JobId=7 TimeLimit=01:00:30", 38, Request("POST", "slurm", "job/7", {"time_limit": 61})),
+        (
+            "scontrol update JobId=7 TimeLimit=00:01:00 Nice=5 Priority=1",
+            42,
+            Request("POST", "slurm", "job/7", {"time_limit": NUMBER, "nice": 5, "priority": NUMBER}),
+        ),
+        ("scontrol update JobId=7 NumNodes=2", 38, Request("POST", "slurm", "job/7", {"nodes": [2, 2]})),
+        (
+            "scontrol update NodeName=n1 State=DRAIN Reason=disk",
+            39,
+            Request("POST", "slurm", "node/n1", {"state": ["DRAIN"], "reason": "disk"}),
+        ),
+    ],
+)
+def test_an_act_is_one_request(argv: str, version: int, wanted: Request) -> None:
+    assert request(argv.split(), "", version) == wanted
+
+
+@pytest.mark.req("SL-01", "SL-20")
+def test_a_submission_says_everything_in_either_version() -> None:
+    argv = ("sbatch", "--parsable", "--job-name=a b; $x", "--nodes=2", "--mem=1G", "--time=00:01:00", "--gres=gpu:2")
+    argv += ("--begin=uts1", "--exclusive", "--hold", "--nodelist=n1,n2")
+    old, new = (request(argv, "#!/bin/sh\n", version).body for version in (38, 42))
+    assert old == {
+        "script": "#!/bin/sh\n",
+        "job": {
+            "name": "a b; $x",
+            "nodes": [2, 2],
+            "memory_per_node": 1024,
+            "time_limit": 1,
+            "gres": "gpu:2",
+            "begin_time": "uts1",
+            "exclusive": "true",
+            "hold": True,
+            "required_nodes": "n1,n2",
+            "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin"},
+        },
+    }
+    assert new == {
+        "script": "#!/bin/sh\n",
+        "job": {
+            "name": "a b; $x",
+            "nodes": "2",
+            "memory_per_node": {**NUMBER, "number": 1024},
+            "time_limit": NUMBER,
+            "tres_per_node": "gres/gpu:2",
+            "begin_time": NUMBER,
+            "shared": ["none"],
+            "hold": True,
+            "required_nodes": ["n1", "n2"],
+            "environment": ["PATH=/usr/local/bin:/usr/bin:/bin"],
+        },
+    }
+
+
+@pytest.mark.req("SL-01")
+@pytest.mark.parametrize(
+    ("argv", "version", "why"),
+    [
+        ("scontrol suspend 7", 42, "slurmrestd has no word for `scontrol suspend`: do it on a login node"),
+        ("sacctmgr --immediate add account x", 42, "no word for `sacctmgr --immediate`"),
+        ("scontrol update NodeName=n1 State=DRAIN", 38, r"v0\.0\.38 changes no node"),
+        ("scancel --batch --signal=USR1 7", 38, r"v0\.0\.38 signals no script by itself"),
+        ("scontrol update JobId=7 TimeLimit=+5", 42, "give the new limit"),
+        ("scontrol update JobId=7 SiteFactor=3", 42, "no word for SiteFactor of a job that waits"),
+        ("sbatch --parsable --burst=7", 42, "no word for sbatch's --burst"),
+    ],
+)
+def test_what_it_has_no_word_for_is_said(argv: str, version: int, why: str) -> None:
+    with pytest.raises(NoSuchRequest, match=why):
+        request(argv.split(), "", version)

@@ -1,0 +1,229 @@
+"""A slurmrestd that is slow, dead, flapping, lying, or wants another token."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.http import Place, place_of
+from cockpit.backends.slurm.wire.rest import RestCommands, token_in
+from cockpit.errors import RequestRefused, SpecErrors, Unreachable
+from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobId, Millis
+from cockpit.runtime.clock import SystemClock
+
+DATA = Path(__file__).parent / "data" / "rest" / "22.05"
+LIST = ("squeue", "--Format=JobID:~")
+Answering = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
+
+
+def http(body: bytes, status: str = "200 OK", length: int | None = None) -> bytes:
+    size = len(body) if length is None else length
+    return f"HTTP/1.1 {status}\r\nContent-Length: {size}\r\n\r\n".encode() + body
+
+
+class Daemon:
+    """Answers what was recorded, until it is told to do otherwise."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.heads: list[str] = []
+        self.instead: Answering | None = None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.heads.append(head)
+        target = head.split(" ")[1]
+        self.asked.append(target)
+        try:
+            await (self.instead or self.recorded)(target, writer)
+            await writer.drain()
+        except ConnectionError:
+            return
+        finally:
+            writer.close()
+
+    async def recorded(self, target: str, writer: asyncio.StreamWriter) -> None:
+        area, version, name = target.partition("?")[0].split("/")[1:4]
+        file = DATA / f"{'ended' if (area, name) == ('slurmdb', 'jobs') else name}.json"
+        if version != "v0.0.38" or not file.exists():
+            writer.write(http(b"Unable find requested URL.", "404 NOT FOUND"))
+        else:
+            writer.write(http(file.read_bytes()))
+
+    def says(self, raw: bytes) -> None:
+        async def answer(_: str, writer: asyncio.StreamWriter) -> None:
+            writer.write(raw)
+
+        self.instead = answer
+
+
+@pytest.fixture
+async def daemon(tmp_path: Path) -> AsyncIterator[Daemon]:
+    made = Daemon()
+    async with await asyncio.start_unix_server(made.serve, tmp_path / "rest.sock"):
+        yield made
+
+
+@pytest.fixture
+def commands(daemon: Daemon, tmp_path: Path) -> RestCommands:
+    return RestCommands(f"slurmrestd+unix://{tmp_path}/rest.sock", str, SystemClock().now)
+
+
+def backend_over(commands: RestCommands, manners: Manners) -> SlurmBackend:
+    clock = SystemClock()
+    return SlurmBackend(
+        "lab", commands, Reading(Answers(commands, clock.now, Random(1)), clock.now, manners), clock, "ann"
+    )
+
+
+@pytest.mark.req("SL-01", "SL-02")
+async def test_the_newest_version_that_there_is_is_spoken(daemon: Daemon, commands: RestCommands) -> None:
+    assert (await commands.run(LIST, seconds=5)).stdout.startswith("1~\n")
+    assert [each for each in daemon.asked if each.endswith("v0.0.38/ping")] == ["/slurm/v0.0.38/ping"]
+    before = len(daemon.asked)
+    await commands.run(LIST, seconds=5)
+    assert daemon.asked[before:] == ["/slurm/v0.0.38/jobs"], "what it speaks is asked once"
+
+
+@pytest.mark.req("SL-01")
+async def test_what_it_does_not_tell_is_told_of(commands: RestCommands) -> None:
+    backend = backend_over(commands, Manners())
+    assert len((await backend.priorities()).rows) > 10
+    assert "sprio tells nothing just now: slurmrestd v0.0.38 tells nothing of it" in (await backend.status()).trouble
+    with pytest.raises(RequestRefused, match="slurmrestd opens no terminals: enter the job from a login node"):
+        await commands.open_shell(("srun",), ShellRequest(job=JobId(1)))
+
+
+@pytest.mark.req("SL-21")
+async def test_what_will_be_sent_is_shown_as_a_command(commands: RestCommands, tmp_path: Path) -> None:
+    shown = await commands.shown(("scontrol", "hold", "7"), "")
+    url = "http://localhost/slurm/v0.0.38/job/7"
+    assert shown == ("curl", "--unix-socket", f"{tmp_path}/rest.sock", "-X", "POST", url, "--json", '{"hold": true}')
+
+
+@pytest.mark.req("TR-04")
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (http(b'{"jobs": [', length=1000), "The answer broke off"),
+        (http(b'{"jobs": ['), r"answers with no JSON \(HTTP status 200\)"),
+        (http(b"[1]"), "answers with no JSON"),
+        (b"", "The answer broke off"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "none that HTTP knows"),
+        (b"\xff" * 10_000_000, "none that HTTP knows"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 1000, "none that HTTP knows"),
+        (http(b"", length=1 << 40), "MiB; more than 512 are not listened to"),
+        (http(b"", "429 TOO MANY REQUESTS"), r"asked too often \(HTTP 429\); it is asked again later"),
+        (http(b"<html>", "500 INTERNAL ERROR"), r"no JSON \(HTTP status 500\): '<html>'"),
+        (http(b"", "502 BAD GATEWAY"), "HTTP status 502"),
+        (http(b"Authentication failure", "401 UNAUTHORIZED"), "lets you not in: 'Authentication failure'. A new token"),
+    ],
+    ids=["cut", "half", "list", "reset", "ssh", "10 MB line", "headers", "huge", "429", "500", "502", "401"],
+)
+async def test_an_answer_that_is_none_is_told_as_such(
+    daemon: Daemon, commands: RestCommands, raw: bytes, said: str
+) -> None:
+    await commands.run(LIST, seconds=5)
+    daemon.says(raw)
+    with pytest.raises(Unreachable, match=said):
+        await commands.run(LIST, seconds=5)
+    daemon.instead = None
+    assert (await commands.run(LIST, seconds=5)).stdout, "it recovers by itself"
+
+
+@pytest.mark.req("TR-04", "SL-02")
+@pytest.mark.parametrize("body", [b'{"jobs": 7}', b'{"jobs": [7, null, [], {}]}', b"{}", b'{"jobs":[{"name":[{}]}]}'])
+async def test_json_of_another_kind_is_no_jobs(daemon: Daemon, commands: RestCommands, body: bytes) -> None:
+    await commands.run(LIST, seconds=5)
+    daemon.says(http(body))
+    assert (await commands.run(LIST, seconds=5)).code == 0
+
+
+@pytest.mark.req("TR-04")
+async def test_slurms_own_error_is_told_in_its_words(daemon: Daemon, commands: RestCommands) -> None:
+    await commands.run(LIST, seconds=5)
+    wrong = {"errors": [{"error_number": 2017, "error": "Invalid job id specified", "description": "job 7"}]}
+    daemon.says(http(json.dumps(wrong).encode(), "500 INTERNAL ERROR"))
+    printed = await commands.run(("scancel", "7"), seconds=5, reading=False)
+    assert (printed.code, printed.stderr) == (1, "Invalid job id specified: job 7")
+
+
+@pytest.mark.req("TR-04", "SL-04")
+async def test_one_that_stalls_is_not_waited_for(daemon: Daemon, commands: RestCommands) -> None:
+    release = asyncio.Event()
+
+    async def stall(_: str, __: asyncio.StreamWriter) -> None:
+        await release.wait()
+
+    daemon.instead = stall
+    with pytest.raises(Unreachable, match=r"has not answered within 0\.05 s"):
+        await commands.run(LIST, seconds=0.05)
+    release.set()
+
+
+@pytest.mark.req("TR-04")
+async def test_a_flapping_one_is_heard_whenever_it_answers(daemon: Daemon, commands: RestCommands) -> None:
+    await commands.run(LIST, seconds=5)
+    heard = []
+    for broken in (True, False) * 3:
+        daemon.says(b"") if broken else setattr(daemon, "instead", None)
+        try:
+            heard.append((await commands.run(LIST, seconds=5)).code)
+        except Unreachable:
+            heard.append(None)
+    assert heard == [None, 0] * 3
+
+
+def a_token(ends_at: int) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": ends_at, "sun": "ann"}).encode()).rstrip(b"=").decode()
+    return f"eyJhbGciOiJIUzI1NiJ9.{claims}.sig"
+
+
+@pytest.mark.req("TR-04", "SL-01")
+async def test_a_token_that_has_run_out_is_not_even_sent(daemon: Daemon, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"SLURM_JWT={a_token(100)}\n")
+    now = [Millis(99_000)]
+    address = f"slurmrestd+unix://{tmp_path}/rest.sock"
+    commands = RestCommands(address, token_in(str(file), {}), lambda: now[0])
+    await commands.run(LIST, seconds=5)
+    assert f"X-SLURM-USER-TOKEN: {a_token(100)}\r\n" in daemon.heads[-1]
+    now[0], before = Millis(100_000), len(daemon.asked)
+    with pytest.raises(Unreachable, match=r"has run out\. A new token comes from `scontrol token`"):
+        await commands.run(LIST, seconds=5)
+    assert len(daemon.asked) == before
+    file.write_text(a_token(200))
+    assert (await commands.run(LIST, seconds=5)).code == 0, "another token is taken at once"
+    with pytest.raises(Unreachable, match="the token cannot be read: No such file"):
+        token_in(str(tmp_path / "none"), {})()
+    assert token_in("", {"SLURM_JWT": "x"})() == "x"
+
+
+async def test_nobody_there_is_unreachable(tmp_path: Path) -> None:
+    commands = RestCommands(f"slurmrestd+unix://{tmp_path}/none.sock", str, SystemClock().now)
+    with pytest.raises(Unreachable, match="cannot be reached: No such file or directory"):
+        await commands.run(LIST, seconds=5)
+
+
+def test_addresses_say_where_it_listens() -> None:
+    assert place_of("slurmrestd+unix:///run/a%20b.sock") == Place("/run/a b.sock")
+    assert place_of("slurmrestd+https://ann@host:7000") == Place("", "host", 7000, True, "ann")
+    assert place_of("slurmrestd+http://host").url == "http://host:6820"
+
+
+@pytest.mark.parametrize(
+    "address", ["slurmrestd+unix://host/x", "slurmrestd+http:///x", "slurmrestd+http://a:b@host", "http://host"]
+)
+def test_what_is_no_address_is_said(address: str) -> None:
+    with pytest.raises(SpecErrors, match="is no way to a slurmrestd; write slurmrestd"):
+        place_of(address)

@@ -1,0 +1,128 @@
+"""slurmrestd's answers and the commands' output of the same clusters mean the same."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping import accounting, accounts, listing, nodes, placements, reservations, rules
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.rest.questions import question
+from cockpit.backends.slurm.wire.recorded import RecordedCommands
+from cockpit.model.job import ExitStatus
+
+DATA = Path(__file__).parent / "data" / "rest"
+API = {"22.05": 38, "24.11": 42}
+FILES = {"slurm/jobs": "jobs", "slurmdb/jobs": "ended", "slurmdb/associations": "associations", "slurmdb/qos": "qos"}
+pytestmark = pytest.mark.parametrize("version", API)
+
+
+def rest(version: str, argv: tuple[str, ...]) -> str:
+    """What the way through slurmrestd prints."""
+    asked = question([word.replace(listing.SEPARATOR, "~") for word in argv], API[version], "cock")
+    assert asked is not None
+    file = DATA / version / f"{FILES.get(f'{asked.area}/{asked.path}', asked.path)}.json"
+    return asked.printed(msgspec.json.decode(file.read_bytes()))
+
+
+async def commands(version: str, argv: tuple[str, ...]) -> str:
+    """What the command itself printed."""
+    words = [word.replace(listing.SEPARATOR, "~") for word in argv]
+    return (await RecordedCommands(version).run(words, seconds=1)).stdout
+
+
+def jobs(printed: str) -> dict[int, Listed]:
+    found = (Listed(record, UTC) for record in listing.read(printed, "~"))
+    return {each.id: each for each in found}
+
+
+def lasting(each: Listed) -> tuple[object, ...]:
+    """What the seconds between the two recordings have not changed."""
+    spec = replace(each.job.spec, output="", begin_at=None, dependencies=(), specs=())
+    size = [(one.cpus, one.memory_mib, one.card_milli) for one in each.job.spec.specs]
+    return spec, size, each.job.submitter, each.job.submitted_at, each.job.account, each.job.array
+
+
+@pytest.mark.req("SL-01", "SL-02")
+async def test_jobs_are_the_same_jobs(version: str) -> None:
+    told, printed = jobs(rest(version, listing.command())), jobs(await commands(version, listing.command()))
+    assert len(told) >= 40
+    assert {job: lasting(each) for job, each in told.items()} == {job: lasting(printed[job]) for job in told}
+    settled = {job: each for job, each in told.items() if each.state == printed[job].state == "FAILED"}
+    assert settled
+    assert {job: each.job for job, each in settled.items()} == {
+        job: replace(printed[job].job, spec=each.job.spec) for job, each in settled.items()
+    }
+
+
+@pytest.mark.req("SL-01", "SL-11")
+async def test_nodes_partitions_and_reservations_are_the_same(version: str) -> None:
+    for argv, read in (
+        (nodes.COMMAND, lambda text: list(nodes.seen(text))),
+        (reservations.COMMAND, lambda text: list(reservations.reservations(text, UTC))),
+        (rules.PARTITIONS, lambda text: [replace(each, preempt_mode="") for each in rules.read_partitions(text)]),
+    ):
+        told = read(rest(version, argv))
+        wanted = read(await commands(version, argv))
+        if argv == rules.PARTITIONS:  # which is the default one, v0.0.42 does not say
+            told, wanted = ([replace(each, default=False) for each in found] for found in (told, wanted))
+        assert told
+        assert told == wanted
+
+
+@pytest.mark.req("SL-01")
+async def test_accounts_and_qos_are_the_same(version: str) -> None:
+    def read(assoc: str, qos: str, shares: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        found = accounts.accounts(assoc, qos, shares, "cock")
+        tree = {key: replace(each, qos=tuple(sorted(each.qos))) for key, each in found.associations.items()}
+        return tree, dict(found.qos)
+
+    asked = (accounts.ASSOCIATIONS, accounts.QOS, accounts.SHARES)
+    assert read(*(rest(version, each) for each in asked)) == read(*[await commands(version, each) for each in asked])
+
+
+@pytest.mark.req("SL-01")
+async def test_shares_are_told_where_slurmrestd_tells_them(version: str) -> None:
+    told = {row.key: row for row in accounts.shared(rest(version, accounts.SHARES))}
+    printed = {row.key: row for row in accounts.shared(await commands(version, accounts.SHARES))}
+    assert len(told) >= 8
+    for key, row in told.items():
+        assert (row.parent, row.depth, row.shares) == (printed[key].parent, printed[key].depth, printed[key].shares)
+        if API[version] >= 40:
+            assert (row.raw_usage, row.level_fs) == (
+                printed[key].raw_usage,
+                pytest.approx(printed[key].level_fs, abs=1e-5),
+            )
+
+
+@pytest.mark.req("SL-01")
+async def test_a_running_job_stands_on_the_same_cards(version: str) -> None:
+    told = placements.details(rest(version, placements.DETAIL))
+    printed = placements.details(await commands(version, placements.DETAIL))
+    placed = {job: parts for job, parts in told.items() if any(part.slices for part in parts.values())}
+    both = placed.keys() & printed.keys()
+    assert len(both) >= 2
+    assert {job: placed[job] for job in both} == {job: printed[job] for job in both}
+
+
+@pytest.mark.req("SL-01")
+async def test_ended_jobs_are_the_same(version: str) -> None:
+    def read(printed: str) -> dict[int, tuple[object, ...]]:
+        """v0.0.38 tells of no failed job how it failed."""
+        found = accounting.ended(printed, "~", UTC)
+        code = ExitStatus(code=0) if version == "22.05" else None
+        return {
+            job.id: (job.spec.name, job.state, job.submitted_at, job.attempt, code or job.exit, used)
+            for job, used in found
+        }
+
+    command = accounting.command("now-1days")
+    told, printed = read(rest(version, command)), read(await commands(version, command))
+    both = told.keys() & printed.keys()
+    assert len(both) >= 2
+    assert {job: told[job] for job in both} == {job: printed[job] for job in both}

@@ -1,0 +1,55 @@
+"""[clusters] in config.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.clusters import choosing, opening
+from cockpit.config.loading import load_settings
+from cockpit.config.members import Member
+from cockpit.errors import CockpitError, SpecErrors
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("COCKPIT_CLUSTER", raising=False)
+    (tmp_path / "cockpit-cluster").mkdir()
+    return tmp_path / "cockpit-cluster" / "config.toml"
+
+
+@pytest.mark.req("SL-01", "SL-03")
+def test_a_cluster_has_a_name_and_manners_of_its_own(config: Path) -> None:
+    config.write_text(
+        'ask_every = "20s"\n[clusters]\nlab = "ssh://ann@login"\n[clusters.big]\n'
+        'address = "slurmrestd+https://ann@host"\ntoken_file = "token"\nask_every = "1m"\n'
+    )
+    assert choosing.address_of(choosing.chosen("lab")) == "ssh://ann@login"
+    assert choosing.is_read_in_this_process("big")
+    members = choosing.members()
+    assert members["big"] == Member(
+        address="slurmrestd+https://ann@host", token_file=str(config.parent / "token"), ask_every_seconds=60
+    )
+    manners = opening._manners(members["lab"])
+    assert (manners.jobs, manners.nodes, manners.settings, manners.patience) == (20.0, 40.0, 600.0, 30.0)
+    assert opening._manners(members["big"]).jobs == 60.0
+    with pytest.raises(CockpitError, match=r"There is no cluster 'labb'. This cockpit knows 'lab', 'big', 'local'"):
+        choosing.chosen("labb")
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('clusters = "lab"', r"clusters: is .*; write a table \[clusters\]"),
+        ('[clusters]\nall = "ssh://x"', r"clusters\.all: means something already"),
+        ('[clusters]\n"a b" = "ssh://x"', r"clusters\.a b: is no name"),
+        ("[clusters.lab]\nask_every = 5", r"clusters\.lab\.address"),
+        ('[clusters.lab]\naddress = "slurm"\npatience = 0', r"clusters\.lab\.patience"),
+    ],
+)
+def test_what_is_no_cluster_is_said(tmp_path: Path, text: str, wrong: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(SpecErrors, match=wrong):
+        load_settings(env={}, files=[tmp_path / "config.toml"])

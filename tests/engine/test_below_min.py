@@ -1,0 +1,105 @@
+"""Elastic jobs that would have fewer workers than they need are suspended, and go on by themselves (EL-04)."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.engine import decide, evictions
+from cockpit.engine.effects import Force, SignalReplica, TellWorkers
+from cockpit.engine.machine import Machine
+from cockpit.engine.views import job_row, overview
+from cockpit.model import events
+from cockpit.model.ids import JobId
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.refusal import Refusal
+from cockpit.model.spec import AfterWait, ReclaimSignal
+from tests.builders import SECOND, a_spec
+from tests.engine.driver import EngineDriver
+from tests.engine.test_workers import begun, elastic, ends, engine, told
+
+
+def short(driver: EngineDriver, **policies: object) -> tuple[JobId, JobId]:
+    """A job that needs three workers of four nodes, and one of two nodes that it gives way to."""
+    (job,) = begun(driver, elastic("train", 3, 4, 4, **policies))
+    (urgent,) = driver.submit(a_spec("urgent", cpus=4, nodes=2, qos="high"))
+    driver.effects.clear()
+    driver.schedule()
+    return job, urgent
+
+
+def suspended(driver: EngineDriver, **policies: object) -> tuple[JobId, JobId]:
+    job, urgent = short(driver, **policies)
+    for rank in range(4):
+        ends(driver, job, rank, code=255)
+    driver.schedule()
+    driver.started(urgent)
+    return job, urgent
+
+
+@pytest.mark.req("EL-04", "EL-02")
+def test_every_worker_is_told_and_nobody_is_sent_a_signal_before_its_time_is_over() -> None:
+    driver = engine()
+    short(driver)
+    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2, 3}
+    assert [each for each in driver.effects if isinstance(each, SignalReplica)] == []
+    driver.pass_time(20 * SECOND)
+    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {Force.KILL}
+
+
+@pytest.mark.req("EL-02", "EL-04")
+def test_who_asks_for_a_signal_has_it_and_who_wants_more_time_has_that() -> None:
+    driver = engine()
+    short(driver, reclaim_signal=ReclaimSignal.SIGTERM, grace_seconds=90)
+    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {Force.TERM}
+    (ending,) = told(driver, events.EndingBegan)
+    assert ending.kill_at == driver.now + 90 * SECOND
+
+
+@pytest.mark.req("EL-04", "JT-31")
+@pytest.mark.parametrize("mode", ["REQUEUE", "CANCEL"])
+def test_it_is_suspended_and_goes_on_by_itself_when_there_is_room(mode: str) -> None:
+    driver = engine(mode=mode)
+    job, urgent = suspended(driver)
+    found = driver.job(job)
+    assert (found.state, found.shown_state, found.retries) == (JobState.QUEUED, JobState.SUSPENDED, 0)
+    row = job_row(found, None)
+    assert (row.state, row.queued, row.holds, row.placed_on) == (JobState.SUSPENDED, True, False, ())
+    assert overview(driver.machine, "c").jobs_by_state == {"running": 1, "suspended": 1}
+    assert Machine(driver.machine.state).indices.states.of(JobState.SUSPENDED) == {job: None}
+    for rank in (0, 1):
+        ends(driver, urgent, rank, code=0)
+    driver.schedule()
+    found = driver.job(job)
+    assert (found.state, found.below_min_at, found.attempt.number) == (JobState.RESUMING, None, 2)
+
+
+@pytest.mark.req("EL-04")
+def test_when_it_has_waited_long_enough_it_waits_as_others_do() -> None:
+    driver = engine()
+    job, _ = suspended(driver)
+    driver.pass_time(599 * SECOND)
+    assert driver.job(job).shown_state is JobState.SUSPENDED
+    driver.pass_time(SECOND)
+    assert told(driver, events.WaitEnded) == [events.WaitEnded(job)]
+    assert driver.job(job).shown_state is JobState.QUEUED
+    assert overview(driver.machine, "c").jobs_by_state == {"running": 1, "queued": 1}
+
+
+@pytest.mark.req("EL-04")
+def test_or_it_fails() -> None:
+    driver = engine()
+    job, _ = suspended(driver, max_wait_seconds=60, after_wait=AfterWait.FAIL)
+    driver.pass_time(60 * SECOND)
+    found = driver.job(job)
+    assert (found.state, found.end_cause, found.below_min_at) == (JobState.ERROR, EndCause.BELOW_MIN, None)
+
+
+@pytest.mark.req("EL-04")
+def test_a_person_can_stop_it_meanwhile_and_need_not_resume_it() -> None:
+    driver = engine()
+    job, _ = suspended(driver)
+    refused = evictions.resume(driver.machine, driver.job(job))
+    assert isinstance(refused, Refusal)
+    assert refused.message == f"Job {job} goes on by itself once 3 workers have room."
+    driver.act(decide.cancel(driver.job(job), driver.now, None))
+    assert (driver.job(job).state, driver.job(job).shown_state) == (JobState.STOPPED, JobState.STOPPED)

@@ -1,0 +1,174 @@
+"""An elastic job with a launcher: a replica that holds nothing, whose end is the job's (JT-26, EL-06)."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.engine.access import Actor
+from cockpit.engine.effects import RemoveContainer, StartReplica, TellWorkers
+from cockpit.engine.spending import spans
+from cockpit.engine.submit import submit
+from cockpit.engine.workers import silent
+from cockpit.model import events
+from cockpit.model.ids import JobId
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.reasons import NoEligibleNode
+from cockpit.model.refusal import Refusal
+from cockpit.model.spec import Mode, WorkerRestart
+from cockpit.sched.explain import reason_of
+from tests.builders import ANN, SECOND, a_node, a_spec
+from tests.engine.driver import EngineDriver
+from tests.engine.test_workers import begun, elastic, ends, engine, grow, ranks, told
+
+
+def launched(driver: EngineDriver, least: int = 1, wanted: int = 2, most: int = 4, **fields: object) -> JobId:
+    (job,) = begun(driver, elastic("train", least, wanted, most, mode=Mode.HOROVOD, **fields))
+    return job
+
+
+@pytest.mark.req("JT-26", "EL-06")
+def test_it_stands_beside_the_workers_and_takes_nothing_from_anybody() -> None:
+    driver = engine(nodes=2)
+    job = launched(driver)
+    attempt = driver.job(job).attempt
+    assert (attempt.launcher.rank, attempt.launcher.node, attempt.launcher.slices) == (0, "n1", ())
+    assert [(part.rank, part.node) for part in attempt.placement] == [(1, "n1"), (2, "n2")]
+    assert [each.replica.rank for each in driver.effects if isinstance(each, StartReplica)] == [0, 1, 2]
+    assert driver.machine.occupied[job] == attempt.placement
+    driver.pass_time(9 * SECOND)
+    assert [each.cpus for each in spans(driver.job(job), driver.now)] == [8]
+
+
+@pytest.mark.req("JT-26", "EL-01")
+def test_workers_come_and_go_and_it_stays() -> None:
+    driver = engine()
+    job = launched(driver)
+    grow(driver)
+    assert ranks(driver, job) == [1, 2, 3, 4]
+    driver.submit(a_spec("urgent", cpus=4, nodes=3, qos="high"))
+    driver.effects.clear()
+    driver.schedule()
+    (recalled,) = told(driver, events.WorkersRecalled)
+    assert recalled.ranks == (2, 3, 4)
+    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.req("JT-26")
+@pytest.mark.parametrize(("code", "state"), [(0, JobState.SUCCEEDED), (3, JobState.ERROR)])
+def test_its_end_is_the_jobs(code: int, state: JobState) -> None:
+    driver = engine()
+    job = launched(driver)
+    ends(driver, job, 0, code=code)
+    assert driver.job(job).ending is not None
+    for rank in (1, 2):
+        ends(driver, job, rank, signal=15)
+    assert (driver.job(job).state, driver.job(job).exit.code) == (state, code)
+
+
+@pytest.mark.req("EL-05", "JT-26")
+def test_without_a_worker_that_fails_the_others_go_on_and_nobody_comes_to_its_node_again() -> None:
+    driver = engine(nodes=3)
+    job = launched(driver, 1, 2, 3)
+    grow(driver)
+    driver.effects.clear()
+    ends(driver, job, 2, code=1)
+    (left,) = told(driver, events.WorkersLeft)
+    assert (left.ranks, left.because) == ((2,), "it ended with exit 1")
+    assert [each.replica.rank for each in driver.effects if isinstance(each, RemoveContainer)] == [2]
+    driver.schedule()
+    assert (ranks(driver, job), driver.job(job).attempt.blocked) == ([1, 3], {"n2"})
+    ends(driver, job, 3, code=1)
+    ends(driver, job, 1, code=1)
+    assert driver.job(job).ending is not None, "it was the last"
+
+
+@pytest.mark.req("JT-26", "EL-08")
+def test_it_goes_where_its_selector_says_or_the_job_waits_and_says_so() -> None:
+    driver = EngineDriver(a_node("n1", cpus=4), a_node("n2", cpus=4, labels={"instance_type": "spot-launcher"}))
+    selected = elastic(
+        "one", 1, 1, 1, mode=Mode.HOROVOD, qos=None, launcher_selector={"instance_type": "spot-launcher"}
+    )
+    (job,) = driver.run(selected)
+    assert driver.job(job).attempt.launcher.node == "n2"
+    assert [part.node for part in driver.job(job).attempt.placement] == ["n1"]
+    driver.tell(events.NodeDrained("n2", "root", "broken"))
+    (waits,) = driver.submit(replace(selected, name="next"))
+    driver.schedule()
+    reason = reason_of(driver.plan, driver.job(waits))
+    assert reason == NoEligibleNode(out_of_service=("n2",), labels=("instance_type=spot-launcher",), launcher=True)
+
+
+@pytest.mark.req("JT-26")
+def test_a_selector_that_no_node_has_is_refused() -> None:
+    driver = engine()
+    nowhere = elastic("train", 1, 1, 1, mode=Mode.HOROVOD, launcher_selector={"a": "b"})
+    refused = submit(driver.machine, [nowhere], Actor(ANN, admin=False), now=driver.now)
+    assert isinstance(refused, Refusal)
+    (reason,) = [reason for _, reason in refused.reasons]
+    assert reason == NoEligibleNode(labels=("a=b",), launcher=True)
+
+
+@pytest.mark.req("EL-07")
+def test_a_worker_that_is_always_replaced_is_so_also_when_it_succeeds() -> None:
+    driver = engine()
+    job = launched(driver, 1, 2, 2, worker_restart_policy=WorkerRestart.ALWAYS, backoff_limit=2)
+    ends(driver, job, 2, code=0)
+    ends(driver, job, 1, code=1)
+    assert [(each.rank, each.by, each.retry) for each in told(driver, events.WorkerReplaced)] == [(2, 3, 1), (1, 4, 2)]
+    assert driver.job(job).state is JobState.RUNNING
+
+
+@pytest.mark.req("EL-05")
+def test_a_worker_that_does_not_answer_is_left_out_after_the_time_that_the_job_waits() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 1, 3, 3, max_wait_seconds=60))
+    last = driver.replicas(job)[2]
+    driver.pass_time(40 * SECOND)
+    driver.act(silent(driver.machine, last, 90 * SECOND, driver.now))
+    assert ranks(driver, job) == [0, 1, 2], "it has not run for that long"
+    driver.pass_time(40 * SECOND)
+    driver.act(silent(driver.machine, last, 50 * SECOND, driver.now))
+    assert ranks(driver, job) == [0, 1, 2]
+    driver.effects.clear()
+    driver.act(silent(driver.machine, last, 60 * SECOND, driver.now))
+    assert (ranks(driver, job), driver.job(job).attempt.blocked) == ([0, 1], {"n3"})
+    assert RemoveContainer(last) in driver.effects
+    assert driver.act(silent(driver.machine, last, 99 * SECOND, driver.now)) is None
+    grow(driver)
+    assert [part.node for part in driver.job(job).attempt.placement] == ["n1", "n2", "n4"]
+
+
+@pytest.mark.req("EL-05")
+def test_one_that_never_came_up_is_left_out_too() -> None:
+    driver = engine()
+    (other, job) = begun(driver, a_spec("other", cpus=4, nodes=3), elastic("train", 1, 1, 2, max_wait_seconds=60))
+    for rank in (0, 1, 2):
+        ends(driver, other, rank, code=0)
+    driver.schedule()
+    driver.pass_time(60 * SECOND)
+    driver.act(silent(driver.machine, driver.replicas(job)[1], None, driver.now))
+    assert ranks(driver, job) == [0]
+
+
+@pytest.mark.req("EL-05", "EL-04")
+def test_where_too_few_are_left_the_job_is_suspended() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 2, 2, 2, max_wait_seconds=60))
+    driver.pass_time(60 * SECOND)
+    driver.act(silent(driver.machine, driver.replicas(job)[1], 61 * SECOND, driver.now))
+    assert driver.job(job).ending.cause is EndCause.BELOW_MIN
+    ends(driver, job, 0, code=255)
+    ends(driver, job, 1, signal=9)
+    assert driver.job(job).shown_state is JobState.SUSPENDED
+    driver.schedule()
+    assert driver.job(job).state is JobState.RESUMING
+
+
+@pytest.mark.req("EL-05")
+def test_a_lost_worker_does_not_answer() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 1, 2, 2))
+    ends(driver, job, 1, lost="its container disappeared")
+    assert (driver.job(job).state, ranks(driver, job)) == (JobState.RUNNING, [0])
+    assert driver.job(job).attempt.replicas[1].blocked == "its container disappeared"
