@@ -130,6 +130,8 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
     yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
+    if spec.debug_hold.allocation is not None:
+        yield "debug_hold.allocation", "is for Slurm clusters; here `cards` says what a failed job keeps"
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
     yield from _again_checks(spec)
@@ -209,6 +211,8 @@ def _again_checks(spec: JobSpec) -> _Checks:
         yield "resume.grace_period", GRACE_SECONDS.error(spec.resume.grace_seconds)
         if spec.resume.elastic is not None:
             yield "resume.elastic.min_nodes", NODES.error(spec.resume.elastic.min_nodes)
+        if spec.resume.performance is not None:
+            yield "resume.performance.threshold", threshold_error(spec.resume.performance.threshold)
     for name in ("before_start", "after_end"):
         yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
 
@@ -344,6 +348,13 @@ def cards_error(milli: int) -> str | None:
     if milli > WHOLE_CARD and milli % WHOLE_CARD:
         return f"{milli / WHOLE_CARD:g} is neither whole nor a share below 1; ask for {-(-milli // WHOLE_CARD)}"
     return None
+
+
+def threshold_error(threshold: float) -> str | None:
+    """Of hardware time to end-to-end time, whose part it is."""
+    if 0 < threshold <= 1:
+        return None
+    return f"{threshold:g} is not above 0 and at most 1: hardware time is a part of end-to-end time"
 
 
 def image_error(text: str) -> str | None:

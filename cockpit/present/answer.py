@@ -20,6 +20,7 @@ from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
+from cockpit.present.hold_cost import cost_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
@@ -279,6 +280,8 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     verb = "ended with " if sentence.startswith("exit ") else ""
     yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
     if row.held_until is not None:
+        if detail is not None and (cost := cost_words(detail.job, context.now)):
+            yield line(Span(f"{INDENT}{cost}", MUTED))
         yield _keys(
             around,
             ("shell", "look inside"),

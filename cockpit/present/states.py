@@ -58,6 +58,8 @@ _ENDING = {
     EndCause.PREEMPTED: "gives way to another job",
     EndCause.REQUEUE: "is to begin anew",
     EndCause.BELOW_MIN: "has too few workers, and is being suspended",
+    EndCause.FAULT: "a fault was found on its node, and it is to go on elsewhere",
+    EndCause.SLOW: "its iterations are slow, and it is to go on elsewhere",
 }
 _ENDED = {
     EndCause.STOP: "stopped by a person",
@@ -68,6 +70,8 @@ _ENDED = {
     EndCause.TIME_LIMIT: "reached its time limit",
     EndCause.REQUEUE: "was to begin anew",
     EndCause.BELOW_MIN: "had too few workers for longer than it waits",
+    EndCause.FAULT: "a fault was found on its node",
+    EndCause.SLOW: "its iterations were slow",
 }
 
 
