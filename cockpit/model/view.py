@@ -177,6 +177,24 @@ def in_the_end(rank: int, used: Used) -> ReplicaUse:
     )
 
 
+class StepRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What another scheduler started within a job, one command at a time: its script (`batch`), or one `srun`."""
+
+    name: str
+    """`batch`, `extern`, `interactive`, or a number from 0."""
+    command: str
+    state: str
+    """In the scheduler's own words, in lower case."""
+    nodes: int
+    tasks: int | None
+    started_at: Millis | None
+    ended_at: Millis | None
+    exit_code: int | None = None
+    cpu_ms: int | None = None
+    peak_memory_mib: int | None = None
+    """Of its largest task."""
+
+
 class JobDetail(msgspec.Struct, frozen=True):
     """Everything about one job."""
 
@@ -201,6 +219,8 @@ class JobDetail(msgspec.Struct, frozen=True):
 
     recorded: bool = False
     """The cluster tells no history: `events` and `waited` are what a cockpit saw while it was connected."""
+    steps: tuple[StepRow, ...] = ()
+    """On another scheduler's cluster: what ran within it, in its order."""
     address: str = ""
     """Of a session whose command has printed where it can be reached: that, as it was printed."""
 

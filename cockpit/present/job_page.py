@@ -19,7 +19,7 @@ from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence
-from cockpit.present.hold_cost import cost_words
+from cockpit.present.kept_words import cost_words, uncovered_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -29,6 +29,7 @@ from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
+from cockpit.present.steps import step_lines
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.trial_lines import trial_lines
 from cockpit.present.workers import replica_count, replica_name, workers_fact
@@ -56,6 +57,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         map(plain, batch_lines(detail, context)),
         map(plain, trial_lines(detail, context)),
         replicas(detail, context),
+        steps(detail, context),
         kept(detail, context),
         last_lines(detail),
         events(detail, context),
@@ -144,9 +146,17 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
             yield f"     used {_used(uses[replica.rank])}"
 
 
+def steps(detail: JobDetail, context: Context) -> Iterator[str]:
+    if detail.steps:
+        yield "Steps"
+        yield from map(plain, step_lines(detail, context))
+
+
 def kept(detail: JobDetail, context: Context) -> Iterator[str]:
     """How long its containers are kept, and how to get in."""
     row = detail.row
+    if uncovered := uncovered_words(detail.job):
+        yield uncovered
     if row.held_until is None:
         return
     left = units.countdown(seconds_left(row.held_until, context.now))

@@ -18,18 +18,20 @@ from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import licences, rules, values
+from cockpit.backends.slurm.mapping.accounting import Past, with_amounts
 from cockpit.backends.slurm.mapping.cluster import Everything
 from cockpit.backends.slurm.mapping.holding import folder_copied, holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found, found
 from cockpit.backends.slurm.mapping.reasons import with_figures
 from cockpit.backends.slurm.mirror import Mirror, with_ended
-from cockpit.backends.slurm.ranking import printed_of, shares_shown
+from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, task_row
+from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.told_limits import limit_told
+from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.verbs import Verbs
 from cockpit.engine.foresight import MOST_HOLDERS, condition_of
 from cockpit.engine.spending import ended_job
@@ -68,6 +70,8 @@ OWN_QUEUE = frozenset({"Priority", "Resources", "None", ""})
 that the job starts now."""
 HISTORY = "now-1days"
 """So far back the list goes that shows ended jobs too."""
+RECENTLY = "now-8hours"
+"""So far back it goes where somebody watches: what was done today."""
 _MIRRORED = frozenset({"rules", "nodes", "reservations"})
 
 
@@ -90,6 +94,7 @@ class SlurmBackend(Verbs):
         self._rows = Rows(asker)
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
+        self._past: tuple[Sequence[Past], dict[JobId, JobRow]] = (), {}
         self._history = History(chronicle or Chronicle(None, SLURM))
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._changed = asyncio.Event()
@@ -121,7 +126,7 @@ class SlurmBackend(Verbs):
         rows = await self._all_rows()
         if not ended:
             return [row for row in rows.values() if row.ended_at is None]
-        past = [job_row(job, None) for job, _ in await self._reading.ended(HISTORY) if job.id not in rows]
+        past = [past_row(each) for each in await self._reading.ended(HISTORY) if each.job.id not in rows]
         return [*past, *rows.values()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
@@ -129,6 +134,8 @@ class SlurmBackend(Verbs):
         found, rows = known.job, await self._all_rows()
         row = task_row(rows[known.listed.id], found) if known.listed is not None else job_row(found, None)
         told = explanation(row, rows)
+        ran = found.attempt is not None
+        steps = (await self._reading.accounted(slurm_id(found.id)))[1] if ran else ()
         ranked = await self._reading.priorities() if told is not None else {}
         return view.JobDetail(
             row=row,
@@ -137,7 +144,8 @@ class SlurmBackend(Verbs):
             events=self._history.of(found),
             waited=self._history.waited(found, self._clock.now()),
             recorded=True,
-            log_tail=await logs.tail(self._commands, self._reading, found) if found.state in ENDED else "",
+            log_tail=await logs.tail(self._commands, self._reading, known) if found.state in ENDED else "",
+            steps=steps or (await self._reading.running_steps(known.number) if ran else ()),
             priority=printed_of(found.id, ranked),
         )
 
@@ -174,6 +182,7 @@ class SlurmBackend(Verbs):
             job=row.id,
             position=told.position,
             explanation=replace(told, reason=reason),
+            unavailable=core.unavailable or tuple(told_unavailable(reason, known.job, everything)),
             holders=held[:MOST_HOLDERS],
             holders_in_all=in_all,
             condition=condition,
@@ -233,20 +242,21 @@ class SlurmBackend(Verbs):
 
     async def accounts(self) -> view.AccountsShown:
         shown = await (await self._looked()).accounts()
+        shown = all_tasks_counted(shown, await self._reading.jobs())
         return replace(shares_shown(shown, await self._reading.shares()), admin=self._rows.admin)
 
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
         found = await self._reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user or "")
-        done = [ended_job(_with_use(job, used)) for job, used in found]
+        done = [ended_job(_with_use(with_amounts(each.job), each.used)) for each in found]
         wanted = (each for each in done if _within(each.row, since, until))
         return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
         past = await self._reading.ended(_slurm_time(min(edges)), _slurm_time(max(edges)))
         everything = await self._reading.everything(closely=True)
-        remembering = await with_ended(everything, [job for job, _ in past], self._clock, self._name)
+        remembering = await with_ended(everything, [with_amounts(each.job) for each in past], self._clock, self._name)
         return await remembering.spending(edges)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
@@ -266,8 +276,8 @@ class SlurmBackend(Verbs):
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         while True:
-            found = await self._find(JobId(request.job))
-            chunk = await logs.read(self._commands, self._reading, found, request)
+            known = await self._look_up(JobId(request.job))
+            chunk = await logs.read(self._commands, self._reading, known, request)
             if chunk.data or chunk.ended or not request.wait:
                 return chunk
             await asyncio.sleep(LOOK_SECONDS)
@@ -307,6 +317,7 @@ class SlurmBackend(Verbs):
             rows = await self._rows_or_trouble()
             if rows is not None:
                 live = {job: row for job, row in rows.items() if row.ended_at is None or job in known}
+                live = (await self._past_rows()) | live
                 changed = tuple(row for job, row in live.items() if known.get(job) is not row)
                 removed = tuple(known.keys() - live.keys())
                 version += 1
@@ -364,6 +375,17 @@ class SlurmBackend(Verbs):
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
 
+    async def _past_rows(self) -> dict[JobId, JobRow]:
+        """The asker's own jobs that ended of late, everybody's for an administrator; nothing on a cluster
+        without accounting. Those that are as they were are the same objects."""
+        if not await self._reading.has_accounting():
+            return {}
+        told, before = await self._reading.ended(RECENTLY, user="" if self._rows.admin else self.asker), self._past[1]
+        if told is not self._past[0]:
+            rows = {each.job.id: past_row(each) for each in told}
+            self._past = told, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}
+        return self._past[1]
+
     async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
         """None while the cluster does not answer; the connection says why."""
         try:
@@ -391,10 +413,10 @@ class SlurmBackend(Verbs):
         known = found(await self._reading.jobs(), wanted)
         if known is not None:
             return known
-        past = await self._reading.ended(HISTORY, job=slurm_id(wanted))
-        if not past:
+        past, _ = await self._reading.accounted(slurm_id(wanted))
+        if past is None:
             raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
-        return Found(_with_use(*past[0]), None)
+        return Found(_with_use(past.job, past.used), None, past.fields)
 
     async def _looked(self, *, closely: bool = False) -> InProcessBackend:
         return await self._mirror.look_at(await self._reading.everything(closely=closely))

@@ -189,7 +189,7 @@ def test_an_accounting_of_a_job_and_its_steps() -> None:
     }  # fmt: skip
     step = dict.fromkeys(FIELDS, "") | {"JobID": "9_2.batch", "State": "FAILED", "MaxRSS": "2048K"}
     printed = "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in (job, step))
-    ((found, used),) = ended(printed, "~", None)
+    ((found, used, _),) = ended(printed, "~", None)
     assert (found.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
     assert found.spec.time_limit_seconds == 5400
 
