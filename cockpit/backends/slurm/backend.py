@@ -194,6 +194,12 @@ class SlurmBackend(Verbs):
             told_by=SLURM,
         )
 
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+        """Slurm's own estimates, which came with the list: to foretell all is more than a list is worth."""
+        rows = await self._all_rows()
+        told = ((job, rows[job].starts_by) for job in jobs if job in rows)
+        return [forecast.Expected(job, at) for job, at in told if at is not None]
+
     async def _limited(self, everything: Everything, known: Found, reason: Reason) -> tuple[Reason, tuple[JobId, ...]]:
         """The reason with the limit's figures, where it is one, and who has what that gives."""
         if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
