@@ -139,6 +139,12 @@ class SlurmBackend(Verbs):
         known = await look_up(self._reading, job, task)
         return await outlook(self._reading, self._mirror, known, await self._all_rows())
 
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+        """Slurm's own estimates, which came with the list: to foretell all is more than a list is worth."""
+        rows = await self._all_rows()
+        told = ((job, rows[job].starts_by) for job in jobs if job in rows)
+        return [forecast.Expected(job, at) for job, at in told if at is not None]
+
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         """What becomes of one that fails changes nothing about its start."""
         return await (await self._judged()).predict([replace(spec, debug_hold=DebugHold()) for spec in specs])
