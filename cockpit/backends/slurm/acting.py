@@ -124,10 +124,14 @@ class Acts:
             raise refused(RefusalKind.INVALID, str(error)) from None
         return _submitted(done) if isinstance(wanted, SubmitScript) else None
 
+    async def show(self, commands: Sequence[Shown]) -> None:
+        """Raises `NotRun` where they are not to be run."""
+        if self.look is not None and not await self.look(commands):
+            raise NotRun
+
     async def _carry_out(self, commands: Sequence[Command]) -> list[str]:
         """One after the other; what each printed. Submissions are undone where one of them is refused."""
-        if self.look is not None and not await self.look([await self._shown(each) for each in commands]):
-            raise NotRun
+        await self.show([await self._shown(each) for each in commands])
         done: list[str] = []
         for command in commands:
             try:

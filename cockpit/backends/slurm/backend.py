@@ -279,7 +279,10 @@ class SlurmBackend(Verbs):
         copy = ""
         if found.state is JobState.QUEUED and found.spec.debug_hold.allocation is HoldAllocation.FREE:
             copy = folder_copied(await self._reading.comment(slurm_id(found.id)))
-        argv = entering.in_copy(found, copy, request) if copy else entering.command(found, request)
+        if not copy:
+            return await self._commands.open_shell(entering.command(found, request), request)
+        argv = entering.in_copy(found, copy, request)
+        await self._acts.show([Shown(argv)])  # it is a job of its own, which is billed
         return await self._commands.open_shell(argv, request)
 
     def announce(self, look: Announced) -> bool:
