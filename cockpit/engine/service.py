@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine import reclaiming
 from cockpit.model import events
+from cockpit.model.ids import Millis
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import VALUE_BYTES
+from cockpit.model.rules import GRACE_SECONDS, VALUE_BYTES
 from cockpit.model.text import visible
 from cockpit.model.textrules import text_error
 
@@ -25,13 +27,21 @@ DISK = "the disk for staged copies: "
 """Begins the reason for which a node was drained that comes back by itself."""
 
 
-def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] | Refusal:
-    """Start nothing more there. What runs goes on."""
+def drain(
+    machine: Machine, name: str, reason: str, by: str, *, now: Millis, within_seconds: int | None = None
+) -> list[EventBody] | Refusal:
+    """Start nothing more there. What runs goes on, or has so many seconds to go: then the node is taken back."""
     found = _node(machine, name)
     if isinstance(found, Refusal):
         return found
     if error := text_error(reason, VALUE_BYTES):
         return Refusal(RefusalKind.INVALID, f"reason: {error}.")
+    if within_seconds is not None:
+        if error := GRACE_SECONDS.error(within_seconds):
+            return Refusal(RefusalKind.INVALID, f"within: {error}.")
+        gone_at = Millis(now + 1000 * within_seconds)
+        taken = reclaiming.taken_back(machine, found.name, gone_at, now)
+        return [events.NodeDrained(found.name, by, reason, gone_at), *taken]
     if found.drained_by:
         return Refusal(
             RefusalKind.CONFLICT, f"Node {found.name} is drained already, by {found.drained_by}: {found.state_reason}."

@@ -81,6 +81,24 @@ ELASTIC = Table(
             about="What it does when it was suspended for that long: wait in the queue, or fail.",
         ),
         Field(
+            name="spot",
+            attribute="spot",
+            kind=Flag(),
+            about="It may run on spot nodes, which are taken back at any time after a notice.",
+        ),
+        Field(
+            name="best_effort",
+            attribute="best_effort",
+            kind=Flag(),
+            about="Its workers ask for no CPUs and no memory, have no limits, and go first where a node runs short.",
+        ),
+        Field(
+            name="supervised",
+            attribute="supervised",
+            kind=Flag(),
+            about="Its best-effort workers are told before they go; without it they are just killed.",
+        ),
+        Field(
             name="launcher_selector",
             attribute="launcher_selector",
             kind=Labels(),

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.kindrules import kind_checks, kind_conflicts
 from cockpit.model.labels import key_error, value_error
@@ -120,7 +122,9 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "nodes", NODES.error(spec.nodes)
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
-        yield from node_spec_checks(f"specs[{index}]", alternative)
+        bare = spec.is_best_effort and alternative.cpus == alternative.memory_mib == 0
+        asked = replace(alternative, cpus=CPUS.low, memory_mib=MEMORY_MIB.low) if bare else alternative
+        yield from node_spec_checks(f"specs[{index}]", asked)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
@@ -308,9 +312,10 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
     if spec.nodes != wanted:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
-    for name in ("spot", "best_effort", "supervised"):
-        if getattr(elastic, name):
-            yield f"elastic.{name}", "is not done yet; leave it out"
+    if elastic.supervised and not elastic.best_effort:
+        yield "elastic.supervised", "is for best-effort workers, all others are told anyway; remove it"
+    if elastic.best_effort and spec.exclusive:
+        yield "exclusive", "cannot stand beside elastic.best_effort, which asks for nothing; remove one of them"
     if elastic.launcher_selector and not spec.has_launcher:
         yield "elastic.launcher_selector", "is for jobs with a launcher; write mode: horovod, or remove it"
     if spec.divide_over_clusters:

@@ -191,7 +191,7 @@ def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.Repl
 
 def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
     patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
-    if body.for_job is None:
+    if body.for_job is None and body.grounds is None:
         return f"is asked to end ({_cause(body.cause)}){patience}"
     again = ", and waits again" if body.requeue else ""
     return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"

@@ -57,6 +57,7 @@ _ENDING = {
     EndCause.DEADLINE: "can no longer end by its deadline",
     EndCause.PREEMPTED: "gives way to another job",
     EndCause.REQUEUE: "is to begin anew",
+    EndCause.RECLAIMED: "what it runs on is taken back",
     EndCause.BELOW_MIN: "has too few workers, and is being suspended",
 }
 _ENDED = {
@@ -67,6 +68,7 @@ _ENDED = {
     EndCause.PREEMPTED: "gave way to another job",
     EndCause.TIME_LIMIT: "reached its time limit",
     EndCause.REQUEUE: "was to begin anew",
+    EndCause.RECLAIMED: "what it ran on was taken back",
     EndCause.BELOW_MIN: "had too few workers for longer than it waits",
 }
 

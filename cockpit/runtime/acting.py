@@ -169,9 +169,13 @@ async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs)
 
 
 async def drain_node(engine: Engine, asked: Asked, args: messages.DrainArgs) -> bytes:
-    """Let nothing more start on a node."""
-    by = asked.actor.name
-    return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, by))
+    """Let nothing more start on a node, and whoever runs there go, if it is taken back."""
+    by, within = asked.actor.name, args.within_seconds
+    return await _act(
+        engine,
+        asked,
+        lambda machine, now: service.drain(machine, args.name, args.reason, by, now=now, within_seconds=within),
+    )
 
 
 async def resume_node(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:

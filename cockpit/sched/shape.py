@@ -10,6 +10,9 @@ from msgspec.structs import replace
 from cockpit.model.labels import Toleration
 from cockpit.model.spec import JobSpec, NodeSpec
 
+SPOT = Toleration("spot")
+"""Nodes that their provider may take back have a taint of this key; a job with `spot` puts up with it."""
+
 
 class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """The part of a job spec that decides where it may run and what it takes, in one partition at one moment."""
@@ -61,7 +64,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         spec.driver_version,
         spec.exclusive,
         tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
-        spec.tolerations,
+        spec.tolerations if spec.elastic is None or not spec.elastic.spot else (*spec.tolerations, SPOT),
         bool(spec.pool_nodes),
         partition,
         spec.reservation,

@@ -13,6 +13,7 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.launch.checks import warnings
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
@@ -45,6 +46,9 @@ async def run(call: Call) -> int:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
         specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
+    for spec, place in zip(specs, places, strict=True):
+        for warning in warnings(spec):
+            call.streams.say(f"{place}: {warning}")
     call.streams.hint(f"submitting {counted(len(specs), 'job')} …")
     try:
         ids = await call.backend.submit(specs)
