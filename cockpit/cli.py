@@ -141,11 +141,9 @@ async def _session_on(name: str) -> Session:
 
 
 def _open_the_demo(options: Options) -> int:
-    from cockpit.backends.demo.backend import leave_tidily
     from cockpit.headless.arguments import parse
     from cockpit.tui.opening import run_cockpit
 
-    leave_tidily()
     _, chosen = parse(options.demo or [DEMO])
     fixture, seed, speed = chosen.fixture, chosen.seed, chosen.speed
     return run_cockpit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest, WantedLimit, WantedPriority
     from cockpit.model.catalogue import CatalogueShown, EntryChange
     from cockpit.model.cluster import Cluster, Reservation
+    from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
@@ -39,8 +40,16 @@ if TYPE_CHECKING:
     )
 
 
-Announced = Callable[[Sequence[tuple[str, ...]]], Awaitable[bool]]
-"""Sees the commands of an act, word by word, before they are run; where it says no, `NotRun` is raised instead."""
+class Shown(NamedTuple):
+    """A command of a cluster, to be looked at before it is run."""
+
+    argv: tuple[str, ...]
+    stdin: str = ""
+    """What it reads: of a submission the script."""
+
+
+Announced = Callable[[Sequence[Shown]], Awaitable[bool]]
+"""Sees the commands of an act before they are run; where it says no, `NotRun` is raised instead."""
 
 
 class ShellSession(Protocol):
@@ -96,6 +105,20 @@ class Backend(Protocol):
     def announce(self, look: Announced) -> bool:
         """Have `look` see every command before it is run on the cluster. False: no act runs one, the cluster is
         cockpit's own."""
+        ...
+
+    @property
+    def takes_scripts(self) -> bool:
+        """It is acted on by commands of its own, so that `direct` does something."""
+        ...
+
+    def written(self, spec: JobSpec) -> Shown | None:
+        """What would submit the job; None: the cluster is cockpit's own, which starts it as `launch.plan` says. Raises
+        `RequestRefused` as `submit` would."""
+        ...
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        """The new job's id, where one is submitted. Refused where `takes_scripts` is not so."""
         ...
 
     async def snapshot(self) -> Snapshot:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.backends.base import Announced, Backend, JobsDelta, ShellSession
+    from cockpit.backends.base import Announced, Backend, JobsDelta, ShellSession, Shown
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId, Millis
@@ -41,6 +42,16 @@ class Blocking(Verbs, Generic[Wrapped]):
 
     def announce(self, look: Announced) -> bool:
         return self.backend.announce(look)
+
+    @property
+    def takes_scripts(self) -> bool:
+        return self.backend.takes_scripts
+
+    def written(self, spec: JobSpec) -> Shown | None:
+        return self.backend.written(spec)
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        return self._run(self.backend.direct(wanted))
 
     async def snapshot(self) -> Snapshot:
         return self._run(self.backend.snapshot())

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.backends.base import Announced
+    from cockpit.backends.base import Announced, Shown
     from cockpit.model import accounting, asking, cluster, forecast, staging, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
     from cockpit.model.accountchange import AccountChange
     from cockpit.model.asking import WantedLimit, WantedPriority
+    from cockpit.model.directives import Directive
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
     from cockpit.model.spec import JobSpec
@@ -54,6 +55,23 @@ class Verbs(ABC):
         """An engine is told what to do; nobody runs a command."""
         del look
         return False
+
+    @property
+    def takes_scripts(self) -> bool:
+        return False
+
+    def written(self, spec: JobSpec) -> Shown | None:
+        del spec
+        return None
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        from cockpit.errors import RequestRefused
+        from cockpit.model.refusal import Refusal, RefusalKind
+
+        del wanted
+        raise RequestRefused(
+            Refusal(RefusalKind.UNAVAILABLE, "Only a Slurm cluster does this: this one is cockpit's own.")
+        )
 
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 import msgspec
@@ -18,6 +19,15 @@ from cockpit.sched.policy import FractionFit
 HOUR_SECONDS = 3600
 HISTORY_SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
 PIDS = Bounds(16, 1 << 22)
+PATROL_SECONDS = Bounds(1, DAY_SECONDS, " s")
+
+
+def _command_line_error(text: str) -> str | None:
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        return f"is no command line: {error}"
+    return None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +44,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scratch_mib: int = 1024
     plain_processes: bool = True
     podman_containers: bool = True
+    patrol_seconds: int = 30
+    alert_mail: str = "/usr/sbin/sendmail -t"
+    alert_command: str = ""
     fraction_fit: FractionFit = FractionFit.BEST
     invariants: bool = False
     theme: str = ""
@@ -116,6 +129,25 @@ SETTINGS = Table(
             kind=Flag(),
             about="Let podman make the containers of images that it has, where your engine is root's; `false`: such "
             "images are copied once, and cockpit makes their containers too.",
+        ),
+        Field(
+            name="patrol_period",
+            attribute="patrol_seconds",
+            kind=duration(PATROL_SECONDS),
+            about="How often nodes on which jobs with `resume` run are checked: network interfaces, cards, and "
+            "whether they answer.",
+        ),
+        Field(
+            name="alert_mail",
+            attribute="alert_mail",
+            kind=Checked(Text(), _command_line_error),
+            about="The program that takes the mail about a slow job; an empty text: nobody is written to.",
+        ),
+        Field(
+            name="alert_command",
+            attribute="alert_command",
+            kind=Checked(Text(), _command_line_error),
+            about="A program that is told of each slow job by a line of JSON on its standard input.",
         ),
         Field(
             name="fraction_fit",

@@ -186,6 +186,20 @@ def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord)
     change(state, record, body.job, ending=ending)
 
 
+@RULES.of(events.FaultFound)
+def _(body: events.FaultFound, state: ClusterState, record: events.EventRecord) -> None:
+    """What follows has events of its own."""
+    change(state, record, body.job)
+
+
+@RULES.of(events.PerformanceFell)
+def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    spec = replace(job.spec, pool_nodes=body.elsewhere) if body.elsewhere else job.spec
+    change(state, record, body.job, attempt=replace(job.attempt, slow=body.slow), spec=spec)
+
+
 @RULES.of(events.JobSuspended)
 def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]

@@ -43,6 +43,8 @@ _END_STATES = {
     EndCause.STOP: JobState.STOPPED,
     EndCause.PREEMPTED: JobState.STOPPED,
     EndCause.TIME_LIMIT: JobState.EXPIRED,
+    EndCause.FAULT: JobState.ERROR,
+    EndCause.SLOW: JobState.ERROR,
 }
 
 Decision = list[EventBody] | Refusal

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Cluster
     from cockpit.model.spec import JobSpec
 
-FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED})
+FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED, EndCause.FAULT, EndCause.SLOW})
 """Ends that nobody wanted. A time limit or a deadline that is passed would be passed again."""
 
 

@@ -82,7 +82,16 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         kind=job.kind,
         spec_name=spec.name,
         waits_until=job.waits_until,
+        slow=_slow(job) if attempt is not None and attempt.slow is not None else None,
     )
+
+
+def _slow(job: Job) -> tuple[float, float] | None:
+    """None where it does not watch for that any more."""
+    performance = job.spec.resume.performance if job.spec.resume is not None else None
+    if performance is None or job.attempt is None or job.attempt.slow is None:
+        return None
+    return job.attempt.slow.part, performance.threshold
 
 
 def slowest(parts: Iterable[Progress]) -> Progress | None:

@@ -37,6 +37,7 @@ from cockpit.model.spec import (
     Access,
     DebugHold,
     Failover,
+    HoldAllocation,
     HoldCards,
     HomeAccess,
     JobKind,
@@ -104,6 +105,12 @@ DEBUG_HOLD = Table(
             attribute="window_seconds",
             kind=Duration(WINDOW_SECONDS),
             about="How long the container is kept; by default as the administrator set it (4 h).",
+        ),
+        Field(
+            name="allocation",
+            attribute="allocation",
+            kind=Choice(HoldAllocation),
+            about="Under Slurm: keep the nodes (as by default), or free them, copy the folder and wait.",
         ),
     ],
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Flag, Text, Whole
+from cockpit.formats.kinds import Choice, Flag, Text, Whole
 from cockpit.formats.measures import Duration
+from cockpit.formats.rulekinds import Factor
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules import GRACE_SECONDS, NODES, RESTARTS, VALUE_BYTES
-from cockpit.model.spec import ElasticResume, Hooks, Restart, Resume
+from cockpit.model.spec import ElasticResume, Hooks, OnSlow, Performance, Restart, Resume
 
 _SCRIPT = Text(maxLength=VALUE_BYTES)
 
@@ -42,6 +43,25 @@ ELASTIC_RESUME = Table(
     ],
 )
 
+PERFORMANCE = Table(
+    Performance,
+    [
+        Field(
+            name="threshold",
+            attribute="threshold",
+            kind=Factor(),
+            required=True,
+            about="Give the part of an iteration's end-to-end time above which its hardware time is too much: 0.9.",
+        ),
+        Field(
+            name="action",
+            attribute="action",
+            kind=Choice(OnSlow),
+            about="alert: mail to its owner and a notice; reschedule-and-alert: it also goes on on other nodes.",
+        ),
+    ],
+)
+
 RESUME = Table(
     Resume,
     [
@@ -64,6 +84,12 @@ RESUME = Table(
             attribute="elastic",
             kind=ELASTIC_RESUME,
             about="It runs with fewer nodes where there is not room for all; its command has to be made for that.",
+        ),
+        Field(
+            name="performance",
+            attribute="performance",
+            kind=PERFORMANCE,
+            about="Its log is read for how long iterations take, and slow ones raise an alert.",
         ),
     ],
 )

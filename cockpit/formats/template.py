@@ -59,7 +59,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "failover": "{toleration_seconds: 60}",
     "elastic": "{workers: 1, min_workers: 1, max_workers: 4}",
     "restart": "{max_restarts: 3}",
-    "resume": "{max_resumes: 3, grace_period: 5m}",
+    "resume": "{max_resumes: 3, grace_period: 5m, performance: {threshold: 0.9}}",
     "hooks": "{before_start: nvidia-smi, after_end: cp -r /tmp/traces /workspace/outputs}",
 }
 """A value of each field, as YAML in one line."""

@@ -30,7 +30,7 @@ for _word in ("false", "no", "off"):
     _WORDS |= dict.fromkeys((_word, _word.title(), _word.upper()), False)
 
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})", re.ASCII)
-_DECIMAL = re.compile(r"[-+]?(?:\d{1,18}\.\d{0,18}|\.\d{1,18})(?:[eE][-+]\d{1,3})?", re.ASCII)
+_DECIMAL = re.compile(r"[-+]?(?:\d{1,18}\.\d{0,40}|\.\d{1,18})(?:[eE][-+]\d{1,3})?", re.ASCII)
 _ONLY_IN_1_2 = re.compile(r"0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
 _NUMBERLIKE = re.compile(r"[-+.]?\d|[-+]?\.(?:inf|nan)", re.IGNORECASE | re.ASCII)
 

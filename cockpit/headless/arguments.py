@@ -151,6 +151,14 @@ def reference(text: str) -> JobRef:
     return found
 
 
+def field(text: str) -> tuple[str, str]:
+    """An argument that gives a field a value."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ArgumentTypeError(f"{safe(text)} is no field with its value, such as Nice=50")
+    return name, value
+
+
 def seconds(text: str) -> int:
     """An argument that is a duration."""
     from cockpit.model.quantity import parse_duration

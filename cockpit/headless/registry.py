@@ -44,6 +44,8 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "requeue": ("change", "REQUEUE", "Have jobs begin anew, under their ids"),
     "set-priority": ("change", "SET_PRIORITY", "Make queued jobs more or less urgent"),
     "set-time-limit": ("change", "SET_TIME_LIMIT", "Let jobs run for longer, or not for so long; also while they run"),
+    "update": ("change", "UPDATE", "Change fields of a job by Slurm's names for them; on a Slurm cluster"),
+    "top": ("change", "TOP", "Move jobs before all others of their owner; on a Slurm cluster"),
     "delete": ("change", "DELETE", "Take ended jobs off the lists"),
     "wait": ("wait", "WAIT", "Wait until jobs have ended; exits with the job's exit code"),
     "logs": ("logs", "LOGS", "Print what a job wrote"),

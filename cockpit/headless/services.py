@@ -13,7 +13,7 @@ from cockpit.present.saved import Saved, none_saved
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cockpit.backends.base import Backend
+    from cockpit.backends.base import Backend, Shown
     from cockpit.headless.play_script import Script
     from cockpit.headless.streams import Streams
     from cockpit.headless.surroundings import EngineControl, Finding, Site
@@ -57,14 +57,13 @@ class Call:
             self._backend.announce(self._tell)
         return self._backend
 
-    async def _tell(self, commands: Sequence[tuple[str, ...]]) -> bool:
-        """As a shell does that is asked to show what it runs."""
-        import shlex
-
-        from cockpit.present.safe import safe
+    async def _tell(self, commands: Sequence[Shown]) -> bool:
+        """As a shell does that is asked to show what it runs; what they read only where nothing is run."""
+        from cockpit.present.command_text import command_lines
 
         for each in commands:
-            self.streams.say(f"+ {safe(shlex.join(each))}")
+            for number, text in enumerate(command_lines(each.argv, each.stdin if self.args.show_commands else "")):
+                self.streams.say(text if number else f"+ {text}")
         return not self.args.show_commands
 
     async def job_id(self, ref: JobRef) -> JobId:

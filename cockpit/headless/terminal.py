@@ -14,11 +14,10 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cockpit.headless.pipes import BLOCK, write_all
+from cockpit.runtime.leaving import leaving_politely
 
 if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
-
-DEADLY = (signal.SIGTERM, signal.SIGHUP)
 
 
 def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
@@ -29,7 +28,7 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
     master = session.terminal_fd
     assert master is not None
     try:
-        with _raw(keyboard), _following_size(screen, master), _dying_politely():
+        with _raw(keyboard), _following_size(screen, master), leaving_politely():
             _relay(keyboard, screen, master, session.control_fd)
         os.close(master)
         return session.exit_code()
@@ -119,21 +118,6 @@ def _following_size(screen: int, master: int) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGWINCH, before)
-
-
-@contextmanager
-def _dying_politely() -> Iterator[None]:
-    """A killed command still gives the terminal back: the signal becomes an exit."""
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in DEADLY}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _close(descriptor: int) -> None:

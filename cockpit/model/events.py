@@ -16,7 +16,7 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Submitter, Suspension
+from cockpit.model.job import ArrayTask, EndCause, ExitStatus, JobState, Slow, Submitter, Suspension
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
@@ -186,6 +186,28 @@ class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
     attempt: int
     node: NodeName
     because: str
+
+
+class FaultFound(msgspec.Struct, frozen=True, tag="fault_found"):
+    """Something of a node has failed under a running job that goes on from its checkpoints."""
+
+    job: JobId
+    attempt: int
+    node: NodeName
+    because: str
+
+
+class PerformanceFell(msgspec.Struct, frozen=True, tag="performance_fell"):
+    """A job's log says that an iteration was slower than it lets pass; told once of each attempt."""
+
+    job: JobId
+    attempt: int
+    slow: Slow
+    threshold: float
+    address: str = ""
+    """Of its owner, who is written to; empty: the catalogue has none."""
+    elsewhere: tuple[NodeName, ...] = ()
+    """The nodes of its pool on which it is to go on; empty: it goes on where it is."""
 
 
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
@@ -485,6 +507,8 @@ EventBody = (
     | PrologFailed
     | PrecheckPassed
     | PrecheckFailed
+    | FaultFound
+    | PerformanceFell
     | ReplicaStaged
     | ReplicaStarted
     | ReplicaEnded

@@ -125,12 +125,29 @@ class EndCause(StrEnum):
     """A person has it begin anew."""
     RECLAIMED = "reclaimed"
     """What it runs on is taken back: a node, or what best effort had of one."""
+    FAULT = "fault"
+    """Something of a node that it runs on has failed."""
+    SLOW = "slow"
+    """Its iterations were slow, and it is to go on elsewhere."""
     BELOW_MIN = "below_min"
     """It was suspended for want of workers for longer than it waits."""
 
 
 BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.RECLAIMED, EndCause.BELOW_MIN})
 """Why an elastic job has to give up so many workers that it is suspended."""
+
+
+class Slow(msgspec.Struct, frozen=True, kw_only=True):
+    """An iteration that was slow by what the job says of itself."""
+
+    rank: int
+    hardware_ms: float
+    e2e_ms: float
+
+    @property
+    def part(self) -> float:
+        """Of the end-to-end time."""
+        return self.hardware_ms / self.e2e_ms
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +182,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Allocation | None = None
     """Of the first replica, where that is the launcher of an elastic job: what it may use. It is no part of the
     placement, and counts nowhere."""
+    slow: Slow | None = None
+    """The first of its iterations above the job's threshold."""
 
     @property
     def counts_from(self) -> Millis:

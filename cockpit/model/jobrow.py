@@ -94,6 +94,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     them it is, from 0."""
     waits_until: Millis | None = None
     """While it is suspended for want of room for its fewest workers: for how long at most."""
+    slow: tuple[float, float] | None = None
+    """Of its iterations that were slow: what part of their time their hardware took, and the job's threshold for it."""
 
     @property
     def queued(self) -> bool:

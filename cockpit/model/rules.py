@@ -55,6 +55,8 @@ CARDS = Bounds(0, 1024)
 TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
+PRICE_MILLI = Bounds(0, 1_000_000_000)
+"""Of a node, in thousandths of whatever its label counts in."""
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
 RESTARTS = Bounds(0, 1000)
@@ -134,6 +136,8 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "time_limit", TIME_LIMIT_SECONDS.error(spec.time_limit_seconds)
     yield "grace_period", GRACE_SECONDS.error(spec.grace_seconds)
     yield "failover.toleration_seconds", TOLERATION_SECONDS.error(spec.failover.toleration_seconds)
+    if spec.debug_hold.allocation is not None:
+        yield "debug_hold.allocation", "is for Slurm clusters; here `cards` says what a failed job keeps"
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
     yield from _again_checks(spec)
@@ -201,6 +205,8 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
         if spec.elastic.grace_seconds is not None:
             yield "elastic.grace_period", GRACE_SECONDS.error(spec.elastic.grace_seconds)
         yield "elastic.max_wait_time", WAIT_SECONDS.error(spec.elastic.max_wait_seconds)
+        if spec.elastic.max_price_milli is not None:
+            yield "elastic.max_price", PRICE_MILLI.error(spec.elastic.max_price_milli)
         yield from _selector_checks("elastic.launcher_selector", spec.elastic.launcher_selector)
 
 
@@ -213,6 +219,8 @@ def _again_checks(spec: JobSpec) -> _Checks:
         yield "resume.grace_period", GRACE_SECONDS.error(spec.resume.grace_seconds)
         if spec.resume.elastic is not None:
             yield "resume.elastic.min_nodes", NODES.error(spec.resume.elastic.min_nodes)
+        if spec.resume.performance is not None:
+            yield "resume.performance.threshold", threshold_error(spec.resume.performance.threshold)
     for name in ("before_start", "after_end"):
         yield f"hooks.{name}", text_error(getattr(spec.hooks, name), VALUE_BYTES, least=0)
 
@@ -312,6 +320,8 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
     if spec.nodes != wanted:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
+    if elastic.max_price_milli is not None and not elastic.spot:
+        yield "elastic.max_price", "is for spot nodes; write spot: true, or remove it"
     if elastic.supervised and not elastic.best_effort:
         yield "elastic.supervised", "is for best-effort workers, all others are told anyway; remove it"
     if elastic.best_effort and spec.exclusive:
@@ -349,6 +359,13 @@ def cards_error(milli: int) -> str | None:
     if milli > WHOLE_CARD and milli % WHOLE_CARD:
         return f"{milli / WHOLE_CARD:g} is neither whole nor a share below 1; ask for {-(-milli // WHOLE_CARD)}"
     return None
+
+
+def threshold_error(threshold: float) -> str | None:
+    """Of hardware time to end-to-end time, whose part it is."""
+    if 0 < threshold <= 1:
+        return None
+    return f"{threshold:g} is not above 0 and at most 1: hardware time is a part of end-to-end time"
 
 
 def image_error(text: str) -> str | None:

@@ -76,6 +76,14 @@ class HoldCards(StrEnum):
     KEEP = "keep"
 
 
+class HoldAllocation(StrEnum):
+    """What happens to a failed job's nodes on a cluster that gives whole allocations, as Slurm does."""
+
+    KEEP = "keep"
+    FREE = "free"
+    """Given back; a copy of its folder is kept, and the job waits to be let go again."""
+
+
 class PriorityWord(StrEnum):
     """How urgent its owner says it is; maps to the QOS of that name unless the job names one."""
 
@@ -199,6 +207,8 @@ class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """How a failed container is kept."""
 
     cards: HoldCards = HoldCards.FREE
+    allocation: HoldAllocation | None = None
+    """Only on a Slurm cluster; None: there it is kept."""
     window_seconds: int | None = None
     """None: the administrator's default."""
 
@@ -274,6 +284,8 @@ class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     after_wait: AfterWait = AfterWait.QUEUE
     spot: bool = False
     """Also on nodes that their provider takes back when it likes."""
+    max_price_milli: int | None = None
+    """Only on nodes whose label `price` is no higher, in thousandths; None: whatever they cost."""
     best_effort: bool = False
     """Its workers ask for neither CPUs nor memory, and have no limits (`alibabacloud.com/compute-qos: best-effort`)."""
     supervised: bool = False
@@ -296,6 +308,23 @@ class ElasticResume(msgspec.Struct, frozen=True, kw_only=True):
     """One that has fewer takes more while it runs, up to its `nodes`."""
 
 
+class OnSlow(StrEnum):
+    """What follows where iterations are found to be slow."""
+
+    ALERT = "alert"
+    """Its owner is told."""
+    RESCHEDULE = "reschedule-and-alert"
+    """And it goes on elsewhere."""
+
+
+class Performance(msgspec.Struct, frozen=True, kw_only=True):
+    """The job prints for each iteration how long its hardware took, and how long it took from end to end."""
+
+    threshold: float
+    """More of the whole than this is slow."""
+    action: OnSlow = OnSlow.ALERT
+
+
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is interrupted goes on from its checkpoints, which are in its output folder."""
 
@@ -305,6 +334,7 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     """In place of the job's own grace period, also where it gives way: time to write a checkpoint."""
     elastic: ElasticResume | None = None
     """Where it is given, the job has the `elastic` that `sizes` gives."""
+    performance: Performance | None = None
 
     def sizes(self, nodes: int) -> Elastic | None:
         """With how many of its nodes it runs; None: with all."""

@@ -79,6 +79,8 @@ class HoldRow(msgspec.Struct, frozen=True):
     ended_at: Millis
     held_until: Millis
     keeps_card_milli: int
+    keeps_cpus: int = 0
+    """Of a cluster that keeps whole allocations."""
 
 
 class PriorityRow(msgspec.Struct, frozen=True):
@@ -175,6 +177,24 @@ def in_the_end(rank: int, used: Used) -> ReplicaUse:
     )
 
 
+class StepRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What another scheduler started within a job, one command at a time: its script (`batch`), or one `srun`."""
+
+    name: str
+    """`batch`, `extern`, `interactive`, or a number from 0."""
+    command: str
+    state: str
+    """In the scheduler's own words, in lower case."""
+    nodes: int
+    tasks: int | None
+    started_at: Millis | None
+    ended_at: Millis | None
+    exit_code: int | None = None
+    cpu_ms: int | None = None
+    peak_memory_mib: int | None = None
+    """Of its largest task."""
+
+
 class JobDetail(msgspec.Struct, frozen=True):
     """Everything about one job."""
 
@@ -199,6 +219,8 @@ class JobDetail(msgspec.Struct, frozen=True):
 
     recorded: bool = False
     """The cluster tells no history: `events` and `waited` are what a cockpit saw while it was connected."""
+    steps: tuple[StepRow, ...] = ()
+    """On another scheduler's cluster: what ran within it, in its order."""
     address: str = ""
     """Of a session whose command has printed where it can be reached: that, as it was printed."""
 
@@ -271,10 +293,12 @@ class QueueKind(StrEnum):
     QUOTA = "quota"
     """A node of the quota tree."""
     PARTITION = "partition"
+    LICENCE = "licence"
+    """Of another scheduler's cluster: what jobs wait for beside nodes."""
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Where jobs wait and count: a node of the quota tree with all below it, or a partition."""
+    """Where jobs wait and count: a node of the quota tree with all below it, a partition, or a licence."""
 
     kind: QueueKind
     path: str

@@ -20,6 +20,7 @@ from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
+from cockpit.present.hold_cost import cost_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
@@ -32,7 +33,7 @@ from cockpit.present.sessions import command_words
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
-from cockpit.present.workers import below_min, workers_now
+from cockpit.present.workers import LEFT_OVER, below_min, workers_now
 
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
@@ -223,9 +224,9 @@ def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.cards(row.card_milli)} {models or 'cards'}" if row.card_milli else ""
     nodes = units.counted(row.nodes, "node") if row.workers is None else f"{workers_now(row)} workers"
-    size = f"{nodes}, {units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}"
+    each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else LEFT_OVER
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
-    return line(Span(f"{INDENT}asks for ", MUTED), f"{size}{cards}", limit)
+    return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
 
 
 def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
@@ -279,6 +280,8 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     verb = "ended with " if sentence.startswith("exit ") else ""
     yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
     if row.held_until is not None:
+        if detail is not None and (cost := cost_words(detail.job, context.now)):
+            yield line(Span(f"{INDENT}{cost}", MUTED))
         yield _keys(
             around,
             ("shell", "look inside"),

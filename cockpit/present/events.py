@@ -14,6 +14,7 @@ from cockpit.present import units
 from cockpit.present.evictions import GivingWayEvent, gives_way, giving_way_sentence
 from cockpit.present.fleet_words import BindingEvent, binding_sentence, bound_sentence
 from cockpit.present.moments import clock
+from cockpit.present.patrol_words import PatrolEvent, patrol_sentence
 from cockpit.present.phrases import listed
 from cockpit.present.rule_events import WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.safe import safe
@@ -111,6 +112,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.TimeLimitSet()
             | events.EndingBegan()
             | events.GraceEnded()
+            | events.FaultFound()
+            | events.PerformanceFell()
             | events.WorkersAdded()
             | events.WorkersRecalled()
             | events.WorkersLeft()
@@ -147,7 +150,8 @@ def _before_running(body: _BeforeRunning) -> str:
         case events.JobPlaced():
             where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
             spec = f", by spec {body.spec_index + 1}; the others are withdrawn" if body.spec_index else ""
-            return where + _attempt(body.attempt) + spec
+            launcher = f", its launcher on {safe(body.launcher)}" if body.launcher else ""
+            return where + launcher + _attempt(body.attempt) + spec
         case _:
             return _before_start(body)
 
@@ -174,6 +178,8 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return _is_asked_to_end(body, at, zone)
         case events.GraceEnded():
             return "had its time to end and is killed"
+        case events.FaultFound() | events.PerformanceFell():
+            return patrol_sentence(body)
         case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft() | events.WorkerReplaced():
             return workers_sentence(body, at, zone)
         case _:
@@ -250,6 +256,7 @@ _WhileRunning = (
     | events.TimeLimitSet
     | events.EndingBegan
     | events.GraceEnded
+    | PatrolEvent
     | WorkersEvent
 )
 _AfterRunning = (

@@ -59,6 +59,8 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
 
 
 def _waits_again(body: events.JobRequeued) -> str:
+    if body.retry and body.cause in {EndCause.FAULT, EndCause.SLOW}:
+        return f"waits again, to go on elsewhere, retry {body.retry}"
     if body.retry:
         how = f" ({exit_sentence(body.exit)})" if body.exit is not None else ""
         return f"failed{how} and begins again, retry {body.retry}"

@@ -20,6 +20,7 @@ from cockpit.present.sessions import command_words
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.states import exit_sentence
+from cockpit.present.steps import step_lines
 from cockpit.present.width import pad, widest
 from cockpit.present.workers import replica_name, workers_fact
 
@@ -46,6 +47,9 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
             yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
             yield line()
         yield from _placed(detail.job, attempt, around.context)
+    if detail.steps:
+        yield line()
+        yield from step_lines(detail, around.context)
     yield line()
     yield from _files(detail.job)
     if attempt is None:

@@ -19,6 +19,7 @@ from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence
+from cockpit.present.hold_cost import cost_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -28,11 +29,11 @@ from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
+from cockpit.present.steps import step_lines
 from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.trial_lines import trial_lines
-from cockpit.present.workers import replica_count, replica_name, workers_fact
+from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
 
-BEST_EFFORT: Final = "what is left over (best effort)"
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
 
@@ -56,6 +57,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         map(plain, batch_lines(detail, context)),
         map(plain, trial_lines(detail, context)),
         replicas(detail, context),
+        steps(detail, context),
         kept(detail, context),
         last_lines(detail),
         events(detail, context),
@@ -144,6 +146,12 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
             yield f"     used {_used(uses[replica.rank])}"
 
 
+def steps(detail: JobDetail, context: Context) -> Iterator[str]:
+    if detail.steps:
+        yield "Steps"
+        yield from map(plain, step_lines(detail, context))
+
+
 def kept(detail: JobDetail, context: Context) -> Iterator[str]:
     """How long its containers are kept, and how to get in."""
     row = detail.row
@@ -151,6 +159,8 @@ def kept(detail: JobDetail, context: Context) -> Iterator[str]:
         return
     left = units.countdown(seconds_left(row.held_until, context.now))
     yield f"Kept until {clock(row.held_until, context.now, context.zone)}, {left} left"
+    if cost := cost_words(detail.job, context.now):
+        yield f"  {cost}"
     yield f"  look inside   cockpit shell {job_words(row.id)}"
     yield f"  keep longer   cockpit holds extend {job_words(row.id)} --by 2h"
     yield f"  remove now    cockpit holds end {job_words(row.id)}"
@@ -180,7 +190,7 @@ def asked_for(job: Job) -> str:
 
 def _node_spec(spec: NodeSpec) -> str:
     named = f"{safe(spec.name)}: " if spec.name else ""
-    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [BEST_EFFORT]
+    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [LEFT_OVER]
     if spec.card_milli:
         kind = listed(spec.card_models, "or") or ("cards" if spec.card_milli > WHOLE_CARD else "card")
         parts.append(f"{units.cards(spec.card_milli)} {kind}")

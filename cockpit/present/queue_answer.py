@@ -27,8 +27,8 @@ def queue_answer(
     brief: bool = False,
 ) -> Iterator[Line]:
     """Harmless lines. `rows`: all queues; `keys`: of actions by id. `brief`: three lines, of signs the last."""
-    where = "partition" if row.kind is QueueKind.PARTITION else "queue"
-    title = queue_title(row) if row.kind is QueueKind.PARTITION else safe(row.path)
+    where = "queue" if row.kind is QueueKind.QUOTA else str(row.kind)
+    title = safe(row.path) if row.kind is QueueKind.QUOTA else queue_title(row)
     left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row, context)}", STRONG))
     yield spread(left, line(Span(keys.get("queue_jobs", "Enter"), ACCENT), Span(" its jobs", MUTED)), columns)
     if not brief:
@@ -36,7 +36,7 @@ def queue_answer(
     yield line(Span(f"{INDENT}holds     ", MUTED), ", ".join(_holds(row)) or "nothing")
     if brief and any(each.kind is QueueKind.QUOTA for each in rows):
         yield line(Span(f"{INDENT}signs  ", MUTED), *legend_line())
-    if row.kind is QueueKind.PARTITION:
+    if row.kind is not QueueKind.QUOTA:
         if not any(each.kind is QueueKind.QUOTA for each in rows):
             yield line(Span(f"{INDENT}{NO_TREE}", MUTED))
         return
@@ -53,6 +53,8 @@ def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
     """What shows the jobs of a queue and of those below it in the list of jobs; None: none can belong to it."""
     if row.kind is QueueKind.PARTITION:
         return f"partition:{quoted(row.path)}" if row.path else ""
+    if row.kind is QueueKind.LICENCE:
+        return None
     projects = [project for each in below for project in each.projects]
     return f"project:{','.join(map(quoted, projects))}" if projects else None
 
@@ -70,8 +72,9 @@ def legend_line() -> Line:
 
 
 def _verdict(row: QueueRow, context: Context) -> str:
-    if row.kind is QueueKind.PARTITION:
-        return f"{units.counted(row.waiting, 'job')} wait{'s' if row.waiting == 1 else ''} here."
+    if row.kind is not QueueKind.QUOTA:
+        place = "here" if row.kind is QueueKind.PARTITION else "for it"
+        return f"{units.counted(row.waiting, 'job')} wait{'s' if row.waiting == 1 else ''} {place}."
     borrowed = borrowed_words(row, context)
     if borrowed:
         return f"borrows {', '.join(borrowed)}; lenders may take it back."

@@ -17,6 +17,7 @@ from cockpit.present.layout import fitting
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.tables.queues import CARDS, CPUS, MEMORY, amount_text, borrowed_words, queue_title, share
+from cockpit.sched.tres import LICENCES
 
 INDENT = "  "
 OWN, BORROWED, KEPT = "━", "═", "╌"
@@ -95,6 +96,9 @@ def _resource(resource: str, digits: int) -> Callable[[QueueRow, Bounds, int], L
 
 def _name(row: QueueRow, _: Bounds, __: int) -> Line:
     name = Span(f"{INDENT * row.level}{queue_title(row)}", STRONG)
+    if row.kind is QueueKind.LICENCE:
+        held = share(row, LICENCES)
+        return name, Span(f"  licence, {held.used} of {held.max} used", MUTED)
     return (name,) if row.kind is QueueKind.QUOTA else (name, Span("  partition", MUTED))
 
 

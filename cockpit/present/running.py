@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.job import JobState
 from cockpit.present import units
+from cockpit.present.patrol_words import slow_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.tables.jobs import elapsed_seconds
@@ -30,13 +31,13 @@ NO_CONTAINER: Final = "plain processes, not a container"
 
 
 def running_lines(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
-    """Harmless lines: of the fullest replica what it uses of what it has; then alerts, if there is reason for any."""
+    """Harmless lines: alerts, if there is reason for any; then of the fullest replica what it uses of what it has."""
     measured = list(_measured(detail))
+    for sentence in (*_of_speed(row), *_of_time(row, context), *_of_memory(measured), *_of_limits(detail)):
+        yield line(Span(f"{INDENT}⚠ {sentence}", "warning"))
     if measured:
         use, place = max(measured, key=_fullness)
         yield tuple(_uses(use, place, several=len(measured) > 1))
-    for sentence in (*_of_time(row, context), *_of_memory(measured), *_of_limits(detail)):
-        yield line(Span(f"{INDENT}⚠ {sentence}", "warning"))
 
 
 def _measured(detail: JobDetail | None) -> Iterator[tuple[ReplicaUse, Allocation]]:
@@ -56,6 +57,11 @@ def _uses(use: ReplicaUse, place: Allocation, *, several: bool) -> Iterator[Span
         most = f"/{units.memory(place.memory_mib)}" if place.memory_mib else ""
         yield Span(f"{units.memory(use.memory_mib)}{most}")
         yield Span(f" of memory{f' in its fullest replica, {use.rank}' if several else ''}", MUTED)
+
+
+def _of_speed(row: JobRow) -> Iterator[str]:
+    if row.slow is not None:
+        yield slow_sentence(*row.slow)
 
 
 def _of_time(row: JobRow, context: Context) -> Iterator[str]:

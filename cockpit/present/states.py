@@ -59,6 +59,8 @@ _ENDING = {
     EndCause.REQUEUE: "is to begin anew",
     EndCause.RECLAIMED: "what it runs on is taken back",
     EndCause.BELOW_MIN: "has too few workers, and is being suspended",
+    EndCause.FAULT: "a fault was found on its node, and it is to go on elsewhere",
+    EndCause.SLOW: "its iterations are slow, and it is to go on elsewhere",
 }
 _ENDED = {
     EndCause.STOP: "stopped by a person",
@@ -70,6 +72,8 @@ _ENDED = {
     EndCause.REQUEUE: "was to begin anew",
     EndCause.RECLAIMED: "what it ran on was taken back",
     EndCause.BELOW_MIN: "had too few workers for longer than it waits",
+    EndCause.FAULT: "a fault was found on its node",
+    EndCause.SLOW: "its iterations were slow",
 }
 
 

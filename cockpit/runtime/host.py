@@ -309,9 +309,9 @@ class Host:
             self.changed.notify_all()
 
     def _observe(self, decision: Callable[[Machine, Millis], Decided], what: str) -> None:
-        self._tasks.start(self._insist(decision, Act(actor="engine", origin="runtime")), what)
+        self._tasks.start(self.insist(decision, Act(actor="engine", origin="runtime")), what)
 
-    async def _insist(self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act) -> None:
+    async def insist(self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act) -> None:
         """An observation is true whether or not the journal takes it just now: try until it does."""
         while True:
             try:
@@ -325,7 +325,7 @@ class Host:
         while self.given_up is None:
             await self._schedule.wait()
             self._schedule.clear()
-            await self._insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
+            await self.insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
             await self._tell()
 
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
@@ -339,7 +339,7 @@ class Host:
     async def _time_forever(self) -> None:
         while self.given_up is None:
             self._rearm.clear()
-            await self._insist(decide.due, Act(actor="engine", origin="timer"))
+            await self.insist(decide.due, Act(actor="engine", origin="timer"))
             await self._keep_house()
             if self._again_at is not None and self._again_at <= self.clock.now():
                 self._again_at = None

@@ -37,6 +37,8 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """Reservations whose nodes it may not use: it would run into them."""
     helpers: tuple[NodeSpec, ...] = ()
     """What further replicas of other kinds ask for, each on a node of its own too."""
+    max_price_milli: int | None = None
+    """Of its nodes, as their label says."""
     launcher: tuple[tuple[str, str], ...] = ()
     """Labels, by key, that a node must have for the launcher to be there, which is given nothing of it."""
 
@@ -69,6 +71,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         partition,
         spec.reservation,
         helpers=spec.helpers,
+        max_price_milli=spec.elastic.max_price_milli if spec.elastic is not None else None,
         launcher=tuple(sorted(spec.elastic.launcher_selector.items())) if spec.elastic is not None else (),
     )
 

@@ -10,6 +10,8 @@ from cockpit.model.cluster import Cluster, PriorityFlag, Tres
 from cockpit.model.node import Node
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
 
+LICENCES = "license"
+"""Of one name, which stands beside it."""
 CPU = "cpu"
 MEMORY = "mem"
 NODE = "node"

@@ -22,7 +22,7 @@ from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES
-from cockpit.tui import account_deeds, catalogue_deeds, node_deeds
+from cockpit.tui import account_deeds, catalogue_deeds, directive_deeds, node_deeds
 from cockpit.tui.actions import ACTIONS, called, command_name
 from cockpit.tui.job_deeds import prioritise
 from cockpit.tui.limit_deeds import COMMAND, set_limit
@@ -124,6 +124,21 @@ def _time_limit(app: Face, text: str) -> None:
     app.perform("time_limit", lambda face: set_limit(face, face.chosen_rows(), wanted))
 
 
+def _signal(app: Face, name: str) -> None:
+    """To the chosen jobs."""
+    app.perform("signal", lambda face: directive_deeds.send_signal(face, name))
+
+
+def _update(app: Face, text: str) -> None:
+    """Of the chosen jobs."""
+    app.perform("update", lambda face: directive_deeds.update(face, text))
+
+
+def _submit(app: Face, file: str) -> None:
+    """A job file, or a batch script."""
+    app.perform("new", lambda face: directive_deeds.submit_file(face, file))
+
+
 def _weights(app: Face, text: str) -> None:
     """Tried out in the Priority view."""
     changes = read_weights(text)
@@ -155,6 +170,9 @@ _WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
     "reservations": node_deeds.words_of("reservations"),
     "priority": _priority,
     COMMAND: _time_limit,
+    "signal": _signal,
+    directive_deeds.UPDATE: _update,
+    "submit": _submit,
     "weights": _weights,
     "ctx": _cluster,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import board_deeds, job_deeds, limit_deeds, session_deeds
+from cockpit.tui import board_deeds, directive_deeds, job_deeds, limit_deeds, session_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     ACT,
@@ -153,6 +153,39 @@ ACTING: Final = (
         ACT,
         ON_JOBS,
         needs_time,
+        acts=True,
+    ),
+    Action(
+        "signal",
+        "signal",
+        (),
+        "Send a signal, under Slurm",
+        directive_deeds.choose_signal,
+        ACT,
+        ON_JOBS,
+        needs_running,
+        acts=True,
+    ),
+    Action(
+        "top",
+        "top",
+        (),
+        "Before their owner's others, under Slurm",
+        directive_deeds.move_to_top,
+        ACT,
+        ON_QUEUED,
+        needs_queued,
+        acts=True,
+    ),
+    Action(
+        "update",
+        "update",
+        (),
+        "Change fields by Slurm's names for them",
+        directive_deeds.ask_update,
+        ACT,
+        ON_QUEUED,
+        needs_live,
         acts=True,
     ),
     Action(

@@ -11,6 +11,7 @@ from cockpit.config.filters import SavedFilters
 from cockpit.config.loading import load_settings
 from cockpit.errors import SpecErrors
 from cockpit.present.nearest import nearest
+from cockpit.runtime.leaving import leave_politely
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.outside import Outside
@@ -66,6 +67,7 @@ def run_cockpit(
     go_on: Callable[[str], int] | None = None,
 ) -> int:
     """Until the person leaves; the exit code. `go_on` opens the cluster that the person wants to see next."""
+    leave_politely()
     gc.freeze()  # what is loaded stays
     gc.set_threshold(*SELDOM)
     gc.enable()

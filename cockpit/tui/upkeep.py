@@ -10,6 +10,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.model.ids import job_words
+from cockpit.present.patrol_words import slow_sentence
+from cockpit.present.safe import safe
 from cockpit.tui.action import CARDS, CATALOGUE, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.arrivals import Arrivals
 from cockpit.tui.hangup import has_hung_up
@@ -25,7 +28,8 @@ from cockpit.tui.widgets.titles import Titles
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from cockpit.backends.base import Backend, JobsDelta
+    from cockpit.backends.base import Backend, JobsDelta, Shown
+    from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountsShown, NodeRow, Overview
     from cockpit.present.job_list import Changes
@@ -59,10 +63,11 @@ class Upkeep(Knowing):
         self.run_worker(self._watch_priorities(), name="priorities", group="feed")
         self.set_interval(TICK_SECONDS, self._tick)
 
-    async def _may_run(self, commands: Sequence[tuple[str, ...]]) -> bool:
+    async def _may_run(self, commands: Sequence[Shown]) -> bool:
         """Whether the person wants these run on the cluster."""
-        line = "; ".join(map(shlex.join, commands))
-        return await self.push_screen_wait(Confirm("Run this on the cluster?", line))
+        line = "; ".join(shlex.join(each.argv) for each in commands)
+        scripts = [each.stdin for each in commands if each.stdin]
+        return await self.push_screen_wait(Confirm("Run this on the cluster?", line, "\n".join(scripts)))
 
     def wake(self) -> None:
         """Ask again now: another row or view is looked at."""
@@ -117,6 +122,8 @@ class Upkeep(Knowing):
             self._still.take(delta, first=first)
             self._is_fresh()
             return
+        if not first:
+            self._notify_of_slow(delta.changed)
         jobs = self.job_rows.folds
         done = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self.loaded = True
@@ -127,6 +134,15 @@ class Upkeep(Knowing):
         if delta.loaded and not self._all_came:
             self._all_came = True
             gc.freeze()  # what is there now mostly stays
+
+    def _notify_of_slow(self, rows: Sequence[JobRow]) -> None:
+        """Of the person's own jobs that have become so since."""
+        me = self.context().user
+        for row in rows:
+            if row.slow is not None and row.user == me:
+                before = self.job_rows.row(row.id)
+                if before is not None and before.slow is None:
+                    self.notify(f"{job_words(row.id)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning")
 
     def _show_jobs(self, changes: Changes) -> None:
         table = self.main_screen.jobs

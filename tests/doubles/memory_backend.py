@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from cockpit.backends.base import JobsDelta, ShellSession
+from cockpit.backends.base import JobsDelta, ShellSession, Shown
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import Snapshot
@@ -64,6 +64,7 @@ class MemoryBackend:
         self.refusal: Refusal | None = None
         self.asked: list[tuple[object, ...]] = []
         self.closed = False
+        self.takes_scripts = False
 
     async def snapshot(self) -> Snapshot:
         jobs = {each.job.id: each.job for each in self.details.values()}
@@ -71,6 +72,17 @@ class MemoryBackend:
 
     def announce(self, look: object) -> bool:
         return False
+
+    def written(self, spec: JobSpec) -> Shown | None:
+        if self.refusal is not None:
+            raise RequestRefused(self.refusal)
+        return Shown(("sbatch", f"--job-name={spec.name}"), "#!/bin/sh\ntrue\n") if self.takes_scripts else None
+
+    async def direct(self, wanted: object) -> JobId | None:
+        self.asked.append(("direct", wanted))
+        if self.refusal is not None:
+            raise RequestRefused(self.refusal)
+        return JobId(4800)
 
     async def status(self) -> EngineStatus:
         raise NotImplementedError("no face asks the backend: the engine's control knows")

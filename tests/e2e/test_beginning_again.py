@@ -3,6 +3,8 @@ last one kept, a checkpoint to go on from."""
 
 from __future__ import annotations
 
+import os
+import pwd
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,3 +89,39 @@ def test_an_interrupted_job_goes_on_from_its_checkpoint(user: CockpitUser) -> No
     assert user.wait(job) == 0
     row = user.row("jobs", "--all", "--filter", f"id:{job}")
     assert (row["state"], row["attempt"], row["retries"]) == ("succeeded", 2, 0)
+
+
+WATCHED = """
+nodes = [
+    { name = "n1", cpus = 1, memory = "512M", pool = "training" },
+    { name = "n2", cpus = 1, memory = "512M", pool = "training" },
+]
+overcommit = true
+"""
+SLOW_AT_FIRST = """
+trap 'exit 255' TERM
+[ "$COCKPIT_RESUME" = 0 ] && e2e=1000.5 || e2e=4000
+echo "this iteration hardware time is 999.5 and e2e time is $e2e ms."
+touch $COCKPIT_OUTPUTS/attempt-$COCKPIT_ATTEMPT
+while [ ! -e $COCKPIT_OUTPUTS/done ]; do sleep 0.05; done
+"""
+
+
+@pytest.mark.req("EL-13", "JT-17", "JT-49")
+def test_a_job_whose_iterations_are_slow_is_told_of_and_goes_on_elsewhere(user: CockpitUser) -> None:
+    user.configure("cluster.toml", WATCHED)
+    mail, told = user.work / "mail", user.work / "told"
+    user.configure("config.toml", f'alert_mail = "tee {mail}"\nalert_command = "tee {told}"\n')
+    user.ok("catalogue", "add", "user", pwd.getpwuid(os.geteuid()).pw_name, "email=me@example.org")
+    performance = {"threshold": 0.9, "action": "reschedule-and-alert"}
+    resume = {"max_resumes": 1, "grace_period": "30s", "performance": performance}
+    small = [{"cpus": 1, "memory": "64M"}]
+    job = user.submit(SLOW_AT_FIRST, name="train", pool="training", resume=resume, specs=small)
+    eventually((user.work / "train/out/attempt-2").exists)
+    (user.work / "train/out/done").touch()
+    assert user.wait(job) == 0
+    page = user.ok("job", job)
+    assert "its iterations are slow: their hardware took 0.999 of the whole time, above 0.9" in page
+    assert user.row("jobs", "--all", "--filter", f"id:{job}")["retries"] == 1
+    eventually(lambda: told.exists() and f'"job":{job}' in told.read_text())
+    eventually(lambda: mail.exists() and "To: me@example.org" in mail.read_text())

@@ -111,6 +111,21 @@ def test_spot_nodes_are_for_jobs_that_put_up_with_them() -> None:
     assert driver.job(job).state is JobState.RUNNING
 
 
+@pytest.mark.req("EL-01")
+def test_it_grows_only_into_nodes_that_cost_no_more_than_it_pays() -> None:
+    prices = {"n1": "0.3", "n2": "0.5", "n3": "much"}
+    nodes = [a_node(name, cpus=4, labels={"price": price}) for name, price in prices.items()]
+    driver = EngineDriver(*nodes, a_node("n4", cpus=4))
+    (job,) = driver.run(elastic("train", 1, 1, 4, spot=True, max_price_milli=400, qos=None))
+    grow(driver)
+    assert [part.node for part in driver.job(job).attempt.placement] == ["n1", "n4"]
+    driver.tell(
+        events.NodesChanged((*driver.machine.state.nodes.values(), a_node("n5", cpus=4, labels={"price": "0.4"})))
+    )
+    grow(driver)
+    assert [part.node for part in driver.job(job).attempt.placement] == ["n1", "n4", "n5"]
+
+
 @pytest.mark.req("EL-08")
 def test_best_effort_asks_for_nothing_and_has_room_where_others_have_all() -> None:
     driver = engine(nodes=2)

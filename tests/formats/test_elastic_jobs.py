@@ -43,7 +43,9 @@ def test_what_becomes_of_failures_is_said_in_the_words_that_are_known_elsewhere(
 
 @pytest.mark.req("JT-26")
 def test_it_is_written_as_it_reads() -> None:
-    spec = read("time_limit: 1h\nelastic: {workers: 8, max_workers: 9, reclaim_signal: SIGTERM, grace_period: 5m}")
+    pays = "spot: true, max_price: 0.35"
+    size = f"workers: 8, max_workers: 9, {pays}, reclaim_signal: SIGTERM, grace_period: 5m"
+    spec = read(f"time_limit: 1h\nelastic: {{{size}}}")
     assert read_jobs("job.yaml", spec_as_yaml(spec), "/", defaults=Defaults()) == [spec]
 
 
@@ -84,6 +86,8 @@ def test_how_long_it_waits_and_where_its_launcher_is() -> None:
         ("elastic: {workers: 2}\ndivide_over_clusters: true", "elastic: cannot stand beside divide_over_clusters"),
         ("elastic: {workers: two}", "elastic.workers: is the text"),
         ("elastic: {workers: 2, max_wait_time: 0}", "elastic.max_wait_time: 0 s is not between 1 s"),
+        ("elastic: {workers: 2, max_price: 0.5}", "elastic.max_price: is for spot nodes"),
+        ("elastic: {workers: 2, spot: true, max_price: cheap}", "elastic.max_price: is the text"),
         ("elastic: {workers: 2, supervised: true}", "elastic.supervised: is for best-effort workers"),
         (
             "elastic: {workers: 2, best_effort: true}\nexclusive: true",

@@ -178,7 +178,7 @@ def test_paths_begin_at_the_files_folder(path: str, expected: str) -> None:
             {"failover": {"toleration_seconds": 86401}},
             "failover.toleration_seconds: 86401 s is not between 0 s and 86400 s",
         ),
-        ({"debug_hold": {"zzz": 1}}, "debug_hold.zzz: is no field here; known are cards, window"),
+        ({"debug_hold": {"zzz": 1}}, "debug_hold.zzz: is no field here; known are cards, window, allocation"),
         ({"a\x1b": 1}, "a\\x1b: is no field here; known are name, command"),
         ({"name": 123}, 'name: is the number 123, not text; quote it: "123"'),
         ({"name": True}, "name: is true (so are yes, no, on and off); to mean the word, quote it"),

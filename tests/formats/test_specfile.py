@@ -22,6 +22,7 @@ from cockpit.model.spec import (
     HoldCards,
     HomeAccess,
     JobSpec,
+    Mode,
     NodeSpec,
     PriorityWord,
 )
@@ -79,6 +80,7 @@ SPECS = st.builds(
         tuple
     ),
     nodes=st.integers(1, 10_000),
+    mode=st.sampled_from([Mode.HOROVOD, Mode.PYTORCH, Mode.DEEPSPEED, Mode.SLURM]),
     specs=st.lists(
         st.builds(
             NodeSpec,

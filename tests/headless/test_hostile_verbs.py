@@ -61,6 +61,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "catalogue apply": (FILE,),
     "holds extend": (JOB, "--by", "2h"),
     "set-priority": (JOB, "urgent"),
+    "update": (JOB, "Comment=\x1b[31m"),
+    "top": (JOB,),
     "set-time-limit": (JOB, "+1h"),
     "reservations create": ("up", "--nodes", "n1", "--start", "2026-10-05T09:00", "--duration", "4h"),
     "reservations end": ("up",),

@@ -8,7 +8,7 @@ import pytest
 from cockpit.model import events
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import EndCause, ExitStatus, JobState
+from cockpit.model.job import EndCause, ExitStatus, JobState, Slow
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.present.events import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
@@ -44,6 +44,23 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (
         events.PrecheckFailed(JOB, 1, NodeName("n1"), "card 1 (A100) does not answer any more"),
         "is queued again: n1 failed its check: card 1 (A100) does not answer any more",
+    ),
+    (
+        events.FaultFound(JOB, 1, NodeName("n1"), "the network interface eth0 is down"),
+        "a fault was found on n1: the network interface eth0 is down",
+    ),
+    (
+        events.PerformanceFell(JOB, 1, Slow(rank=1, hardware_ms=95.0, e2e_ms=100.0), 0.9),
+        "its iterations are slow: their hardware took 0.95 of the whole time, above 0.9 (95 of 100 ms in replica 1)",
+    ),
+    (
+        events.PerformanceFell(
+            JOB, 1, Slow(rank=0, hardware_ms=1.0, e2e_ms=1.0), 0.5, "ann@example.org", (NodeName("n2"),)
+        ),
+        (
+            "its iterations are slow: their hardware took 1 of the whole time, above 0.5 (1 of 1 ms in replica 0); "
+            "ann@example.org is written to; it is to go on on n2"
+        ),
     ),
     (
         events.ReplicaEnded(JOB, 1, 0, ExitStatus(code=7, hook="before_start")),

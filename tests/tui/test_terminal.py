@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.tui.widgets.table import CURSOR_SIGN
-from tests.e2e.cockpit_user import CockpitUser, a_new_user
+from tests.e2e.cockpit_user import CockpitUser, a_new_user, eventually
 from tests.tui.lab import FIXTURE
 from tests.tui.tmux import PROMPT, Tmux
 
@@ -55,6 +57,11 @@ def name_in(terminal: Tmux, line: int) -> str:
     return terminal.screen().splitlines()[line].split()[1]
 
 
+def is_given_back(terminal: Tmux) -> None:
+    flags = {name: terminal.flag(name) for name in ("alternate_on", "mouse_any_flag", "cursor_flag")}
+    assert flags == {"alternate_on": "0", "mouse_any_flag": "0", "cursor_flag": "1"}
+
+
 @pytest.mark.req("UI-20", "UI-26")
 def test_keys_and_mouse_and_a_tidy_end(terminal: Tmux) -> None:
     terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help").press("F6").sees("DEMO paused")
@@ -69,8 +76,7 @@ def test_keys_and_mouse_and_a_tidy_end(terminal: Tmux) -> None:
     first = terminal.screen().splitlines()[5]
     terminal.wheel(20, 20).until(lambda screen: screen.splitlines()[5] != first, "the wheel scrolls")
     terminal.press("q").sees(PROMPT).misses("DEMO")
-    flags = {name: terminal.flag(name) for name in ("alternate_on", "mouse_any_flag", "cursor_flag")}
-    assert flags == {"alternate_on": "0", "mouse_any_flag": "0", "cursor_flag": "1"}
+    is_given_back(terminal)
     terminal.type("echo still $((40 + 2)) here").press("Enter").sees("still 42 here")
 
 
@@ -122,3 +128,35 @@ def test_the_demos_terminal_is_a_real_shell_in_a_sandbox(terminal: Tmux) -> None
     terminal.press("q").sees(PROMPT)
     terminal.type(DEMO).press("Enter").sees("DEMO", "? help").press("s").sees("/workspace/algorithm").misses("? help")
     terminal.type("exit").press("Enter").sees("? help", "running").press("q").sees(PROMPT)
+
+
+def cockpit_in(terminal: Tmux) -> Path:
+    """Of the process that the window's shell has started, what /proc says."""
+    shell = terminal.flag("pane_pid")
+    (child,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+    return Path("/proc") / child
+
+
+@pytest.mark.req("UI-50")
+@pytest.mark.parametrize("where", ["list", "shell"])
+def test_a_line_that_drops_ends_the_demo_wherever_one_was(user: CockpitUser, where: str) -> None:
+    temporary = user.work / "tmp"
+    temporary.mkdir()
+    terminal = Tmux(user.work, {**user.env, "TMPDIR": str(temporary)})
+    terminal.type(f"exec bash -c '{DEMO}; true'").press("Enter").sees("DEMO", "running", "? help")
+    own = list(temporary.glob("cockpit-demo-*"))
+    if where == "shell":
+        terminal.press("s").sees("exit or Ctrl-D returns to the cockpit.")
+    cockpit = cockpit_in(terminal)
+    terminal.close()  # whoever is before it and what runs in it are one group, and get SIGHUP and SIGCONT
+    eventually(lambda: not cockpit.exists(), 100)
+    assert len(own) == 1
+    assert not own[0].exists()
+
+
+@pytest.mark.req("UI-50")
+def test_a_polite_kill_gives_the_terminal_back(terminal: Tmux) -> None:
+    terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help")
+    os.kill(int(cockpit_in(terminal).name), signal.SIGTERM)
+    terminal.sees(PROMPT).misses("DEMO")
+    is_given_back(terminal)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import shutil
-import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +36,6 @@ from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
 
     from cockpit.backends.demo.fixture import Fixture
     from cockpit.engine.access import Actor
@@ -220,16 +217,6 @@ class DemoBackend(InProcessBackend):
         found = host.machine.state.jobs.get(job) or await host.ended_job(job)
         if found is not None:
             self._logs.bring_up(found)
-
-
-def leave_tidily() -> None:
-    """For the process that shows a demo: a closed terminal or a polite kill leaves no folder behind either."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave)
-
-
-def _leave(number: int, _frame: FrameType | None) -> None:
-    sys.exit(128 + number)
 
 
 def _moment(fixture: Fixture) -> Millis:

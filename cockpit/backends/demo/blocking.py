@@ -6,8 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cockpit.backends.blocking import Blocking
-from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED, DemoBackend, leave_tidily, open_demo
+from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED, DemoBackend, open_demo
 from cockpit.backends.demo.pace import DEFAULT_SPEED
+from cockpit.runtime.leaving import leave_politely
 
 if TYPE_CHECKING:
     from cockpit.backends.demo.backend import DemoCluster
@@ -26,7 +27,7 @@ class BlockingDemo(Blocking[DemoBackend]):
         cls, fixture: str = DEFAULT_FIXTURE, seed: int = DEFAULT_SEED, speed: float = DEFAULT_SPEED
     ) -> BlockingDemo:
         """As `open_demo`."""
-        leave_tidily()
+        leave_politely()
         runner = asyncio.Runner()
         return cls(runner, runner.run(open_demo(fixture, seed, speed=speed)))
 

@@ -24,6 +24,7 @@ from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files
 from cockpit.model.catalogue import ProjectEntry
+from cockpit.runtime.alerts import Alerts
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -33,7 +34,9 @@ from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.containers.staging.depot import Depot
 from cockpit.runtime.containers.staging.fetching import Fetcher
 from cockpit.runtime.engine import Engine
+from cockpit.runtime.faultpatrol import Rounds, go_round
 from cockpit.runtime.host import Host, Settings
+from cockpit.runtime.iterations import Watch
 from cockpit.runtime.listening import listen
 from cockpit.runtime.machine import probe_machine
 from cockpit.runtime.serving import serve
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.events import PerformanceFell
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.containers.plan import ContainerPlan
 
@@ -82,7 +86,9 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         listener = listen(places.socket, system=system)  # last: who can connect, is answered
         async with asyncio.TaskGroup() as group:
             group.create_task(_look_at_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
+            watching = group.create_task(_watch_jobs(engine, settings))
             await serve(engine, listener, setup)
+            watching.cancel()
     finally:
         await journal.close()
         folder.release()
@@ -93,6 +99,20 @@ async def _look_at_containers(engine: Engine, *, may_be_plain: bool) -> None:
     found = await asyncio.to_thread(probe_runtime, engine.state_folder, may_be_plain=may_be_plain)
     engine.containers, engine.plain = str(found), found.is_plain
     engine.troubles += (found.trouble,) if found.trouble else ()
+
+
+async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
+    """Those that go on from their checkpoints, for as long as the engine serves."""
+    alerts = Alerts(engine.cluster, settings.alert_mail, settings.alert_command)
+
+    async def alert(fell: PerformanceFell) -> None:
+        job = engine.host.machine.state.jobs.get(fell.job)
+        if job is not None:
+            await alerts.tell(job, fell)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(go_round(engine.host, Rounds(), settings.patrol_seconds))
+        group.create_task(Watch(engine.host, engine.logs, alert).go_on())
 
 
 def _may_be_plain(settings: UserSettings, *, system: bool) -> bool:

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cockpit.backends.slurm.mapping import account_acts, acts
+from cockpit.backends.base import Shown
+from cockpit.backends.slurm import judging
+from cockpit.backends.slurm.judging import refused
+from cockpit.backends.slurm.mapping import account_acts, acts, directives
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
+from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Failed, checked
-from cockpit.errors import CockpitError, NotRun, RequestRefused
-from cockpit.model.asking import WantedPriority
+from cockpit.errors import CockpitError, NotRun
+from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
-from cockpit.model.job import ENDED, Job, JobState
-from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import PriorityWord
+from cockpit.model.job import Job
+from cockpit.model.refusal import RefusalKind
 from cockpit.protocol import messages
 
 if TYPE_CHECKING:
     from cockpit.backends.base import Announced
     from cockpit.backends.slurm.wire.calls import Commands
+    from cockpit.model.directives import Directive
+    from cockpit.model.spec import JobSpec
 
 SECONDS = 30.0
 ADMINISTRATORS = {"Administrator", "Operator"}
@@ -61,8 +66,6 @@ _NOT_THERE = {
     "`scontrol reconfigure`.",
     "apply_quota": "Slurm has no quota tree: limits are set with `cockpit accounts modify`.",
     "remove_quota": "Slurm has no quota tree.",
-    "extend_hold": "How long this allocation is kept was fixed when the job was submitted; ask for a longer "
-    "`debug_hold` window next time.",
 }
 
 
@@ -87,28 +90,58 @@ class Acts:
     async def commands(self, op: str, args: msgspec.Struct) -> list[Command]:
         """What would be run. Raises `RequestRefused` where there is no such act, or it is known to fail."""
         if op in _NOT_THERE:
-            raise _refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
+            raise refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
+        if isinstance(args, messages.SubmitArgs):
+            return submissions(args.specs)
         try:
-            if isinstance(args, messages.SubmitArgs):
-                return _submissions(args)
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
-                return [await self._naming(acts.edit(await self._job(args.job, None), args.spec), args.job)]
+                changes = acts.edit(await self._job(args.job, None), args.spec)
+                return [await self._naming(each, args.job) for each in changes]
+            if isinstance(args, messages.ExtendArgs):
+                return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
             return [await self._naming(_BY_OP[op](args), getattr(args, "job", None))]
         except CannotBe as error:
-            raise _refused(RefusalKind.INVALID, str(error)) from None
+            raise refused(RefusalKind.INVALID, str(error)) from None
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run it; what the verb answers."""
-        done = []
-        commands = await self.commands(op, args)
-        shown = [await self._commands.shown(each.argv, each.stdin) for each in commands]
-        if self.look is not None and not await self.look(shown):
+        until = kept_until(await self._job(args.job, None)) if isinstance(args, messages.ExtendArgs) else 0
+        done = await self._carry_out(await self.commands(op, args))
+        if isinstance(args, messages.ExtendArgs):
+            return messages.HeldUntil(until + 1000 * args.seconds)
+        return messages.Submitted(tuple(map(_submitted, done))) if op == "submit" else None
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        """What only Slurm does."""
+        try:
+            await self._judge_directive(wanted)
+            command = await self._naming(directives.command(wanted), getattr(wanted, "job", None))
+            (done,) = await self._carry_out([command])
+        except CannotBe as error:
+            raise refused(RefusalKind.INVALID, str(error)) from None
+        return _submitted(done) if isinstance(wanted, SubmitScript) else None
+
+    async def _carry_out(self, commands: Sequence[Command]) -> list[str]:
+        """One after the other; what each printed. Submissions are undone where one of them is refused."""
+        if self.look is not None and not await self.look([await self._shown(each) for each in commands]):
             raise NotRun
+        done: list[str] = []
         for command in commands:
-            done.append(await self._run(command))
-            self._reading.forget()
-        return messages.Submitted(tuple(int(each.split(";")[0]) for each in done)) if op == "submit" else None
+            try:
+                done.append(await self._run(command))
+            except CockpitError:
+                if done and command.argv[0] == "sbatch":
+                    await self._run(Command(("scancel", *(str(_submitted(each)) for each in done))))
+                raise
+            finally:
+                self._reading.forget()
+        return done
+
+    async def _shown(self, command: Command) -> Shown:
+        """Where the way in has words of its own for it, they say all of it."""
+        words = await self._commands.shown(command.argv, command.stdin)
+        return Shown(words, command.stdin if words == command.argv else "")
 
     async def _run(self, command: Command) -> str:
         """In the person's own time zone: a submission's becomes the job's."""
@@ -117,42 +150,29 @@ class Acts:
             return checked(printed, command.argv).stdout.strip()
         except Failed as failed:
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
-            raise _refused(kind, f"Slurm says no: {failed}") from None
+            raise refused(kind, f"Slurm says no: {failed}") from None
 
     async def _judge(self, op: str, args: msgspec.Struct) -> None:
-        """What Slurm would refuse, or do silently to no effect."""
-        job_number = getattr(args, "job", None)
-        if job_number is None:
+        number = getattr(args, "job", None)
+        if number is None:
             return
-        job = await self._job(job_number, getattr(args, "task", None))
-        name = slurm_id(job.id)
-        if job.state in ENDED and not job.kept:
-            raise _refused(RefusalKind.CONFLICT, f"Job {name} has ended: it is {job.state}.")
-        if op == "end_hold" and not job.kept:
-            raise _refused(RefusalKind.CONFLICT, f"Job {name} is not kept: it is {job.state}.")
-        wrong = _wrong_state(op, job)
-        if wrong:
-            raise _refused(RefusalKind.CONFLICT, f"Job {name} {wrong}.")
+        job = await self._job(number, getattr(args, "task", None))
+        judging.judge(op, job)
         if not await self.is_admin():
-            self._judge_owner(op, args, job)
+            judging.judge_owner(op, args, job, self._asker)
 
-    def _judge_owner(self, op: str, args: msgspec.Struct, job: Job) -> None:
-        if job.submitter.name != self._asker:
-            raise _refused(RefusalKind.DENIED, f"Job {slurm_id(job.id)} is {job.submitter.name}'s, not yours.")
-        if isinstance(args, messages.SetTimeLimitArgs):
-            wanted = args.limit.seconds + (job.spec.time_limit_seconds if args.limit.beside else 0)
-            if wanted > job.spec.time_limit_seconds and job.state is not JobState.QUEUED:
-                raise _refused(
-                    RefusalKind.DENIED,
-                    f"Job {slurm_id(job.id)} runs, and Slurm lets only its administrators raise a running job's time "
-                    "limit; owners may lower it.",
+    async def _judge_directive(self, wanted: Directive) -> None:
+        if isinstance(wanted, SubmitScript) or await self.is_admin():
+            return
+        if isinstance(wanted, MoveToTop):
+            if "enable_user_top" not in settings(await self._reading.config()).get("SchedulerParameters", ""):
+                raise refused(
+                    RefusalKind.UNAVAILABLE,
+                    "This cluster lets nobody move jobs to the top (enable_user_top is not among its "
+                    "SchedulerParameters); a nice value lowers your other jobs instead.",
                 )
-        if isinstance(args, messages.SetPriorityArgs) and not _is_word(args.priority):
-            raise _refused(
-                RefusalKind.DENIED, "Only administrators of this cluster set a priority; a nice value lowers yours."
-            )
-        if op in {"suspend", "resume"}:
-            raise _refused(RefusalKind.DENIED, "Slurm lets only its administrators suspend and resume jobs.")
+        else:
+            judging.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
     async def _naming(self, command: Command, job: int | None) -> Command:
         """With the tasks by their indices, where those are meant that an array has left."""
@@ -160,7 +180,7 @@ class Acts:
             return command
         listed = next((each for each in await self._reading.jobs() if each.id == job), None)
         if listed is None:
-            raise _refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
+            raise refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
         told = {slurm_id(job): listed.words, f"JobId={slurm_id(job)}": f"JobId={listed.words}"}
         return command._replace(argv=tuple(told.get(word, word) for word in command.argv))
 
@@ -169,38 +189,22 @@ class Acts:
         known = found(await self._reading.jobs(), wanted)
         if known is not None:
             return known.job
-        raise _refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
+        raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
 
 
-def _submissions(args: messages.SubmitArgs) -> list[Command]:
+def submissions(specs: Sequence[JobSpec]) -> list[Command]:
+    """Raises `RequestRefused` with one line for each field that Slurm has no word for, led by its path."""
     found, wrong = [], []
-    for place, spec in enumerate(args.specs):
+    for place, spec in enumerate(specs):
         try:
             found.append(acts.submit(spec))
         except CannotBe as error:
             wrong += [f"jobs[{place}].{line}" for line in str(error).splitlines()]
     if wrong:
-        raise CannotBe("\n".join(wrong))
+        raise refused(RefusalKind.INVALID, "\n".join(wrong))
     return found
 
 
-def _is_word(wanted: WantedPriority) -> bool:
-    return isinstance(wanted, PriorityWord)
-
-
-def _wrong_state(op: str, job: Job) -> str:
-    """Empty where the act makes sense."""
-    queued = job.state is JobState.QUEUED
-    if op == "hold" and (not queued or job.held_by):
-        return f"is held by {job.held_by} already" if job.held_by else f"is {job.state}; only a queued job can be held"
-    if op == "release" and not (queued and job.held_by):
-        return "is not held"
-    if op in {"suspend", "requeue"} and queued:
-        return "has not started"
-    if op == "resume" and job.state is not JobState.SUSPENDED:
-        return f"is not suspended but {job.state}"
-    return "has started: it cannot be edited" if op == "edit" and not queued else ""
-
-
-def _refused(kind: RefusalKind, message: str) -> CockpitError:
-    return RequestRefused(Refusal(kind, message))
+def _submitted(printed: str) -> JobId:
+    """Of what `sbatch --parsable` prints."""
+    return JobId(int(printed.split(";", maxsplit=1)[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,12 +13,14 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession, Shown
 from cockpit.backends.slurm import entering, logs
-from cockpit.backends.slurm.acting import Acts
+from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
-from cockpit.backends.slurm.mapping import rules
-from cockpit.backends.slurm.mapping.holding import holds
+from cockpit.backends.slurm.mapping import licences, rules, values
+from cockpit.backends.slurm.mapping.accounting import Past
+from cockpit.backends.slurm.mapping.cluster import Everything
+from cockpit.backends.slurm.mapping.holding import folder_copied, holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found, found
 from cockpit.backends.slurm.mapping.reasons import with_figures
@@ -25,7 +28,7 @@ from cockpit.backends.slurm.mirror import Mirror, with_ended
 from cockpit.backends.slurm.ranking import printed_of, shares_shown
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, task_row
+from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.verbs import Verbs
@@ -39,9 +42,9 @@ from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import DependencyNever, Told, WaitsForJob
+from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
     from cockpit.backends.slurm.wire.calls import Commands
     from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.model.directives import Directive
     from cockpit.model.priority import WeightChanges
     from cockpit.model.usage import Used
     from cockpit.runtime.clock import Timekeeper
@@ -60,9 +64,14 @@ T = TypeVar("T")
 SLURM = "Slurm"
 LOOK_SECONDS = 1.0
 """How often a watcher looks whether it is time to ask again."""
+OWN_QUEUE = frozenset({"Priority", "Resources", "None", ""})
+"""What Slurm says of a job that only waits for its turn. Of other reasons the core may know nothing: then it cannot say
+that the job starts now."""
 HISTORY = "now-1days"
 """So far back the list goes that shows ended jobs too."""
-_MIRRORED = frozenset({"rules", "nodes", "queues", "reservations"})
+RECENTLY = "now-8hours"
+"""So far back it goes where somebody watches: what was done today."""
+_MIRRORED = frozenset({"rules", "nodes", "reservations"})
 
 
 class SlurmBackend(Verbs):
@@ -84,6 +93,7 @@ class SlurmBackend(Verbs):
         self._rows = Rows(asker)
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
+        self._past: tuple[Sequence[Past], dict[JobId, JobRow]] = (), {}
         self._history = History(chronicle or Chronicle(None, SLURM))
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._changed = asyncio.Event()
@@ -115,7 +125,7 @@ class SlurmBackend(Verbs):
         rows = await self._all_rows()
         if not ended:
             return [row for row in rows.values() if row.ended_at is None]
-        past = [job_row(job, None) for job, _ in await self._reading.ended(HISTORY) if job.id not in rows]
+        past = [past_row(each) for each in await self._reading.ended(HISTORY) if each.job.id not in rows]
         return [*past, *rows.values()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
@@ -123,6 +133,8 @@ class SlurmBackend(Verbs):
         found, rows = known.job, await self._all_rows()
         row = task_row(rows[known.listed.id], found) if known.listed is not None else job_row(found, None)
         told = explanation(row, rows)
+        ran = found.attempt is not None
+        steps = (await self._reading.accounted(slurm_id(found.id)))[1] if ran else ()
         ranked = await self._reading.priorities() if told is not None else {}
         return view.JobDetail(
             row=row,
@@ -131,7 +143,8 @@ class SlurmBackend(Verbs):
             events=self._history.of(found),
             waited=self._history.waited(found, self._clock.now()),
             recorded=True,
-            log_tail=await logs.tail(self._commands, self._reading, found) if found.state in ENDED else "",
+            log_tail=await logs.tail(self._commands, self._reading, known) if found.state in ENDED else "",
+            steps=steps or (await self._reading.running_steps(known.number) if ran else ()),
             priority=printed_of(found.id, ranked),
         )
 
@@ -157,14 +170,14 @@ class SlurmBackend(Verbs):
         reason = with_figures(told.reason, judged)
         held, in_all, condition = core.holders, core.holders_in_all, core.condition
         if reason is not judged:
-            seen = await self._mirror.snapshot(everything)
-            reason = (limit_told(seen, known.job, reason.code) or reason) if isinstance(reason, Told) else reason
-            held = holders(seen, known.job, reason)
+            reason, held = await self._limited(everything, known, reason)
             in_all = len(held)
         if isinstance(reason, WaitsForJob | DependencyNever) and reason.job:
             condition = await self._condition(reason)
+        unknown = isinstance(reason, Told) and reason.code not in OWN_QUEUE and core.forecast.now
         return replace(
             core,
+            forecast=forecast.Forecast() if unknown else core.forecast,
             job=row.id,
             position=told.position,
             explanation=replace(told, reason=reason),
@@ -179,6 +192,17 @@ class SlurmBackend(Verbs):
             told_by=SLURM,
         )
 
+    async def _limited(self, everything: Everything, known: Found, reason: Reason) -> tuple[Reason, tuple[JobId, ...]]:
+        """The reason with the limit's figures, where it is one, and who has what that gives."""
+        if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
+            wanted = licences.asked(known.listed.fields)
+            about = licences.figures(await self._reading.licences(), wanted)
+            return Told(reason.code, about), licences.holders(everything.jobs, wanted)
+        seen = await self._mirror.snapshot(everything)
+        if isinstance(reason, Told):
+            reason = limit_told(seen, known.job, reason.code) or reason
+        return reason, holders(seen, known.job, reason)
+
     async def _condition(self, reason: WaitsForJob | DependencyNever) -> forecast.Condition | None:
         """The job that is waited for, ended ones included; None: the cluster has forgotten it."""
         try:
@@ -187,7 +211,8 @@ class SlurmBackend(Verbs):
             return None
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        return await (await self._judged()).predict(specs)
+        """What becomes of one that fails changes nothing about its start."""
+        return await (await self._judged()).predict([replace(spec, debug_hold=DebugHold()) for spec in specs])
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows = await self._all_rows()
@@ -197,6 +222,16 @@ class SlurmBackend(Verbs):
         priority = (await self._reading.rules()).priority
         return in_order(rows.values(), await self._reading.priorities(), priority)
 
+    async def _queues(self) -> view.QueuesShown:
+        """The partitions, then the licences."""
+        shown, jobs = await (await self._looked()).queues(), await self._reading.jobs()
+        waiting: Counter[str] = Counter()
+        for each in jobs:
+            for partition in values.names(each.fields["Partition"]) if each.waits else ():
+                waiting[partition] += len(each.tasks) or 1
+        rows = (replace(row, waiting=waiting[row.path]) for row in shown.rows)
+        return replace(shown, rows=(*rows, *licences.queue_rows(await self._reading.licences(), jobs)))
+
     async def accounts(self) -> view.AccountsShown:
         shown = await (await self._looked()).accounts()
         return replace(shares_shown(shown, await self._reading.shares()), admin=self._rows.admin)
@@ -205,14 +240,14 @@ class SlurmBackend(Verbs):
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
         found = await self._reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user or "")
-        done = [ended_job(_with_use(job, used)) for job, used in found]
+        done = [ended_job(_with_use(each.job, each.used)) for each in found]
         wanted = (each for each in done if _within(each.row, since, until))
         return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
         past = await self._reading.ended(_slurm_time(min(edges)), _slurm_time(max(edges)))
         everything = await self._reading.everything(closely=True)
-        remembering = await with_ended(everything, [job for job, _ in past], self._clock, self._name)
+        remembering = await with_ended(everything, [each.job for each in past], self._clock, self._name)
         return await remembering.spending(edges)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
@@ -232,19 +267,36 @@ class SlurmBackend(Verbs):
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         while True:
-            found = await self._find(JobId(request.job))
-            chunk = await logs.read(self._commands, self._reading, found, request)
+            known = await self._look_up(JobId(request.job))
+            chunk = await logs.read(self._commands, self._reading, known, request)
             if chunk.data or chunk.ended or not request.wait:
                 return chunk
             await asyncio.sleep(LOOK_SECONDS)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         found = await self._find(JobId(request.job))
-        return await self._commands.open_shell(entering.command(found, request), request)
+        copy = ""
+        if found.state is JobState.QUEUED and found.spec.debug_hold.allocation is HoldAllocation.FREE:
+            copy = folder_copied(await self._reading.comment(slurm_id(found.id)))
+        argv = entering.in_copy(found, copy, request) if copy else entering.command(found, request)
+        return await self._commands.open_shell(argv, request)
 
     def announce(self, look: Announced) -> bool:
         self._acts.look = look
         return True
+
+    @property
+    def takes_scripts(self) -> bool:
+        return True
+
+    def written(self, spec: JobSpec) -> Shown:
+        (command,) = submissions([spec])
+        return Shown(*command)
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        done = await self._acts.direct(wanted)
+        self._has_changed()
+        return done
 
     async def snapshot(self) -> Snapshot:
         return await taken(self._reading, self._name)
@@ -256,6 +308,7 @@ class SlurmBackend(Verbs):
             rows = await self._rows_or_trouble()
             if rows is not None:
                 live = {job: row for job, row in rows.items() if row.ended_at is None or job in known}
+                live = (await self._past_rows()) | live
                 changed = tuple(row for job, row in live.items() if known.get(job) is not row)
                 removed = tuple(known.keys() - live.keys())
                 version += 1
@@ -289,6 +342,8 @@ class SlurmBackend(Verbs):
         await self._commands.close()
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        if op == "queues":
+            return msgspec.convert(await self._queues(), answer, from_attributes=True)
         if op not in _MIRRORED:
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
         return await (await self._looked(closely=op == "nodes")).read(op, args, answer)
@@ -299,14 +354,28 @@ class SlurmBackend(Verbs):
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Everything that was known is of before, then."""
         done = await self._acts.act(op, args)
+        self._has_changed()
+        return msgspec.convert(done, answer, from_attributes=True)
+
+    def _has_changed(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-        return msgspec.convert(done, answer, from_attributes=True)
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
         self._rows.admin = await self._acts.is_admin()
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
+
+    async def _past_rows(self) -> dict[JobId, JobRow]:
+        """The asker's own jobs that ended of late, everybody's for an administrator; nothing on a cluster
+        without accounting. Those that are as they were are the same objects."""
+        if not await self._reading.has_accounting():
+            return {}
+        told, before = await self._reading.ended(RECENTLY, user="" if self._rows.admin else self.asker), self._past[1]
+        if told is not self._past[0]:
+            rows = {each.job.id: past_row(each) for each in told}
+            self._past = told, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}
+        return self._past[1]
 
     async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
         """None while the cluster does not answer; the connection says why."""
@@ -335,10 +404,10 @@ class SlurmBackend(Verbs):
         known = found(await self._reading.jobs(), wanted)
         if known is not None:
             return known
-        past = await self._reading.ended(HISTORY, job=slurm_id(wanted))
-        if not past:
+        past, _ = await self._reading.accounted(slurm_id(wanted))
+        if past is None:
             raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
-        return Found(_with_use(*past[0]), None)
+        return Found(_with_use(past.job, past.used), None, past.fields)
 
     async def _looked(self, *, closely: bool = False) -> InProcessBackend:
         return await self._mirror.look_at(await self._reading.everything(closely=closely))

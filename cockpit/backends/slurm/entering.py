@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.script import gres
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import ShellRequest
 from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 
 SHELL = ("/bin/bash", "-l")
+
+
+def in_copy(job: Job, folder: str, request: ShellRequest) -> tuple[str, ...]:
+    """srun of a new job of the same size, in the copy of a failed one's folder."""
+    each = job.spec.specs[0]
+    size = ("--nodes=1", "--ntasks=1", f"--cpus-per-task={each.cpus}", f"--mem={each.memory_mib}M")
+    cards = (f"--gres={gres(each)}",) if each.card_milli else ()
+    place = (f"--partition={','.join(job.partitions)}",) if job.partitions else ()
+    whose = (f"--account={job.account}",) if job.account else ()
+    named = (f"--job-name={job.spec.name}-look", f"--chdir={folder}")
+    pty = ("--pty",) if request.terminal else ()
+    return ("srun", *named, *size, *cards, *place, *whose, *pty, *(request.command or SHELL))
 
 
 def command(job: Job, request: ShellRequest) -> tuple[str, ...]:

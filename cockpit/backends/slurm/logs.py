@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import posixpath
 
-from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping import outputs, values
 from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.jobs import Found
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Commands
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.asking import LogChunk, LogRequest, LogStream
-from cockpit.model.ids import task_of
-from cockpit.model.job import ENDED, Job
+from cockpit.model.job import ENDED
 from cockpit.model.refusal import Refusal, RefusalKind
 
 TAIL_BYTES = 4096
 TAIL_LINES = 12
 SECONDS = 20.0
-_PATTERNS = {"j": 0, "J": 0, "A": 1, "a": 2, "x": 3, "u": 4, "N": 5, "n": 6, "t": 6}
-"""Which of `_words` stands for which letter of a file pattern."""
 
 
-async def read(commands: Commands, reading: Reading, job: Job, request: LogRequest) -> LogChunk:
+async def read(commands: Commands, reading: Reading, known: Found, request: LogRequest) -> LogChunk:
     """A piece of the file. A file that is not there yet is empty."""
-    ended = job.state in ENDED
-    if job.attempt is None:
+    ended = known.job.state in ENDED
+    if known.job.attempt is None:
         return LogChunk(b"", 0, ended=ended)
-    path = await _path(reading, job, request.stream)
+    path = await _path(reading, known, request.stream)
     size = await _size(commands, path)
     if size is None:
         return LogChunk(b"", 0, ended=ended)
@@ -37,11 +35,12 @@ async def read(commands: Commands, reading: Reading, job: Job, request: LogReque
     return LogChunk(data, start, ended=ended and start + len(data) >= size)
 
 
-async def tail(commands: Commands, reading: Reading, job: Job) -> str:
+async def tail(commands: Commands, reading: Reading, known: Found) -> str:
     """The last lines of what it wrote as errors, else of what it wrote; empty where nobody can read them."""
     for stream in (LogStream.STDERR, LogStream.STDOUT):
         try:
-            chunk = await read(commands, reading, job, LogRequest(job=job.id, stream=stream, offset=-TAIL_BYTES))
+            wanted = LogRequest(job=known.job.id, stream=stream, offset=-TAIL_BYTES)
+            chunk = await read(commands, reading, known, wanted)
         except CockpitError:
             return ""
         lines = chunk.data.decode(errors="replace").splitlines()[-TAIL_LINES:]
@@ -50,34 +49,25 @@ async def tail(commands: Commands, reading: Reading, job: Job) -> str:
     return ""
 
 
-async def _path(reading: Reading, job: Job, stream: LogStream) -> str:
-    """As Slurm says while it remembers the job; else where sbatch would have written."""
-    told = await reading.output_files(slurm_id(job.id))
+async def _path(reading: Reading, known: Found, stream: LogStream) -> str:
+    """As Slurm says while it remembers the job; else as accounting does, or as sbatch was asked; else where it would
+    have written."""
+    job = known.job
+    told = await reading.output_files(slurm_id(job.id)) or await _remembered(reading, known)
     path = values.text(told.get(stream, "")) or values.text(told.get(LogStream.STDOUT, ""))
     folder = told.get("folder", "") or job.spec.output
     if not path:
-        path = posixpath.join(folder, "slurm-%A_%a.out" if job.array is not None else "slurm-%j.out")
-    return resolved(path if path.startswith("/") else posixpath.join(folder, path), job)
+        path = "slurm-%A_%a.out" if job.array is not None else "slurm-%j.out"
+    whole = path if path.startswith("/") else posixpath.join(folder, path)
+    return outputs.resolved(whole, known, await reading.version())
 
 
-def resolved(path: str, job: Job) -> str:
-    """The path with sbatch's patterns (`%j`, `%A_%a`, `%4t` …) in words; `\\` at its head takes their meaning away."""
-    words = _words(job)
-    found, rest = [], path
-    while "%" in rest:
-        before, _, rest = rest.partition("%")
-        width = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-        letter = rest[len(width) : len(width) + 1]
-        rest = rest[len(width) + 1 :]
-        word = "%" if letter == "%" else words[_PATTERNS[letter]] if letter in _PATTERNS else f"%{width}{letter}"
-        found += [before, word.zfill(int(width[:2])) if width and word.isdigit() else word]
-    return "".join([*found, rest])
-
-
-def _words(job: Job) -> tuple[str, ...]:
-    number, task = task_of(job.id)
-    node = job.attempt.placement[0].node if job.attempt is not None and job.attempt.placement else ""
-    return str(number), str(number), str(task or 0), job.spec.name, job.submitter.name, node, "0"
+async def _remembered(reading: Reading, known: Found) -> dict[str, str]:
+    """What Slurm has forgotten and its accounting has not."""
+    told = outputs.of_record(known.fields)
+    if outputs.OUT not in told and (script := await reading.script(slurm_id(known.job.id))):
+        told = outputs.of_script(script) | told
+    return told
 
 
 async def _size(commands: Commands, path: str) -> int | None:

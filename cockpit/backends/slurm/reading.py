@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
 from cockpit.backends.slurm.mapping import (
     accounting,
     accounts,
+    licences,
     listing,
     nodes,
     placements,
     priorities,
     reservations,
     rules,
+    running,
 )
 from cockpit.backends.slurm.mapping.cluster import NO_DETAILS, Everything, shards_per_card
 from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import Job
 from cockpit.model.node import Allocation
 from cockpit.model.priority import Breakdown
-from cockpit.model.usage import Used
+from cockpit.model.view import StepRow
 
 T = TypeVar("T")
 
@@ -63,6 +65,7 @@ class Reading:
         self.manners = manners or Manners()
         answers.patience = self.manners.patience
         self._fields: tuple[str, ...] = listing.FIELDS
+        self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
         self._made: dict[str, tuple[object, Any]] = {}
         self._records: dict[str, Listed] = {}
         self.trouble: dict[str, str] = {}
@@ -92,13 +95,17 @@ class Reading:
         return self._answers.given_at(listing.command(self._fields))
 
     async def details(self) -> Mapping[JobId, Mapping[NodeName, Allocation]]:
-        shards = shards_per_card(await self.nodes(self.manners.settings))
+        gres = {each.node.name: each.gres for each in await self.nodes(self.manners.settings)}
         printed = await self._answers.ask(placements.DETAIL, self.manners.details)
-        return self._once("details", printed, lambda: placements.details(printed.stdout, shards))
+        return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
     async def reservations(self) -> tuple[Reservation, ...]:
         printed = await self._answers.ask(reservations.COMMAND, self.manners.reservations)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
+
+    async def licences(self) -> tuple[licences.Licence, ...]:
+        printed = await self._optional("scontrol show licenses", licences.COMMAND, self.manners.nodes)
+        return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
     async def shares(self) -> tuple[accounts.Shared, ...]:
         printed = await self._optional("sshare", accounts.SHARES, self.manners.shares)
@@ -130,11 +137,32 @@ class Reading:
 
         return self._once("priorities", (printed, weights), made)
 
-    async def ended(self, since: str, until: str = "now", *, user: str = "", job: str = "") -> list[tuple[Job, Used]]:
+    async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
         """Out of accounting, in its order."""
-        argv = accounting.command(since, until, user=user, job=job)
+        argv = accounting.command(since, until, user=user)
         printed = await self._optional("sacct", argv, self.manners.accounting)
-        return list(accounting.ended(printed.stdout, printed.separator, UTC))
+        return self._once(f"ended for {user}", printed, lambda: self._ended(printed, accounting.FIELDS))
+
+    async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
+        """What accounting has of the job of Slurm's id: itself, once it has ended, and its steps."""
+        while True:
+            argv = accounting.command_of_one(job, self._past_fields)
+            try:
+                printed = await self._answers.ask(argv, self.manners.details, seconds=self.manners.patience / 3)
+            except Failed as failed:
+                unknown = accounting.unknown_field(failed.printed.stderr)
+                if unknown not in self._past_fields:
+                    return None, ()
+                self._past_fields = tuple(name for name in self._past_fields if name != unknown)
+            except CockpitError:
+                return None, ()
+            else:
+                past = self._ended(printed, self._past_fields)
+                steps = accounting.steps(printed.stdout, printed.separator, UTC, self._past_fields)
+                return (past[-1] if past else None), tuple(steps)
+
+    def _ended(self, printed: Printed, fields: Sequence[str]) -> tuple[accounting.Past, ...]:
+        return tuple(accounting.ended(printed.stdout, printed.separator, UTC, fields))
 
     async def admin_level(self, user: str) -> str:
         """`None`, `Operator` or `Administrator`; empty where nobody can say."""
@@ -155,6 +183,36 @@ class Reading:
         if record is None:
             return {}
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
+
+    async def has_accounting(self) -> bool:
+        """Whether there is a database that remembers ended jobs."""
+        return "slurmdbd" in settings(await self.config()).get("AccountingStorageType", "")
+
+    async def version(self) -> tuple[int, ...]:
+        """The controller's: `(22, 5, 8)`."""
+        return tuple(int(each) for each in rules.version(await self.config()).split(".") if each.isdigit())
+
+    async def script(self, job: str) -> str:
+        """The batch script, where accounting keeps scripts and shows them to the asker; else empty."""
+        try:
+            printed = await self._answers.ask(("sacct", "--batch-script", "--jobs", job), self.manners.settings)
+        except CockpitError:
+            return ""
+        head, mark, script = printed.stdout.partition("#!")
+        return mark + script if not head.startswith("NONE") else ""
+
+    async def running_steps(self, number: int) -> tuple[StepRow, ...]:
+        """What the controller itself says runs within the job, for a cluster without accounting."""
+        try:
+            printed = await self._answers.ask(("scontrol", "show", "step", str(number)), self.manners.details)
+        except CockpitError:
+            return ()
+        return tuple(running.steps(printed.stdout, UTC))
+
+    async def comment(self, job: str) -> str:
+        """Of the job of Slurm's id, as it is now."""
+        argv = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
+        return (await self._answers.ask(argv, 0.0)).stdout.strip()
 
     async def everything(self, *, closely: bool) -> Everything:
         """All that the embedded core needs; `closely`: also which cards of which node each job has."""

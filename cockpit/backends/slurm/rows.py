@@ -8,6 +8,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import jobparts, states, values
+from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.engine.views import job_row
@@ -106,6 +107,13 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
         tasks=each.tasks,
         component=each.component,
     )
+
+
+def past_row(past: Past) -> JobRow:
+    """Of one that only accounting knows."""
+    leader, plus, offset = past.fields["JobID"].partition("+")
+    row = job_row(past.job, None)
+    return replace(row, component=(int(leader), int(offset))) if plus and offset.isdigit() else row
 
 
 def task_row(row: JobRow, job: Job) -> JobRow:

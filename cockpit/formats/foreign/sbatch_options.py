@@ -84,6 +84,21 @@ def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
     return options
 
 
+def script_options(script: str) -> dict[str, str]:
+    """What a script's own lines say."""
+    return directives(script.splitlines(), Draft())
+
+
+def line_options(line: str) -> dict[str, str]:
+    """What `sbatch -o out.%j --mem=4G job.sh -o its.own` says, as accounting keeps it: its words without their quotes.
+    Behind the script stands what that is given, behind --wrap a command."""
+    options: dict[str, str] = {}
+    words = line.split()[1:]
+    while words and words[0].startswith("-") and not words[0].startswith("--wrap"):
+        _take_option(words, options)
+    return options
+
+
 def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
     try:
         words = shlex.split(text)
@@ -91,17 +106,23 @@ def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
         draft.lacks(f"#SBATCH {text}", "has a quote that is never closed; left out")
         return
     while words:
-        word = words.pop(0)
-        if not word.startswith("-"):
-            draft.lacks(word, "is no option; left out")
-        elif word.startswith("--"):
-            given, equals, value = word[2:].partition("=")
-            name = _whole_name(given)
-            options[name] = value if equals or name in _FLAGS or not words else words.pop(0)
+        if words[0].startswith("-"):
+            _take_option(words, options)
         else:
-            name, value = _SHORT.get(word[1:2], word[1:2]), word[2:].removeprefix("=")
-            takes = name not in _FLAGS and not value and words
-            options[name] = words.pop(0) if takes else value
+            draft.lacks(words.pop(0), "is no option; left out")
+
+
+def _take_option(words: list[str], options: dict[str, str]) -> None:
+    """The first word, and the next where that is its value."""
+    word = words.pop(0)
+    if word.startswith("--"):
+        given, equals, value = word[2:].partition("=")
+        name = _whole_name(given)
+        options[name] = value if equals or name in _FLAGS or not words else words.pop(0)
+    else:
+        name, value = _SHORT.get(word[1:2], word[1:2]), word[2:].removeprefix("=")
+        takes = name not in _FLAGS and not value and words
+        options[name] = words.pop(0) if takes else value
 
 
 def _whole_name(given: str) -> str:

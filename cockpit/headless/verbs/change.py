@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
 from cockpit.formats.limittext import limit_text, read_limit
 from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
-from cockpit.headless.arguments import Verb, reference, seconds
+from cockpit.headless.arguments import Verb, field, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.asking import WantedLimit, WantedPriority
+from cockpit.model.directives import MoveToTop, Reach, SendSignal, UpdateJob
 from cockpit.model.ids import JobRef
 from cockpit.present.references import job_text
 from cockpit.present.safe import safe
@@ -34,12 +35,28 @@ def cancel_arguments(parser: ArgumentParser) -> None:
     how_long = parser.add_mutually_exclusive_group()
     how_long.add_argument("--grace", type=seconds, metavar="TIME", help="kill after so long instead, such as 5m")
     how_long.add_argument("--now", action="store_const", dest="grace", const=0, help="kill at once")
+    how_long.add_argument("--signal", metavar="NAME", help="only send this signal: USR1, INT, 10; on a Slurm cluster")
+    parser.add_argument(
+        "--to",
+        type=Reach,
+        choices=list(Reach),
+        default=Reach.ALL,
+        metavar="WHOM",
+        help=f"whom the signal is for: {', '.join(Reach)}",
+    )
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 async def run_cancel(call: Call) -> int:
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Cancel")):
         return ExitCode.DECLINED
+    if (name := call.args.signal) is not None:
+        reach = call.args.to
+
+        async def send(ref: JobRef) -> None:
+            await call.backend.direct(SendSignal(ref.job, name, reach, ref.task))
+
+        return await each(call, send, f"sent {safe(name)} to")
     grace = call.args.grace
     return await each(call, lambda ref: call.backend.cancel(ref.job, task=ref.task, grace_seconds=grace), "cancelled")
 
@@ -121,6 +138,26 @@ async def run_set_time_limit(call: Call) -> int:
     return await each(call, lambda ref: call.backend.set_time_limit(ref.job, wanted, task=ref.task), done)
 
 
+def update_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the job, or a task such as 4711_3")
+    parser.add_argument("fields", nargs="+", type=field, metavar="FIELD=VALUE", help="by Slurm's own names")
+
+
+async def run_update(call: Call) -> int:
+    """Whatever the cluster lets one change; what it refuses it says itself."""
+    ref = call.args.job
+    await call.backend.direct(UpdateJob(ref.job, dict(call.args.fields), ref.task))
+    call.streams.line(f"changed {', '.join(safe(name) for name, _ in call.args.fields)} of {job_text(ref)}")
+    return ExitCode.OK
+
+
+async def run_top(call: Call) -> int:
+    """Before all other jobs of their owner."""
+    await call.backend.direct(MoveToTop(tuple(map(job_text, call.args.jobs))))
+    call.streams.line(f"moved {', '.join(map(job_text, call.args.jobs))} to the top")
+    return ExitCode.OK
+
+
 async def each(call: Call, act: Callable[[JobRef], Awaitable[None]], done: str) -> int:
     return await try_each(call, call.args.jobs, act, done, job_text)
 
@@ -134,7 +171,12 @@ def _question(refs: Sequence[JobRef], verb: str) -> str:
 CANCEL = Verb(
     cancel_arguments,
     run_cancel,
-    ("cockpit cancel 4711", "cockpit cancel 4711 --grace 5m", "cockpit cancel 4711_3 4712 --now --yes"),
+    (
+        "cockpit cancel 4711",
+        "cockpit cancel 4711 --grace 5m",
+        "cockpit cancel 4711_3 4712 --now --yes",
+        "cockpit cancel 4711 --signal USR1 --to script",
+    ),
 )
 HOLD = Verb(arguments, run_hold, ("cockpit hold 4720",))
 RELEASE = Verb(arguments, run_release, ("cockpit release 4720 4721",))
@@ -156,4 +198,10 @@ SET_TIME_LIMIT = Verb(
     run_set_time_limit,
     ("cockpit set-time-limit 4711 6h", "cockpit set-time-limit 4711 4712_3 +2h", "cockpit set-time-limit 4711 -30m"),
 )
+UPDATE = Verb(
+    update_arguments,
+    run_update,
+    ("cockpit update 4720 Features=nvlink Nice=50", "cockpit update 4720_3 ExcNodeList=n[3-5] 'Comment=see 4711'"),
+)
+TOP = Verb(arguments, run_top, ("cockpit top 4720",))
 DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cockpit.errors import RequestRefused
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
 from cockpit.headless.services import Call
-from cockpit.headless.verbs.submit import read_files
+from cockpit.headless.verbs.submit import placed, read_files
 
 if TYPE_CHECKING:
     from cockpit.model.image import Mpi
@@ -30,7 +31,9 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     from cockpit.present.tables.launch import LAUNCH as TABLE
 
-    specs, _ = read_files(call)
+    specs, places = read_files(call)
+    if call.backend.takes_scripts:
+        return _scripts(call, specs, places)
     who = _submitter()
     launches = [each for spec in specs for name, task in _tasks(spec).items() for each in _launches(name, task, who)]
     if not is_page(call.args):
@@ -40,6 +43,28 @@ async def run(call: Call) -> int:
 
     for line in launch_lines(chosen_rows(TABLE, launches, call.args, call.context())):
         call.streams.line(line)
+    return ExitCode.OK
+
+
+def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) -> int:
+    """A cluster of others is handed a script, which finds out the rest once it runs."""
+    from cockpit.present.command_text import command_lines
+    from cockpit.present.tables.launch_script import LAUNCH_SCRIPT, LaunchScript
+
+    rows = []
+    for spec, place in zip(specs, places, strict=True):
+        try:
+            shown = call.backend.written(spec)
+        except RequestRefused as no:
+            raise RequestRefused(placed(no.refusal, [place])) from no
+        if shown is not None:
+            rows.append(LaunchScript(spec.name, shown.argv, shown.stdin))
+    if not is_page(call.args):
+        write_rows(LAUNCH_SCRIPT, rows, call.args, call.context(), call.streams)
+        return ExitCode.OK
+    for each in chosen_rows(LAUNCH_SCRIPT, rows, call.args, call.context()):
+        for text in command_lines(each.argv, each.script):
+            call.streams.line(text)
     return ExitCode.OK
 
 

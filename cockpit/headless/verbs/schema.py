@@ -15,7 +15,7 @@ from cockpit.present.schema import table_schema
 from cockpit.present.tables.all import TABLES
 
 JOB, CLUSTER, CATALOGUE = "job", "cluster", "catalogue-file"
-_OTHERWISE = {"accounting-sums": "accounting --by user"}
+_OTHERWISE = {"accounting-sums": "accounting --by user", "launch-script": "launch --dry-run, of a Slurm cluster,"}
 """Tables that are not called as the verb that writes them."""
 FILES = {JOB: "a job file", CLUSTER: "cluster.toml", CATALOGUE: "catalogue.toml"}
 

@@ -14,6 +14,7 @@ from cockpit.headless.arguments import Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.launch.checks import warnings
+from cockpit.model.directives import SubmitScript
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
@@ -41,7 +42,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    specs, places = read_files(call)
+    scripts: list[tuple[str, str]] = []
+    specs, places = read_files(call, scripts)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
@@ -49,33 +51,55 @@ async def run(call: Call) -> int:
     for spec, place in zip(specs, places, strict=True):
         for warning in warnings(spec):
             call.streams.say(f"{place}: {warning}")
-    call.streams.hint(f"submitting {counted(len(specs), 'job')} …")
+    call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     try:
-        ids = await call.backend.submit(specs)
+        ids = await call.backend.submit(specs) if specs else []
     except RequestRefused as no:
         raise RequestRefused(placed(no.refusal, places)) from no
     for spec, job in zip(specs, ids, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
+    for source, text in scripts:
+        submitted = await call.backend.direct(SubmitScript(text, _script_options(call)))
+        call.streams.line(f"submitted {safe(source)} as {submitted}")
     return ExitCode.OK
 
 
-def read_files(call: Call) -> tuple[list[JobSpec], list[str]]:
-    """Every job of every file, and for each the place to name it by. Raises `SpecErrors` with all files' errors."""
+def _script_options(call: Call) -> tuple[str, ...]:
+    """What the command line adds to those in the script."""
+    hold = ("--hold",) if call.args.hold else ()
+    conditions = ",".join(f"{each.kind}:{each.target}".rstrip(":") for each in call.args.dependency)
+    return (*hold, *((f"--dependency={conditions}",) if conditions else ()))
+
+
+def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tuple[list[JobSpec], list[str]]:
+    """Every job of every file, and for each the place to name it by. Batch scripts that the cluster takes as they are
+    go into `scripts` instead, with their source. Raises `SpecErrors` with all files' errors."""
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
     for file in call.args.files:
         try:
-            found = call.services.read_jobs(*_as_job_file(*read_text(file, call), call))
+            source, text, folder = read_text(file, call)
+            if scripts is not None and _is_taken_as_it_is(text, call):
+                scripts.append((source, text))
+                continue
+            found = call.services.read_jobs(*_as_job_file(source, text, folder, call))
         except SpecErrors as wrong:
             errors += wrong.errors
         else:
             specs += found
-            source = source_of(file)
             places += [source] if len(found) == 1 else [f"{source}: job {n + 1}" for n in range(len(found))]
     if errors:
         raise SpecErrors(errors)
     return specs, places
+
+
+def _is_taken_as_it_is(text: str, call: Call) -> bool:
+    if "#SBATCH" not in text:
+        return False
+    from cockpit.formats.foreign.sbatch import is_sbatch
+
+    return is_sbatch(text) and call.backend.takes_scripts
 
 
 def _as_job_file(source: str, text: str, folder: str, call: Call) -> tuple[str, str, str]:

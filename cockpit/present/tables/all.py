@@ -17,6 +17,7 @@ from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.launch import LAUNCH
+from cockpit.present.tables.launch_script import LAUNCH_SCRIPT
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.overview import OVERVIEW
@@ -30,7 +31,7 @@ from cockpit.present.tables.usage import USAGE
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
-    *(ACCOUNTING, SUMS, HOURS, LAUNCH, STAGED, TRIALS),
+    *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

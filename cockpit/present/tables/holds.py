@@ -23,6 +23,15 @@ def kept_cards(row: HoldRow, _: Context) -> int | float:
     return units.cards(row.keeps_card_milli)
 
 
+def card_hours(row: HoldRow, context: Context) -> float:
+    """What is still to come: an extension costs more."""
+    return round(row.keeps_card_milli / 1000 * left_seconds(row, context) / 3600, 1)
+
+
+def cpu_hours(row: HoldRow, context: Context) -> float:
+    return round(row.keeps_cpus * left_seconds(row, context) / 3600, 1)
+
+
 HOLDS: Final = Table(
     name="holds",
     identity=("id",),
@@ -51,6 +60,16 @@ HOLDS: Final = Table(
         ),
         Column("nodes", "NODES", Kind.WORDS, "Where the containers are", field="nodes", aliases=("node",)),
         Column("cards_kept", "CARDS KEPT", Kind.NUMBER, "Cards that stay taken", derive=kept_cards),
+        Column("cpus_kept", "CPUS KEPT", Kind.INTEGER, "CPUs that stay taken", field="keeps_cpus", rare=True),
+        Column(
+            "card_hours",
+            "CARD-HOURS",
+            Kind.NUMBER,
+            "What the cards cost until then, from now",
+            derive=card_hours,
+            rare=True,
+        ),
+        Column("cpu_hours", "CPU-HOURS", Kind.NUMBER, "The same of the CPUs", derive=cpu_hours, rare=True),
         Column("ended_at", "ENDED", Kind.MOMENT, "When it failed", field="ended_at", aliases=("ended",)),
         Column("held_until", "HELD UNTIL", Kind.MOMENT, "When they are removed", field="held_until"),
         Column(

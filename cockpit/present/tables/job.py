@@ -13,6 +13,7 @@ from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.events import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
+from cockpit.present.steps import steps_json
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import factors
 from cockpit.present.units import counted
@@ -201,6 +202,15 @@ JOB: Final = Table(
             "What its containers have really used, as the kernel counts it; none where nobody measures",
             derive=use,
             words=numbered(lambda detail: len(detail.use), "replica"),
+            schema=RECORDS,
+        ),
+        Column(
+            "steps",
+            "STEPS",
+            Kind.RECORD,
+            "On a Slurm cluster: what ran within it",
+            derive=steps_json,
+            words=numbered(lambda detail: len(detail.steps), "step"),
             schema=RECORDS,
         ),
         Column(

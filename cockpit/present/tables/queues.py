@@ -11,11 +11,12 @@ from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present import units
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.safe import safe
+from cockpit.sched.tres import LICENCES
 
 CPUS: Final = "cpu"
 MEMORY: Final = "mem"
 CARDS: Final = "gres/gpu"
-RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory"}
+RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory", LICENCES: "licences"}
 INDENT: Final = "  "
 ALL_NODES: Final = "(all nodes)"
 """The queue of a cluster that has no partitions."""
@@ -102,6 +103,8 @@ def _held(resource: str) -> Callable[[QueueRow, Context], Held]:
 
 def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
     def text(row: QueueRow, _: Context) -> str:
+        if resource == LICENCES and row.kind is not QueueKind.LICENCE:
+            return NOTHING
         held = share(row, resource)
         return "/".join(amount_text(resource, amount) for amount in (held.used, held.min, held.max))
 
@@ -140,6 +143,12 @@ _FIGURES: Final = tuple(
         ("borrowed", "Held beyond what is guaranteed", lambda row, _, resource=resource: borrowed(row, resource)),
     )
 )
+
+
+def _licences(row: QueueRow, _: Context) -> Held | None:
+    return share(row, LICENCES) if row.kind is QueueKind.LICENCE else None
+
+
 _RUNNING: Final = Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", field="running")
 _MAX_JOBS: Final = Column(
     "max_jobs", "MAX JOBS", Kind.INTEGER, "So many run at once; none: no bound", field="max_jobs", nullable=True
@@ -149,7 +158,7 @@ _KIND: Final = Column(
     "kind",
     "KIND",
     Kind.TEXT,
-    "quota: a node of the quota tree; partition",
+    "quota: a node of the quota tree; partition; licence",
     derive=lambda row, _: row.kind.value,
     schema={"enum": [kind.value for kind in QueueKind]},
 )
@@ -175,6 +184,9 @@ QUEUES: Final = Table(
         _RUNNING,
         _MAX_JOBS,
         *_SHARES,
+        msgspec.structs.replace(
+            _resource(LICENCES, "licences", "Licences"), derive=_licences, rare=True, nullable=True
+        ),
         *_FIGURES,
         _PATH,
         msgspec.structs.replace(_PROJECTS, wide=True),

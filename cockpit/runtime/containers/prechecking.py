@@ -70,6 +70,15 @@ def _wrong(promised: Node, allocation: Allocation, machine: Node, state: Path) -
     free = shutil.disk_usage(state).free // _MIB
     if free < LEAST_FREE_MIB:
         yield f"the disk of {state} has {free} MiB left, too little for a container"
+    yield from _wrong_with_cards(promised, allocation, machine)
+
+
+def wrong_with_cards(promised: Node, allocation: Allocation, machine: Node) -> str:
+    """Of its cards alone: a sentence; empty where nothing is."""
+    return next(_wrong_with_cards(promised, allocation, machine), "")
+
+
+def _wrong_with_cards(promised: Node, allocation: Allocation, machine: Node) -> Iterator[str]:
     for card in _real(promised, allocation):
         yield from _wrong_with_card(card, machine)
 

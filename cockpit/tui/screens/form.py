@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,7 +21,7 @@ from cockpit.present.form_nodes import node_lines, room_lines
 from cockpit.present.job_form import KIND, JobForm, Judged, about
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, wrapped
 from cockpit.present.spec_offers import models, offers
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
+FIELD_LEAD = re.compile(r"^jobs\[0\]\.")
 RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
 SBATCH, MANIFEST = "As a script for sbatch", "As a PyTorchJob"
 VIEWS = (RUNS, ROOM, YAML, SBATCH, MANIFEST)
@@ -331,7 +334,9 @@ class FormScreen(ModalScreen[None]):
             yield from room_lines(known, self._there, self.app.demand, columns)
             yield line()
         yield line(Span(self._shows, STRONG))
-        if self._shows == RUNS:
+        if self._shows in {RUNS, SBATCH} and self.app.backend.takes_scripts:
+            yield from self._script_lines(known, columns)
+        elif self._shows == RUNS:
             yield from run_lines(known, self._submitter, self._there, columns)
         elif self._shows == ROOM:
             yield from node_lines(known, self._there, columns)
@@ -341,6 +346,19 @@ class FormScreen(ModalScreen[None]):
             yield from text_lines(spec_as_yaml(spec))
         else:
             yield from self._foreign_lines(spec)
+
+    def _script_lines(self, spec: JobSpec, columns: int) -> Iterator[Line]:
+        """What the cluster will really be handed."""
+        try:
+            shown = self.app.backend.written(spec)
+        except RequestRefused as no:
+            for said in no.refusal.message.splitlines():
+                yield from wrapped(line(Span(safe(FIELD_LEAD.sub("", said)), "warning")), columns)
+            return
+        if shown is not None:
+            yield from wrapped(line(Span(safe(shlex.join(shown.argv)), ACCENT)), columns)
+            for each in text_lines(shown.stdin):
+                yield from wrapped(each, columns)
 
     def _foreign_lines(self, spec: JobSpec) -> Iterator[Line]:
         """As other systems would be handed it, and what they have no word for."""

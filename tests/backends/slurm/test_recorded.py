@@ -200,6 +200,16 @@ async def test_what_ended_says_what_it_used(recorded: SlurmBackend) -> None:
     assert "fails" not in await by_name(recorded)
 
 
+@pytest.mark.req("SL-10")
+async def test_whoever_watches_sees_ended_jobs_in_the_same_table(recorded: SlurmBackend) -> None:
+    first = await anext(aiter(recorded.watch_jobs()))
+    rows = {row.name: row for row in first.changed}
+    assert {rows["fails"].state, rows["userheld"].state} == {JobState.ERROR, JobState.QUEUED}
+    assert len({row.id for row in first.changed}) == len(first.changed)
+    again = await recorded._past_rows()
+    assert all(row is again[row.id] for row in first.changed if row.id in again and row.ended_at is not None)
+
+
 async def test_a_recording_takes_no_orders_and_has_to_exist(recorded: SlurmBackend) -> None:
     with pytest.raises(RequestRefused, match="frank's, not yours"):
         await recorded.hold(JobId(42))

@@ -118,7 +118,7 @@ async def test_ended_jobs_are_the_same(version: str) -> None:
         code = ExitStatus(code=0) if version == "22.05" else None
         return {
             job.id: (job.spec.name, job.state, job.submitted_at, job.attempt, code or job.exit, used)
-            for job, used in found
+            for job, used, _ in found
         }
 
     command = accounting.command("now-1days")

@@ -104,8 +104,14 @@ def test_a_drained_node_says_who_and_why() -> None:
     (found,) = seen(
         "NodeName=n9 CPUTot=4 RealMemory=1000 Gres=gpu:A100:2,shard:8 State=IDLE+DRAIN Reason=bad disk [root@now]"
     )
-    assert (found.node.state_reason, found.shards_per_card) == ("bad disk [root@now]", 4)
+    assert (found.node.state_reason, found.gres.shards_per_card) == ("bad disk [root@now]", 4)
     assert [card.model for card in found.node.cards] == ["a100", "a100"]
+
+
+def test_a_node_that_is_up_says_what_is_more_to_it() -> None:
+    (planned,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=MIXED+PLANNED")
+    (idle,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=IDLE")
+    assert (planned.node.state_reason, idle.node.state_reason) == ("planned", "")
 
 
 def a_record(**other: str) -> dict[str, str]:
@@ -183,7 +189,7 @@ def test_an_accounting_of_a_job_and_its_steps() -> None:
     }  # fmt: skip
     step = dict.fromkeys(FIELDS, "") | {"JobID": "9_2.batch", "State": "FAILED", "MaxRSS": "2048K"}
     printed = "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in (job, step))
-    ((found, used),) = ended(printed, "~", None)
+    ((found, used, _),) = ended(printed, "~", None)
     assert (found.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
     assert found.spec.time_limit_seconds == 5400
 

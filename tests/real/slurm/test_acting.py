@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,11 +13,12 @@ from cockpit.errors import NotRun, RequestRefused
 from cockpit.model.accountchange import AddUser, AssociationChange, LimitsChange
 from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
 from cockpit.model.cluster import Reservation
+from cockpit.model.directives import MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.spec import Array, DebugHold, NodeSpec
+from cockpit.model.spec import Array, DebugHold, HoldAllocation, NodeSpec
 from tests.builders import a_spec
 from tests.real.slurm.conftest import eventually
 from tests.real.slurm.real_cluster import ADA
@@ -23,6 +26,7 @@ from tests.real.slurm.real_cluster import ADA
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cockpit.backends.base import Shown
     from cockpit.backends.slurm.backend import SlurmBackend
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
@@ -46,9 +50,9 @@ async def state_of(backend: SlurmBackend, job: JobId) -> Job:
 async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: SlurmBackend) -> None:
     spec = a_job(emptied, "it's $HOME; a name", 'echo "$COCKPIT_REPLICA of $COCKPIT_REPLICAS: $WORD"; exit 4')
     spec = replace(spec, env={"WORD": "two words; $(id)"})
-    shown: list[tuple[str, ...]] = []
+    shown: list[Shown] = []
 
-    async def look(commands: Sequence[tuple[str, ...]]) -> bool:
+    async def look(commands: Sequence[Shown]) -> bool:
         shown.extend(commands)
         return len(shown) > 1
 
@@ -56,7 +60,7 @@ async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: 
     with pytest.raises(NotRun):
         await ada.submit([spec])
     (job,) = await ada.submit([spec])
-    assert [each[:3] for each in shown] == [("sbatch", "--parsable", f"--job-name={spec.name}")] * 2
+    assert [each.argv[:3] for each in shown] == [("sbatch", "--parsable", f"--job-name={spec.name}")] * 2
     ended = await ada.wait(job, timeout_seconds=60)
     assert ended is not None
     assert (ended.spec.name, ended.state, ended.exit and ended.exit.code) == (spec.name, JobState.ERROR, 4)
@@ -69,7 +73,7 @@ async def test_jobs_are_held_changed_and_ended(emptied: RealCluster, ada: SlurmB
     job, other = await ada.submit([sleeper, replace(sleeper, name="other", array=Array((0, 1, 2), 1))])
     held = await eventually(lambda: ada.job(job), lambda found: isinstance(found.row.reason, Held))
     assert held.row.reason == Held(ADA, None)
-    assert len([row for row in await ada.jobs() if row.array is not None]) == 3
+    assert [row.tasks for row in await ada.jobs() if row.array is not None] == [(0, 1, 2)]
     await ada.edit(job, replace(held.job.spec, name="renamed", nice=7, time_limit_seconds=1200))
     edited = await eventually(lambda: state_of(ada, job), lambda found: found.spec.name == "renamed")
     assert (edited.spec.nice, edited.spec.time_limit_seconds) == (7, 1200)
@@ -89,8 +93,61 @@ async def test_jobs_are_held_changed_and_ended(emptied: RealCluster, ada: SlurmB
     await ada.cancel(job)
     assert (await ada.wait(job, timeout_seconds=60)).state is JobState.STOPPED
     await ada.cancel(other, task=1)
-    left = await eventually(ada.jobs, lambda rows: len([row for row in rows if row.array is not None]) == 2)
-    assert {row.array.index for row in left if row.array is not None} == {0, 2}
+    assert await eventually(ada.jobs, lambda rows: [row.tasks for row in rows if row.array is not None] == [(0, 2)])
+
+
+@pytest.mark.req("SL-20")
+async def test_whatever_slurm_lets_one_change_is_changed(
+    emptied: RealCluster, ada: SlurmBackend, root: SlurmBackend
+) -> None:
+    waits = a_job(emptied, "waits", "true", hold=True, partitions=("batch",))
+    job, many = await ada.submit([waits, replace(waits, name="many", array=Array((0, 1, 2), 1))])
+    fields = {"Comment": "two; $(id) words", "ExcNodeList": "n2", "Nice": "70", "MinCPUsNode": "2"}
+    await ada.direct(UpdateJob(job, fields))
+    said = emptied.ask("scontrol", "show", "job", str(job)) or ""
+    assert "Comment=two; $(id) words" in said
+    assert "ExcNodeList=n2" in said
+    with pytest.raises(RequestRefused, match="Slurm says no"):
+        await ada.direct(UpdateJob(job, {"Features": "no-such-thing"}))
+    with pytest.raises(RequestRefused, match="negative nice"):
+        await ada.direct(UpdateJob(job, {"Nice": "-5"}))
+    with pytest.raises(RequestRefused, match="enable_user_top"):
+        await ada.direct(MoveToTop((str(job),)))
+    waiting = await eventually(lambda: state_of(ada, job), lambda found: found.spec.nice == 70)
+    changed = replace(waiting.spec, partitions=("debug",))
+    await ada.edit(job, changed)
+    reserved = replace(changed, exclusive=True, deadline_at=Millis(4_102_444_800_000))
+    with pytest.raises(RequestRefused, match="only its administrators change `exclusive`"):
+        await ada.edit(job, reserved)
+    with pytest.raises(RequestRefused, match="only its administrators change `deadline`"):
+        await ada.edit(job, replace(reserved, exclusive=False))
+    await root.edit(job, reserved)
+    edited = await eventually(lambda: state_of(ada, job), lambda found: found.spec.exclusive)
+    assert edited.spec.partitions == ("debug",)
+    assert "Deadline=2100-01-01" in (emptied.ask("scontrol", "show", "job", str(job)) or "")
+    array = (await ada.job(many)).job
+    await ada.edit(many, replace(array.spec, array=Array(array.spec.array.indices, 2)))
+    assert "ArrayTaskThrottle=2" in (emptied.ask("scontrol", "show", "job", str(many)) or "")
+
+
+@pytest.mark.req("SL-20")
+async def test_a_script_runs_as_it_is_and_is_sent_signals(emptied: RealCluster, ada: SlurmBackend) -> None:
+    script = (
+        "#!/bin/bash\n#SBATCH --partition=debug --mem=100M --time=5\n"
+        f"#SBATCH --account=vision --chdir={emptied.home(ADA)}\n"
+        "trap 'echo told; exit 5' USR1\nwhile :; do sleep 0.2; done\n"
+    )
+    job = await ada.direct(SubmitScript(script, ("--job-name=as it is",)))
+    await eventually(lambda: state_of(ada, job), lambda found: found.state is JobState.RUNNING)
+
+    async def told() -> Job:
+        with suppress(RequestRefused):  # it is over by now
+            await ada.direct(SendSignal(job, "USR1", Reach.SCRIPT))
+        return await state_of(ada, job)
+
+    await eventually(told, lambda found: found.state is not JobState.RUNNING)
+    ended = await ada.wait(job, timeout_seconds=60)
+    assert (ended.spec.name, ended.exit.code) == ("as it is", 5)
 
 
 @pytest.mark.req("SL-20")
@@ -131,7 +188,9 @@ def read_all(terminal: int | None) -> bytes:
 
 
 @pytest.mark.req("SL-23")
-async def test_a_failed_job_keeps_its_allocation_until_it_is_let_go(emptied: RealCluster, ada: SlurmBackend) -> None:
+async def test_a_failed_job_keeps_its_allocation_until_it_is_let_go(
+    emptied: RealCluster, ada: SlurmBackend, root: SlurmBackend
+) -> None:
     spec = a_job(emptied, "kept", "echo gone; exit 3", terminal=True, debug_hold=DebugHold(window_seconds=120))
     (job,) = await ada.submit([spec])
     kept = await eventually(lambda: state_of(ada, job), lambda found: found.kept)
@@ -142,12 +201,43 @@ async def test_a_failed_job_keeps_its_allocation_until_it_is_let_go(emptied: Rea
     shell = await ada.open_shell(ShellRequest(job=job, command=("sh", "-c", "echo inside")))
     assert shell.pipe_fds is not None
     assert os.read(shell.pipe_fds[1], 100) == b"inside\n"
+    until = await ada.extend_hold(job, seconds=300)
+    assert until == hold.held_until + 300_000
+    await eventually(ada.holds, lambda found: [each.held_until for each in found] == [until])
+    with pytest.raises(RequestRefused, match=r"cockpit holds extend \d+ --by \d+m` is the most"):
+        await ada.extend_hold(job, seconds=3600)
+    assert await root.extend_hold(job, seconds=3600) == until + 3_600_000
+    await eventually(lambda: state_of(ada, job), lambda found: found.spec.time_limit_seconds > 3600)
     await ada.end_hold(job)
     ended = await ada.wait(job, timeout_seconds=60)
     assert ended is not None
     assert (ended.state, ended.exit and ended.exit.code) == (JobState.ERROR, 3)
     done = await eventually(ada.accounting, lambda found: any(each.row.id == job for each in found))
     assert next(each.row.exit_code for each in done if each.row.id == job) == 3
+
+
+@pytest.mark.req("SL-23")
+async def test_a_failed_job_that_gives_its_nodes_back_leaves_a_copy_of_its_folder(
+    emptied: RealCluster, ada: SlurmBackend
+) -> None:
+    folder = emptied.home(ADA) / "copied"
+    folder.mkdir()
+    shutil.chown(folder, ADA)
+    freed = DebugHold(allocation=HoldAllocation.FREE)
+    spec = a_job(emptied, "freed", "echo made >file; exit 3", terminal=True, debug_hold=freed, output=str(folder))
+    (job,) = await ada.submit([spec])
+    waits = await eventually(
+        lambda: state_of(ada, job),
+        lambda found: found.state is JobState.QUEUED and found.spec.debug_hold.allocation is HoldAllocation.FREE,
+    )
+    assert waits.held_by == "Slurm"
+    (copy,) = folder.glob(".cockpit-copy-*")
+    assert (copy / "file").read_text() == "made\n"
+    shell = await ada.open_shell(ShellRequest(job=job, command=("sh", "-c", "pwd; cat file")))
+    assert shell.pipe_fds is not None
+    assert read_all(shell.pipe_fds[1]).decode().split() == [str(copy), "made"]
+    await ada.release(job)
+    assert not (await eventually(lambda: state_of(ada, job), lambda found: not found.held_by)).held_by
 
 
 @pytest.mark.req("SL-20")

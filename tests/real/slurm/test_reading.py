@@ -44,7 +44,7 @@ async def test_a_living_cluster_is_shown_as_it_is(emptied: RealCluster, root: Sl
         running = sum(row.state is JobState.RUNNING for row in tasks)
         sentences = {job: said(rows[job]) for job in (waiting, behind, limited)}
         return (
-            (running, len(tasks)) == (2, 6)
+            (running, sum(len(row.tasks) or 1 for row in tasks)) == (2, 6)
             and sentences[waiting].startswith("waits for free")
             and "QOS" in sentences[limited]
             and sentences[behind].startswith("jobs of higher priority")

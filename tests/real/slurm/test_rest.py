@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from cockpit.backends.base import Shown
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import listing
 from cockpit.backends.slurm.mapping.nodes import COMMAND as NODES
@@ -132,9 +133,9 @@ async def test_a_job_lives_its_life_through_slurmrestd(
 
 @pytest.mark.req("SL-01", "SL-21")
 async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, socket: SlurmBackend) -> None:
-    shown: list[tuple[str, ...]] = []
+    shown: list[Shown] = []
 
-    async def look(commands: Sequence[tuple[str, ...]]) -> bool:
+    async def look(commands: Sequence[Shown]) -> bool:
         shown.extend(commands)
         return True
 
@@ -143,7 +144,7 @@ async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, soc
     with pytest.raises(RequestRefused, match=r"Slurm says no: .*Invalid account") as no:
         await socket.submit([spec])
     assert no.value.refusal.kind is RefusalKind.INVALID
-    assert shown[0][:5] == ("curl", "--unix-socket", shown[0][2], "-X", "POST")
+    assert shown[0].argv[:5] == ("curl", "--unix-socket", shown[0].argv[2], "-X", "POST")
     (job,) = await socket.submit([replace(spec, account="vision", hold=True, array=Array((0, 3, 5), 1))])
     (row,) = await eventually(socket.jobs, lambda rows: rows)
     assert row.array is not None

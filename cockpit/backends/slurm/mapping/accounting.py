@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
+from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
@@ -11,6 +12,7 @@ from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.records import separated
 from cockpit.model.job import ENDED, Job
 from cockpit.model.usage import Used
+from cockpit.model.view import StepRow
 
 FIELDS = (
     "JobID",
@@ -43,27 +45,83 @@ FIELDS = (
 )
 
 
-def command(since: str, until: str = "now", *, user: str = "", job: str = "") -> tuple[str, ...]:
+FIELDS_OF_ONE = (*FIELDS, "NTasks", "SubmitLine", "StdOut", "StdErr")
+"""Of a single job that somebody looks at. 22.05 does not know the last two."""
+
+
+class Past(NamedTuple):
+    """A job out of accounting."""
+
+    job: Job
+    used: Used
+    fields: Mapping[str, str]
+
+
+def command(since: str, until: str = "now", *, user: str = "") -> tuple[str, ...]:
     """Jobs and their steps. `since`, `until`: as sacct takes them, `now-1days` or an ISO time of the cluster's zone."""
     whose = ("--user", user) if user else ("--allusers",)
-    which = ("--jobs", job) if job else (*whose, "--starttime", since, "--endtime", until)
-    return ("sacct", "--parsable", "--noheader", f"--delimiter={SEPARATOR}", *which, f"--format={','.join(FIELDS)}")
+    return _sacct(FIELDS, *whose, "--starttime", since, "--endtime", until)
 
 
-def ended(printed: str, separator: str, zone: tzinfo | None) -> Iterator[tuple[Job, Used]]:
+def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:
+    """Slurm's id of a job, whenever it was."""
+    return _sacct(fields, "--jobs", job)
+
+
+def _sacct(fields: Sequence[str], *which: str) -> tuple[str, ...]:
+    return ("sacct", "--parsable", "--noheader", f"--delimiter={SEPARATOR}", *which, f"--format={','.join(fields)}")
+
+
+def unknown_field(complaint: str) -> str | None:
+    """The field that this version of sacct does not know, out of what it says on stderr."""
+    _, found, rest = complaint.partition('Invalid field requested: "')
+    return rest.partition('"')[0] if found else None
+
+
+def ended(printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str] = FIELDS) -> Iterator[Past]:
     """In sacct's order. A job's steps, which follow it, say what was used."""
-    current: tuple[Job, Used] | None = None
-    for record in separated(printed, separator, len(FIELDS)):
-        fields = dict(zip(FIELDS, record, strict=True))
-        if "." in fields["JobID"]:
-            current = (current[0], _more(current[1], fields)) if current is not None else None
+    current: Past | None = None
+    for record in _records(printed, separator, fields):
+        if "." in record["JobID"]:
+            current = current._replace(used=_more(current.used, record)) if current is not None else None
             continue
         if current is not None:
             yield current
-        job = _job(fields, zone)
-        current = (job, Used(cpu_ms=_cpu_ms(fields["TotalCPU"]))) if job is not None else None
+        job = _job(record, zone)
+        current = Past(job, Used(cpu_ms=_cpu_ms(record["TotalCPU"])), record) if job is not None else None
     if current is not None:
         yield current
+
+
+def steps(printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str]) -> Iterator[StepRow]:
+    """Of the last job that is told of: one that began anew has those of its last time."""
+    records = list(_records(printed, separator, fields))
+    whole = [place for place, record in enumerate(records) if "." not in record["JobID"]]
+    for record in records[whole[-1] + 1 :] if whole else ():
+        yield _step(record, zone)
+
+
+def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
+    state = states.word(record["State"])
+    ended_at = values.moment(record["End"], zone)
+    how = states.exit_of(state, record["ExitCode"]) if ended_at is not None else None
+    return StepRow(
+        name=record["JobID"].rpartition(".")[2],
+        command=record["JobName"],
+        state=state.lower(),
+        nodes=values.number(record["NNodes"]) or 1,
+        tasks=values.number(record.get("NTasks", "")),
+        started_at=values.moment(record["Start"], zone),
+        ended_at=ended_at,
+        exit_code=how.shell_code if how is not None else None,
+        cpu_ms=_cpu_ms(record["TotalCPU"]),
+        peak_memory_mib=values.memory_mib(record["MaxRSS"]) if record["MaxRSS"] else None,
+    )
+
+
+def _records(printed: str, separator: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    for record in separated(printed, separator, len(fields)):
+        yield dict(zip(fields, record, strict=True))
 
 
 def _job(fields: dict[str, str], zone: tzinfo | None) -> Job | None:
@@ -98,6 +156,8 @@ def _job(fields: dict[str, str], zone: tzinfo | None) -> Job | None:
         "Comment": fields["Comment"],
     }
     own = {"ArrayJobID": array, "ArrayTaskID": task} if task.isdigit() else {}
+    leader, plus, offset = fields["JobID"].partition("+")
+    own |= {"HetJobID": leader, "HetJobOffset": offset} if plus else {}
     return Listed(known | own, zone).job
 
 

@@ -79,22 +79,28 @@ def set_time_limit(job: JobId, task: int | None, limit: WantedLimit) -> Command:
     return _update(job, task, f"TimeLimit={slurm_time(limit.seconds)}")
 
 
-def edit(job: Job, spec: JobSpec) -> Command:
-    """Everything that differs, in one update. Raises `CannotBe` for what Slurm changes in no waiting job."""
+def edit(job: Job, spec: JobSpec) -> list[Command]:
+    """Everything that differs, in one update; how many tasks of an array run at once is the whole array's. Raises
+    `CannotBe` for what Slurm changes in no waiting job."""
     changes = list(_changes(job.spec, spec))
+    found = [_update(job.id, None, *changes)] if changes else []
+    if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
+        found.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
     fixed = [name for name in ("command", "output", "env", "algorithm", "array") if _differs(job.spec, spec, name)]
     if fixed:
         raise CannotBe(
             f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."
         )
-    if not changes:
+    if not found:
         raise CannotBe("Nothing of it would be other than it is.")
-    return _update(job.id, None, *changes)
+    return found
 
 
 def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
     """A job that Slurm lists says less of itself than a job file does: what it does not say does not differ."""
     was, now = getattr(before, name), getattr(after, name)
+    if name == "array" and was is not None and now is not None:
+        return set(was.indices) != set(now.indices)
     return bool(was or name in {"command", "array"}) and was != now and name != "output"
 
 
@@ -115,6 +121,8 @@ def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
         ("ReqNodeList", ",".join(before.node_names), ",".join(after.node_names)),
         ("Nice", str(before.nice), str(after.nice)),
         ("StartTime", moment_text(before.begin_at), moment_text(after.begin_at) or "now"),
+        ("Deadline", moment_text(before.deadline_at), moment_text(after.deadline_at)),
+        ("OverSubscribe", "no" if before.exclusive else "yes", "no" if after.exclusive else "yes"),
     )
     for name, old, new in words:
         if old != new and not (name == "StartTime" and before.begin_at == after.begin_at):

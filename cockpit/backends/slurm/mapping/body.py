@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.modelines import NODE, of_replica, prelude, started, under_mpi
 from cockpit.backends.slurm.mapping.shelltext import Variable, quoted, word
-from cockpit.backends.slurm.mapping.wrapper import beginning, keeping
+from cockpit.backends.slurm.mapping.wrapper import beginning, copying, keeping
 from cockpit.launch.modes import LAUNCHED_BY_FIRST
 from cockpit.launch.sweeps import swept, trial_count, trial_number
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import HoldAllocation, JobSpec
 
 HOSTS = """\
 cockpit_hosts() {
@@ -26,7 +26,7 @@ _TRIAL = "COCKPIT_TRIAL_OPTIONS"
 
 
 def body(spec: JobSpec, asked_seconds: int, kept_seconds: int) -> Iterator[str]:
-    """Its lines, for sh. `kept_seconds`: how long a failed one keeps its nodes, 0: not at all."""
+    """Its lines, for sh. `kept_seconds`: how long a failed one keeps its nodes; 0: not at all."""
     if kept_seconds:
         yield beginning(asked_seconds)
     for name, value in spec.env.items():
@@ -35,13 +35,14 @@ def body(spec: JobSpec, asked_seconds: int, kept_seconds: int) -> Iterator[str]:
     yield from _trials(spec)
     yield from prelude(spec)
     yield ""
-    if not kept_seconds:
+    if not spec.terminal:
         yield from _run(spec)
         return
     yield "cockpit_run() {"
     yield from (f"    {each}" for each in _run(spec))
     yield "}"
-    yield from keeping(kept_seconds)
+    frees = spec.debug_hold.allocation is HoldAllocation.FREE
+    yield from copying() if frees else keeping(kept_seconds)
 
 
 def _place(spec: JobSpec) -> Iterator[str]:

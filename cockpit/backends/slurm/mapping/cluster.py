@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping.accounts import Shared, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Seen
-from cockpit.backends.slurm.mapping.placements import placed
+from cockpit.backends.slurm.mapping.placements import held_by_others, placed
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
 from cockpit.model.cluster import Cluster, Reservation
@@ -60,6 +60,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         cluster=everything.rules,
         accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
         reservations={each.name: each for each in everything.reservations},
+        others=held_by_others(everything.nodes, everything.details) if everything.details else {},
         usage=usage(everything.shares),
         usage_at=counted_at,
         usage_reset_at=counted_at,
@@ -88,4 +89,4 @@ def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
 
 def shards_per_card(nodes: Iterable[Seen]) -> int:
     """The most of any node; 0: nothing is cut."""
-    return max((each.shards_per_card for each in nodes), default=0)
+    return max((each.gres.shards_per_card for each in nodes), default=0)

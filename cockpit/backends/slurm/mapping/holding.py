@@ -7,16 +7,25 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from cockpit.backends.slurm.mapping.acts import CannotBe, Command
+from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, ExitStatus, Job, JobState
-from cockpit.model.spec import DebugHold, HoldCards
+from cockpit.model.spec import DebugHold, HoldAllocation, HoldCards
 from cockpit.model.view import HoldRow
 
+_COPIED = re.compile(r"cockpit:copied rc=\d{1,3} folder=(/.*)")
+_KEPT = DebugHold(cards=HoldCards.KEEP, allocation=HoldAllocation.KEEP)
+_FREED = DebugHold(allocation=HoldAllocation.FREE)
 _HELD = re.compile(r"cockpit:held rc=(\d{1,3}) until=(\d{1,12})")
 
 
 def held(job: Job, comment: str) -> Job:
-    """The job as kept, where its comment says that it is: ended with that code, its cards still its own."""
+    """The job as kept, where its comment says that it is: ended with that code, its nodes still its own; or waiting,
+    with a copy of its folder."""
+    if _COPIED.match(comment) and job.state is JobState.QUEUED:
+        return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
     found = _HELD.fullmatch(comment)
     if found is None or job.state is not JobState.RUNNING or job.attempt is None:
         return job
@@ -27,7 +36,46 @@ def held(job: Job, comment: str) -> Job:
         end_cause=EndCause.EXIT,
         ended_at=job.attempt.placed_at,
         held_until=Millis(1000 * int(found[2])),
-        spec=replace(job.spec, terminal=True, debug_hold=DebugHold(cards=HoldCards.KEEP)),
+        spec=replace(job.spec, terminal=True, debug_hold=_KEPT),
+    )
+
+
+def folder_copied(comment: str) -> str:
+    """Where the copy is that a failed job's wrapper made; empty: there is none."""
+    found = _COPIED.match(comment)
+    return found[1] if found else ""
+
+
+def kept_until(job: Job) -> Millis:
+    """0 where it is not kept."""
+    return job.held_until or Millis(0)
+
+
+def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
+    """The wrapper is told another end by the comment that it left, and to look at it. An administrator's word also
+    raises the time limit where that would end it before. Raises `CannotBe` where its owner has no such time left."""
+    until = kept_until(job) // 1000 + seconds
+    beyond = until - _last_moment(job)
+    if beyond > 0 and not admin:
+        raise CannotBe(_no_time_left(job, seconds - beyond))
+    name, code = slurm_id(job.id), job.exit.code if job.exit is not None else 1
+    longer = [Command(("scontrol", "update", f"JobId={name}", f"TimeLimit=+{-(-beyond // 60)}"))] if beyond > 0 else []
+    said = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))
+    return [*longer, said, Command(("scancel", "--batch", "--signal=USR2", name))]
+
+
+def _last_moment(job: Job) -> int:
+    """Until when the time limit leaves the wrapper time to end with the command's exit code."""
+    placed = job.attempt.placed_at if job.attempt is not None else 0
+    return placed // 1000 + job.spec.time_limit_seconds - SLACK_SECONDS
+
+
+def _no_time_left(job: Job, seconds: int) -> str:
+    name = slurm_id(job.id)
+    some = f"`cockpit holds extend {name} --by {seconds // 60}m` is the most" if seconds >= 60 else "no time is left"
+    return (
+        f"The time limit of job {name} ends its allocation before then, and only administrators of this cluster raise "
+        f"one: {some}."
     )
 
 
@@ -48,4 +96,5 @@ def holds(jobs: Iterable[Job]) -> Iterator[HoldRow]:
             ended_at=job.ended_at or attempt.placed_at,
             held_until=until,
             keeps_card_milli=job.spec.specs[0].card_milli * job.spec.nodes,
+            keeps_cpus=job.spec.specs[0].cpus * job.spec.nodes,
         )

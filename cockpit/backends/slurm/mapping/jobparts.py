@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.dependencies import conditions
+from cockpit.backends.slurm.mapping.gres import instances_per_card
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.model.ids import Millis, NodeName, UserName
 from cockpit.model.job import Attempt, Replica, Submitter
@@ -16,6 +18,8 @@ NO_LIMIT_SECONDS = 365 * DAY_SECONDS
 """Stands for a job without a time limit."""
 NO_COMMAND = "(a script of standard input)"
 
+_ASKED = ("tres-per-node", "tres-per-job", "tres-per-task")
+_TYPED = re.compile(r"gpu:([^:=,]+)[:=]\d")
 Fields = dict[str, str]
 
 
@@ -89,30 +93,39 @@ def _nice(printed: str) -> int:
 
 def node_spec(fields: Fields, shards: int) -> NodeSpec:
     """What it asks of each of its nodes."""
-    return _node_spec(fields.get("tres-alloc", ""), fields["NumCPUs"], node_count(fields), shards)
+    said = next((text for name in _ASKED if (text := values.text(fields.get(name, "")))), "")
+    return _node_spec(fields.get("tres-alloc", ""), said, fields["NumCPUs"], node_count(fields), shards)
 
 
 @lru_cache(maxsize=4096)
-def _node_spec(amounts: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
-    """Of thousands of jobs many ask for the same."""
+def _node_spec(amounts: str, said: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
+    """Of thousands of jobs many ask for the same. `said`: what was asked for, where amounts do not name its kind."""
     tres = values.tres(amounts)
     cpus = tres.get("cpu") or values.number(all_cpus) or 1
     models = tuple(name.partition(":")[2] for name in tres if name.startswith("gres/gpu:"))
+    models = models or tuple(dict.fromkeys(each.lower() for each in _TYPED.findall(said)))
     return NodeSpec(
         cpus=-int(-cpus // nodes),
         memory_mib=-int(-tres.get("mem", 0) // nodes),
-        card_milli=_card_milli(tres, nodes, shards),
+        card_milli=_card_milli(tres, nodes, shards, models),
         card_models=models,
     )
 
 
-def _card_milli(tres: dict[str, float], nodes: int, shards: int) -> int:
-    """Per node. A share of a card is less than one; more shards than a card has count as whole ones."""
+def _card_milli(tres: dict[str, float], nodes: int, shards: int, models: tuple[str, ...]) -> int:
+    """Per node. A share of a card is less than one; more shards, or instances of MIG, than a card has count as whole
+    ones."""
     cards = tres.get("gres/gpu") or sum(each for name, each in tres.items() if name.startswith("gres/gpu:"))
-    if cards:
+    parts = min((instances_per_card(each) for each in models), default=0)
+    if cards and not parts:
         return WHOLE_CARD * -int(-cards // nodes)
-    share = WHOLE_CARD * tres.get("gres/shard", 0) / nodes / shards if shards else 0
-    return int(share) if share < WHOLE_CARD else WHOLE_CARD * -int(-share // WHOLE_CARD)
+    if cards:
+        return _whole_ones(WHOLE_CARD // parts * -int(-cards // nodes), parts * (WHOLE_CARD // parts))
+    return _whole_ones(int(WHOLE_CARD * tres.get("gres/shard", 0) / nodes / shards), WHOLE_CARD) if shards else 0
+
+
+def _whole_ones(milli: int, whole: int) -> int:
+    return milli if milli < whole else WHOLE_CARD * -int(-milli // whole)
 
 
 def attempt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from functools import cached_property
 from itertools import islice
@@ -118,6 +118,14 @@ class Found(NamedTuple):
     job: Job
     listed: Listed | None
     """The record that it stands in; None: it is out of accounting."""
+    fields: Mapping[str, str] = {}
+    """What that says of it, then."""
+
+    @property
+    def number(self) -> int:
+        """Slurm's own, which each task of an array has too."""
+        told = self.listed.fields["JobID"] if self.listed is not None else self.fields.get("JobIDRaw", "")
+        return values.number(told) or self.job.id
 
     @property
     def alike(self) -> JobId:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.gres import Cards, cards_of
 from cockpit.backends.slurm.mapping.records import words
 from cockpit.model.ids import NodeName
-from cockpit.model.node import Card, CardVendor, Node, NodeState
+from cockpit.model.node import CardSlice, Node, NodeState
 
 COMMAND = ("scontrol", "-o", "-d", "show", "node")
 
-_GRES = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)")
 _DOWN = ("DOWN", "FAIL", "ERROR", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "UNKNOWN", "FUTURE")
+_BUSY = frozenset({"idle", "mixed", "allocated", "dynamic_norm", "cloud"})
 _DRAINED = ("DRAIN", "MAINT", "REBOOT", "RESERVED_DOWN")
-_VENDORS = {"mi": CardVendor.ROCM, "mlu": CardVendor.MLU, "ascend": CardVendor.ASCEND}
 
 
 class Seen(NamedTuple):
     """A node, and what the model's node has no place for."""
 
     node: Node
-    shards_per_card: int
-    """Into how many a card is cut (gres/shard); 0: into none."""
+    gres: Cards
+    """Its cards as Slurm calls them."""
+    in_use: tuple[CardSlice, ...] = ()
+    """Which of them somebody has, whoever that is."""
 
 
 def seen(printed: str) -> Iterator[Seen]:
@@ -37,40 +38,24 @@ def seen(printed: str) -> Iterator[Seen]:
 
 def _seen(record: dict[str, str]) -> Seen:
     state = record.get("State", "UNKNOWN")
-    gres = _GRES.findall(values.text(record.get("Gres", "")))
-    shards = sum(int(count) for kind, _, count in gres if kind == "shard")
-    cards = tuple(_cards(gres))
+    gres = cards_of(values.text(record.get("Gres", "")))
     node = Node(
         name=NodeName(record["NodeName"]),
         cpus=values.number(record.get("CPUEfctv", "")) or values.number(record.get("CPUTot", "")) or 0,
         memory_mib=_memory(record),
-        cards=cards,
+        cards=gres.cards,
         os=values.text(record.get("OS", "")).split(" #")[0],
         state=node_state(state),
         state_reason=_reason(record, state),
         virtual=False,
     )
-    per_card = shards // len(cards) if cards else 0
-    return Seen(node, per_card)
+    return Seen(node, gres, tuple(gres.held(record.get("GresUsed", ""))))
 
 
 def _memory(record: dict[str, str]) -> int:
     """Without what is kept for the system."""
     kept = values.number(record.get("MemSpecLimit", "")) or 0
     return max(0, (values.number(record.get("RealMemory", "")) or 0) - kept)
-
-
-def _cards(gres: list[tuple[str, str, str]]) -> Iterator[Card]:
-    index = 0
-    for kind, model, count in gres:
-        for _ in range(int(count) if kind != "shard" else 0):
-            yield Card(index=index, model=model.lower() or "gpu", vendor=_vendor(model))
-            index += 1
-
-
-def _vendor(model: str) -> CardVendor:
-    found = (vendor for lead, vendor in _VENDORS.items() if model.lower().startswith(lead))
-    return next(found, CardVendor.NVIDIA)
 
 
 def node_state(state: str) -> NodeState:
@@ -82,8 +67,10 @@ def node_state(state: str) -> NodeState:
 
 
 def _reason(record: dict[str, str], state: str) -> str:
-    """`bad disk [root@2026-11-21T08:00:00]`, else the state's own word."""
+    """`bad disk [root@2026-11-21T08:00:00]`, else the state's own words: of one that is up those that are more than how
+    busy it is (`planned`, `completing`)."""
     reason = values.text(record.get("Reason", ""))
-    if reason or node_state(state) is NodeState.UP:
-        return reason
-    return state.lower()
+    if reason or node_state(state) is not NodeState.UP:
+        return reason or state.lower()
+    words = (part.strip("*~#!%$@^-").lower() for part in state.split("+"))
+    return "+".join(word for word in words if word not in _BUSY)

@@ -8,22 +8,26 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
+from cockpit.backends.slurm.mapping.gres import NO_CARDS, Cards
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.backends.slurm.mapping.ids import job_id
+from cockpit.backends.slurm.mapping.nodes import Seen
 from cockpit.backends.slurm.mapping.records import blocks
-from cockpit.backends.slurm.mapping.values import memory_mib, number
+from cockpit.backends.slurm.mapping.values import memory_mib
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
 
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
-_GRES = re.compile(r"(gpu|shard)(?::([^:(]+))?:(\d+)\(([^)]*)\)")
 _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
+OTHERS = ""
+"""Whose cards they are that nobody is told of."""
+NO_GRES: Mapping[NodeName, Cards] = {}
 DETAIL = ("scontrol", "-d", "show", "job")
 
 
-def details(printed: str, shards_per_card: int = 0) -> dict[JobId, dict[NodeName, Allocation]]:
+def details(printed: str, gres: Mapping[NodeName, Cards] = NO_GRES) -> dict[JobId, dict[NodeName, Allocation]]:
     """By job and node, of what `scontrol -d show job` prints; ranks are not told there."""
     found: dict[JobId, dict[NodeName, Allocation]] = {}
     for block in blocks(printed, "JobId"):
@@ -31,29 +35,38 @@ def details(printed: str, shards_per_card: int = 0) -> dict[JobId, dict[NodeName
         if head is None:
             continue
         job = job_id(int(head[2] or head[1]), int(head[3]) if head[3] else None)
-        parts = {part.node: part for each in _LINE.finditer(block) for part in _parts(each, shards_per_card)}
+        parts = {part.node: part for each in _LINE.finditer(block) for part in _parts(each, gres)}
         if parts:
             found.setdefault(job, parts)
     return found
 
 
-def _parts(line: re.Match[str], shards: int) -> Iterator[Allocation]:
-    cpus, slices = len(numbers(line[2])), tuple(_slices(line[4], shards))
+def _parts(line: re.Match[str], gres: Mapping[NodeName, Cards]) -> Iterator[Allocation]:
+    cpus = len(numbers(line[2]))
     for node in hosts(line[1]):
-        yield Allocation(0, node, cpus, memory_mib(line[3]) or 0, slices)
+        yield Allocation(0, node, cpus, memory_mib(line[3]) or 0, tuple(gres.get(node, NO_CARDS).held(line[4])))
 
 
-def _slices(gres: str, shards: int) -> Iterator[CardSlice]:
-    """`gpu:a100:2(IDX:0,3)`, `shard:4(4/8,0/8)`: how many of each card's shards."""
-    for kind, _, _, where in _GRES.findall(gres):
-        if kind == "gpu":
-            yield from (CardSlice(card, None) for card in numbers(where.removeprefix("IDX:")))
-        else:
-            for card, part in enumerate(where.split(",")):
-                used, _, all_of_it = part.partition("/")
-                whole = number(all_of_it) or shards
-                if number(used) and whole:
-                    yield CardSlice(card, 0, WHOLE_CARD * (number(used) or 0) // whole)
+def held_by_others(
+    nodes: Iterable[Seen], known: Mapping[JobId, Mapping[NodeName, Allocation]]
+) -> dict[str, tuple[Placement, ...]]:
+    """Cards that nodes say are in use, and no job that is told of has: whose they are is not for the asker to know."""
+    told = {
+        (part.node, each.card, each.slot) for parts in known.values() for part in parts.values() for each in part.slices
+    }
+    shared = {(part.node, each.card) for parts in known.values() for part in parts.values() for each in part.slices}
+    found = []
+    for seen in nodes:
+        name = seen.node.name
+        rest = tuple(
+            each
+            for each in seen.in_use
+            if (name, each.card, each.slot) not in told
+            and not (seen.gres.shards_per_card and (name, each.card) in shared)
+        )
+        if rest:
+            found.append((Allocation(0, name, 0, 0, rest),))
+    return {OTHERS: tuple(found)} if found else {}
 
 
 def placed(
@@ -70,16 +83,19 @@ def placed(
             _take(taken, part)
     slots: Counter[tuple[NodeName, int]] = Counter()
     for job in jobs:
-        yield _numbered(_placed(job, nodes, known.get(job.id), taken), slots) if job.state in OCCUPYING else job
+        yield _numbered(_placed(job, nodes, known.get(job.id), taken), nodes, slots) if job.state in OCCUPYING else job
 
 
-def _numbered(job: Job, slots: Counter[tuple[NodeName, int]]) -> Job:
-    """Shares of one card by different jobs, told apart."""
+def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[NodeName, int]]) -> Job:
+    """Shares of one card by different jobs, told apart; instances of MIG have numbers of their own."""
     if job.attempt is None or not job.spec.specs[0].shares_a_card:
         return job
     parts = []
     for part in job.attempt.placement:
-        slices = tuple(replace(each, slot=slots[part.node, each.card]) for each in part.slices)
+        cut = {card.index for card in nodes[part.node].cards if card.slices}
+        slices = tuple(
+            each if each.card in cut else replace(each, slot=slots[part.node, each.card]) for each in part.slices
+        )
         slots.update((part.node, each.card) for each in slices)
         parts.append(replace(part, slices=slices))
     return replace(job, attempt=replace(job.attempt, placement=tuple(parts)))

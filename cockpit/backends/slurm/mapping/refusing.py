@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.groups import groups
 from cockpit.model.image import HOST
+from cockpit.model.poolrules import pool_conflicts, sweep_conflicts
 from cockpit.model.spec import JobKind, JobSpec
 
 _NO_IMAGE = "Slurm runs on its nodes' own root; let the script start a container"
@@ -59,6 +60,7 @@ def _container_refusals(spec: JobSpec) -> Iterator[str]:
 
 def _group_refusals(spec: JobSpec) -> Iterator[str]:
     """What cannot be had of nodes that are alike, and of those that are not."""
+    yield from (f"{path}: {error}" for path, error in (*pool_conflicts(spec), *sweep_conflicts(spec)))
     everybody = groups(spec)
     for path, each in zip(_paths(spec), everybody, strict=False):
         if each.each.shares_a_card:

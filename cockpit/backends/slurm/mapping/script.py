@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.formats.slurmfields import slurm_time
 from cockpit.launch.sweeps import trial_count
 from cockpit.model.ids import index_ranges
-from cockpit.model.spec import Dependency, DependencyKind, JobSpec, NodeSpec, PriorityWord
+from cockpit.model.spec import Dependency, DependencyKind, HoldAllocation, JobSpec, NodeSpec, PriorityWord
 
 HOLD_SECONDS = 3600
 """How long a failed job keeps its allocation where its owner says nothing."""
@@ -75,7 +75,8 @@ def asked_seconds(spec: JobSpec) -> int:
 
 def kept_seconds(spec: JobSpec) -> int:
     """For so long a failed one keeps its allocation; 0: not at all."""
-    window = spec.debug_hold.window_seconds if spec.terminal else 0
+    keeps = spec.terminal and spec.debug_hold.allocation is not HoldAllocation.FREE
+    window = spec.debug_hold.window_seconds if keeps else 0
     return HOLD_SECONDS if window is None else window
 
 

@@ -34,6 +34,29 @@ fi
 exit "$rc\""""
 
 
+_COPYING = """\
+cockpit_run
+rc=$?
+if [ "$rc" -ne 0 ]; then
+    copy="$COCKPIT_OUTPUTS/.cockpit-copy-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+    mkdir -p "$copy"
+    for each in * .[!.]*; do
+        case $each in .cockpit-* | '*' | '.[!.]*') continue ;; esac
+        cp -a --reflink=auto -- "$each" "$copy/"
+    done
+    scontrol update JobId="$SLURM_JOB_ID" Comment="cockpit:copied rc=$rc folder=$copy" || :
+    echo "cockpit: ended with $rc; its folder is copied to $copy, its nodes are given back, and it waits" >&2
+    echo "cockpit: cockpit shell $SLURM_JOB_ID enters the copy, cockpit release $SLURM_JOB_ID begins it anew" >&2
+    scontrol requeuehold State=SpecialExit "$SLURM_JOB_ID"
+fi
+exit "$rc\""""
+
+
+def copying() -> Iterator[str]:
+    """Runs `cockpit_run`; where it fails, copies the working folder, gives the nodes back, and has the job wait."""
+    yield from _COPYING.splitlines()
+
+
 def keeping(seconds: int) -> Iterator[str]:
     """Runs `cockpit_run`, then keeps. `seconds`: for how long."""
     yield from _KEEPING.format(seconds=seconds).splitlines()

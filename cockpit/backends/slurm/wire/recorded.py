@@ -27,6 +27,7 @@ _FILES = {
     ("scontrol", "show", "job"): "scontrol-job-d.txt",
     ("scontrol", "show", "reservation"): "scontrol-res.txt",
     ("scontrol", "ping"): "scontrol-ping.txt",
+    ("scontrol", "show", "licenses"): "scontrol-lic.txt",
     ("sprio",): "sprio-pipe.txt",
     ("sshare",): "sshare.txt",
     ("sacctmgr", "list", "qos"): "sacctmgr-qos.txt",
@@ -51,6 +52,9 @@ _KEYS = {
     "RestartCnt": "Restarts",
     "STDOUT": "StdOut",
     "STDERR": "StdErr",
+    "tres-per-node": "TresPerNode",
+    "tres-per-job": "TresPerJob",
+    "tres-per-task": "TresPerTask",
 }
 """squeue's fields by scontrol's words; the others are called the same."""
 

@@ -1,0 +1,88 @@
+"""What Slurm would refuse, or do to no effect, said before it is tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.errors import RequestRefused
+from cockpit.model.directives import UpdateJob
+from cockpit.model.job import ENDED, Job, JobState
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import PriorityWord
+from cockpit.protocol import messages
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from cockpit.model.directives import Directive
+
+_ON_KEPT = frozenset({"end_hold", "extend_hold"})
+_ADMINISTRATORS_FIELDS = frozenset({"admincomment", "sitefactor", "priority", "reboot"})
+
+
+def refused(kind: RefusalKind, message: str) -> RequestRefused:
+    return RequestRefused(Refusal(kind, message))
+
+
+def judge(op: str, job: Job) -> None:
+    """Whoever asks. Raises `RequestRefused`."""
+    name = slurm_id(job.id)
+    if job.state in ENDED and not job.kept and op != "requeue":
+        raise refused(RefusalKind.CONFLICT, f"Job {name} has ended: it is {job.state}.")
+    if op in _ON_KEPT and not job.kept:
+        raise refused(RefusalKind.CONFLICT, f"Job {name} is not kept: it is {job.state}.")
+    if wrong := _wrong_state(op, job):
+        raise refused(RefusalKind.CONFLICT, f"Job {name} {wrong}.")
+
+
+def judge_owner(op: str, args: msgspec.Struct, job: Job, asker: str) -> None:
+    """Who is no administrator. Raises `RequestRefused`."""
+    if job.submitter.name != asker:
+        raise refused(RefusalKind.DENIED, f"Job {slurm_id(job.id)} is {job.submitter.name}'s, not yours.")
+    if said := _beyond_owners(op, args, job):
+        raise refused(RefusalKind.DENIED, said)
+
+
+def judge_directive(wanted: Directive, job: Job, asker: str) -> None:
+    """Who is no administrator. Raises `RequestRefused`."""
+    judge_owner("", wanted, job, asker)
+    for name, value in wanted.fields.items() if isinstance(wanted, UpdateJob) else ():
+        if name.lower() in _ADMINISTRATORS_FIELDS:
+            raise refused(RefusalKind.DENIED, f"{name} is for administrators of this cluster; Nice lowers a job.")
+        if name.lower() == "nice" and value.startswith("-"):
+            raise refused(RefusalKind.DENIED, "Only administrators of this cluster give a negative nice value.")
+
+
+def _beyond_owners(op: str, args: msgspec.Struct, job: Job) -> str:
+    """Empty where Slurm lets an owner do it."""
+    if isinstance(args, messages.SetTimeLimitArgs):
+        wanted = args.limit.seconds + (job.spec.time_limit_seconds if args.limit.beside else 0)
+        if wanted > job.spec.time_limit_seconds and job.state is not JobState.QUEUED:
+            return (
+                f"Job {slurm_id(job.id)} runs, and Slurm lets only its administrators raise a running job's time "
+                "limit; owners may lower it."
+            )
+    if isinstance(args, messages.SetPriorityArgs) and not isinstance(args.priority, PriorityWord):
+        return "Only administrators of this cluster set a priority; a nice value lowers yours."
+    if isinstance(args, messages.EditArgs):
+        for word, attribute in (("exclusive", "exclusive"), ("deadline", "deadline_at")):
+            if getattr(args.spec, attribute) != getattr(job.spec, attribute):
+                return f"Slurm lets only its administrators change `{word}` of a job that waits: submit a copy (clone)."
+    if op in {"suspend", "resume"}:
+        return "Slurm lets only its administrators suspend and resume jobs."
+    return ""
+
+
+def _wrong_state(op: str, job: Job) -> str:
+    """Empty where the act makes sense."""
+    queued = job.state is JobState.QUEUED
+    if op == "hold" and (not queued or job.held_by):
+        return f"is held by {job.held_by} already" if job.held_by else f"is {job.state}; only a queued job can be held"
+    if op == "release" and not (queued and job.held_by):
+        return "is not held"
+    if op in {"suspend", "requeue"} and queued:
+        return "has not started"
+    if op == "resume" and job.state is not JobState.SUSPENDED:
+        return f"is not suspended but {job.state}"
+    return "has started: it cannot be edited" if op == "edit" and not queued else ""

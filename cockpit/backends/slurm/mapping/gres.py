@@ -1,0 +1,98 @@
+"""Slurm's generic resources as cards: whole GPUs, instances that MIG cuts a card into, and shards.
+
+Slurm numbers whatever it gives away: of a node with an A100 in seven instances `gpu:a100_1g.5gb:2(IDX:0-1)` is two of
+the seven parts of its one card.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cockpit.backends.slurm.mapping.hostlist import numbers
+from cockpit.backends.slurm.mapping.values import number
+from cockpit.model.node import Card, CardSlice, CardVendor
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.sched.cards import slot_milli
+
+_HAS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)")
+_HOLDS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)\(([^)]*)\)")
+_PROFILE = re.compile(r"(?:^|[_.-])([1-7])g\.\d+gb", re.IGNORECASE)
+_PER_CARD = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
+"""How many instances of a profile one card has room for, by the profile's compute slices (NVIDIA's MIG user guide)."""
+_VENDORS = {"mi": CardVendor.ROCM, "mlu": CardVendor.MLU, "ascend": CardVendor.ASCEND}
+
+
+class Cards(NamedTuple):
+    """A node's cards, and what Slurm calls them."""
+
+    cards: tuple[Card, ...]
+    numbered: tuple[CardSlice, ...]
+    """By Slurm's number of a GPU or instance: the card, or the part of it."""
+    shards_per_card: int
+    """Into how many a card is cut (gres/shard); 0: into none."""
+
+    def held(self, printed: str) -> Iterator[CardSlice]:
+        """What `gpu:a100:2(IDX:0,3)`, `shard:3(IDX:2)` or `shard:4(4/8,0/8)` is."""
+        for kind, _, count, where in _HOLDS.findall(printed):
+            if kind != "shard":
+                yield from (self._numbered(each) for each in numbers(where.removeprefix("IDX:")))
+            elif where.startswith("IDX:"):
+                yield from self._shards(int(count), numbers(where.removeprefix("IDX:")))
+            else:
+                yield from _fractions(where, self.shards_per_card)
+
+    def _numbered(self, index: int) -> CardSlice:
+        return self.numbered[index] if index < len(self.numbered) else CardSlice(index, None)
+
+    def _shards(self, count: int, cards: tuple[int, ...]) -> Iterator[CardSlice]:
+        """As many of each of these."""
+        if self.shards_per_card and cards:
+            milli = WHOLE_CARD * count // len(cards) // self.shards_per_card
+            yield from (CardSlice(card, 0, min(milli, WHOLE_CARD)) for card in cards if milli)
+
+
+NO_CARDS = Cards((), (), 0)
+
+
+def cards_of(printed: str) -> Cards:
+    """`gpu:a100:4(S:0-1),shard:16`: in Slurm's order."""
+    cards: list[Card] = []
+    numbered: list[CardSlice] = []
+    shards = 0
+    for kind, model, count in _HAS.findall(printed):
+        if kind == "shard":
+            shards += int(count)
+            continue
+        per_card = instances_per_card(model)
+        for place in range(int(count)):
+            if not per_card or place % per_card == 0:
+                named = model.lower() or "gpu"
+                cards.append(Card(index=len(cards), model=named, vendor=_vendor(model), slices=per_card))
+            card = cards[-1]
+            part = (
+                CardSlice(card.index, place % per_card, slot_milli(card)) if per_card else CardSlice(card.index, None)
+            )
+            numbered.append(part)
+    return Cards(tuple(cards), tuple(numbered), shards // len(cards) if cards else 0)
+
+
+def instances_per_card(model: str) -> int:
+    """Of a MIG profile; 0: it is a whole card."""
+    profile = _PROFILE.search(model)
+    return _PER_CARD.get(int(profile[1]), 0) if profile is not None else 0
+
+
+def _fractions(where: str, shards_per_card: int) -> Iterator[CardSlice]:
+    """`4/8,0/8`: of each card so many of so many."""
+    for card, part in enumerate(where.split(",")):
+        used, _, all_of_it = part.partition("/")
+        whole = number(all_of_it) or shards_per_card
+        if number(used) and whole:
+            yield CardSlice(card, 0, WHOLE_CARD * (number(used) or 0) // whole)
+
+
+def _vendor(model: str) -> CardVendor:
+    found = (vendor for lead, vendor in _VENDORS.items() if model.lower().startswith(lead))
+    return next(found, CardVendor.NVIDIA)

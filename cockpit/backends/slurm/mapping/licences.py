@@ -1,0 +1,82 @@
+"""`scontrol show licenses` as places where jobs queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.records import words
+from cockpit.model.ids import JobId
+from cockpit.model.job import OCCUPYING
+from cockpit.model.view import QueueKind, QueueRow
+from cockpit.sched.amounts import ONE
+from cockpit.sched.tres import LICENCES
+
+COMMAND = ("scontrol", "-o", "show", "licenses")
+
+
+class Licence(NamedTuple):
+    """One name, and how many of it there are."""
+
+    name: str
+    total: int
+    used: int
+
+
+def licences(printed: str) -> Iterator[Licence]:
+    """Nothing where the cluster has none: then it prints a sentence."""
+    for line in printed.splitlines():
+        record = words(line)
+        if name := record.get("LicenseName", ""):
+            total, used = (values.number(record.get(key, "")) or 0 for key in ("Total", "Used"))
+            yield Licence(name, total, used)
+
+
+def asked(fields: dict[str, str]) -> dict[str, int]:
+    """`matlab:3,fluent@site:1|…`: how many of each the job has, or wants."""
+    found = {}
+    for part in values.text(fields.get("Licenses", "")).replace("|", ",").replace(";", ",").split(","):
+        name, _, count = part.partition(":")
+        if name:
+            found[name] = values.number(count) or 1
+    return found
+
+
+def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[QueueRow]:
+    """With who waits for each, and who has it."""
+    wanting = [(each, asked(each.fields)) for each in jobs if values.text(each.fields.get("Licenses", ""))]
+    for licence in known:
+        of_it = [each for each, names in wanting if licence.name in names]
+        yield QueueRow(
+            kind=QueueKind.LICENCE,
+            path=licence.name,
+            name=licence.name,
+            level=0,
+            since=None,
+            waiting=sum(len(each.tasks) or 1 for each in of_it if each.waits),
+            running=sum(each.kind in OCCUPYING for each in of_it),
+            used={LICENCES: ONE * licence.used},
+            min={},
+            max={LICENCES: ONE * licence.total},
+        )
+
+
+def figures(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
+    """`matlab: 3 of 4 in use, 2 asked`: of those that the job cannot have just now, else of all that it wants."""
+    of_it = [each for each in known if each.name in wanted]
+    short = [each for each in of_it if each.used + wanted[each.name] > each.total]
+    return "; ".join(
+        f"{each.name}: {each.used} of {each.total} in use, {wanted[each.name]} asked" for each in short or of_it
+    )
+
+
+def holders(jobs: Iterable[Listed], wanted: Mapping[str, int]) -> tuple[JobId, ...]:
+    """Who has some of these, the most first."""
+    having = [
+        (sum(count for name, count in asked(each.fields).items() if name in wanted), each.id)
+        for each in jobs
+        if each.kind in OCCUPYING
+    ]
+    return tuple(job for count, job in sorted(having, key=lambda pair: (-pair[0], pair[1])) if count)

@@ -1,0 +1,26 @@
+"""`scontrol show step` as the steps of a running job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from cockpit.backends.slurm.mapping import states, values
+from cockpit.backends.slurm.mapping.hostlist import hosts
+from cockpit.backends.slurm.mapping.records import blocks, words
+from cockpit.model.view import StepRow
+
+
+def steps(printed: str, zone: tzinfo | None) -> Iterator[StepRow]:
+    """Nothing where none runs: then it prints a sentence."""
+    for block in blocks(printed, "StepId"):
+        record = words(block)
+        yield StepRow(
+            name=record["StepId"].rpartition(".")[2].lower(),
+            command=record.get("Name", ""),
+            state=states.word(record.get("State", "")).lower(),
+            nodes=max(1, len(hosts(values.text(record.get("NodeList", ""))))),
+            tasks=values.number(record.get("Tasks", "")),
+            started_at=values.moment(record.get("StartTime", ""), zone),
+            ended_at=None,
+        )

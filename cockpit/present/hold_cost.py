@@ -1,0 +1,27 @@
+"""What a kept job costs: cards, and on a cluster that keeps whole allocations the CPUs too, are billed meanwhile."""
+
+from __future__ import annotations
+
+from cockpit.model.ids import Millis
+from cockpit.model.job import Job
+from cockpit.model.spec import WHOLE_CARD, HoldAllocation, HoldCards
+from cockpit.present.states import seconds_left
+from cockpit.present.units import counted, tenths
+
+
+def cost_words(job: Job, now: Millis) -> str:
+    """`2 cards and 8 CPUs stay its own and are billed: 1.9 card-hours until then`; empty where nothing does."""
+    hold, placed = job.spec.debug_hold, job.attempt.placement if job.attempt is not None else ()
+    if job.held_until is None or not placed:
+        return ""
+    milli = sum(each.card_milli for each in placed) or job.spec.specs[0].card_milli * len(placed)
+    cards = milli / WHOLE_CARD if hold.cards is HoldCards.KEEP else 0.0
+    cpus = sum(each.cpus for each in placed) if hold.allocation is HoldAllocation.KEEP else 0
+    held = [counted(round(cards), "card")] if cards else []
+    held += [counted(cpus, "CPU")] if cpus else []
+    if not held:
+        return ""
+    hours = seconds_left(job.held_until, now) / 3600
+    sum_up = f"{tenths(cards * hours)} card-hours" if cards else f"{tenths(cpus * hours)} CPU-hours"
+    stay = "stays" if len(held) == 1 and round(cards or cpus) == 1 else "stay"
+    return f"{' and '.join(held)} {stay} its own and {'is' if stay == 'stays' else 'are'} billed: {sum_up} until then"

@@ -1,0 +1,25 @@
+"""What is found while a job runs that goes on from its checkpoints: faults of nodes, slow iterations."""
+
+from __future__ import annotations
+
+from cockpit.model import events
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+
+PatrolEvent = events.FaultFound | events.PerformanceFell
+
+
+def patrol_sentence(body: PatrolEvent) -> str:
+    """As an event says it."""
+    if isinstance(body, events.FaultFound):
+        return f"a fault was found on {safe(body.node)}: {safe(body.because)}"
+    said = slow_sentence(body.slow.part, body.threshold)
+    told = f"; {safe(body.address)} is written to" if body.address else ""
+    goes_on = f"; it is to go on on {listed(map(safe, body.elsewhere))}" if body.elsewhere else ""
+    figures = f" ({body.slow.hardware_ms:g} of {body.slow.e2e_ms:g} ms in replica {body.slow.rank})"
+    return f"{said}{figures}{told}{goes_on}"
+
+
+def slow_sentence(part: float, threshold: float) -> str:
+    """`its iterations are slow: their hardware took 0.95 of the whole time, above 0.9`."""
+    return f"its iterations are slow: their hardware took {part:.3g} of the whole time, above {threshold:g}"

@@ -1,0 +1,60 @@
+"""What ran within a job of another scheduler's cluster, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from cockpit.present import units
+from cockpit.present.moments import clock, iso
+from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
+
+if TYPE_CHECKING:
+    from cockpit.model.view import JobDetail, StepRow
+    from cockpit.present.columns import Context
+    from cockpit.present.spans import Line
+
+TITLES: Final = ("STEP", "COMMAND", "STATE", "NODES", "TASKS", "STARTED", "TIME", "CPU", "MEMORY")
+NOTHING: Final = "–"
+
+
+def step_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
+    """A line for each; none of a job that has none."""
+    yield from small_table(TITLES, [step_cells(each, context) for each in detail.steps]) if detail.steps else ()
+
+
+def step_cells(step: StepRow, context: Context) -> tuple[str, ...]:
+    """In the order of `TITLES`; what nobody measured is a dash."""
+    state = step.state if not step.exit_code else f"{step.state} ({step.exit_code})"
+    until = step.ended_at or context.now
+    took = units.duration(max(0, until - step.started_at) // 1000) if step.started_at is not None else NOTHING
+    return (
+        safe(step.name),
+        safe(step.command),
+        safe(state),
+        str(step.nodes),
+        NOTHING if step.tasks is None else str(step.tasks),
+        clock(step.started_at, context.now, context.zone) if step.started_at is not None else NOTHING,
+        took,
+        units.duration(step.cpu_ms // 1000) if step.cpu_ms is not None else NOTHING,
+        units.memory(step.peak_memory_mib) if step.peak_memory_mib is not None else NOTHING,
+    )
+
+
+def steps_json(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": each.name,
+            "command": each.command,
+            "state": each.state,
+            "nodes": each.nodes,
+            "tasks": each.tasks,
+            "started_at": iso(each.started_at) if each.started_at is not None else None,
+            "ended_at": iso(each.ended_at) if each.ended_at is not None else None,
+            "exit_code": each.exit_code,
+            "cpu_ms": each.cpu_ms,
+            "peak_memory_mib": each.peak_memory_mib,
+        }
+        for each in detail.steps
+    ]

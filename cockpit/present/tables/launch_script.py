@@ -1,0 +1,29 @@
+"""The columns of `cockpit launch --dry-run` on a cluster that is handed scripts: one row per job."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from cockpit.present.columns import Column, Kind, Table
+
+
+class LaunchScript(msgspec.Struct, frozen=True):
+    """What would submit one job."""
+
+    name: str
+    argv: tuple[str, ...]
+    script: str
+
+
+LAUNCH_SCRIPT: Final = Table(
+    name="launch-script",
+    help="What would submit each job to a Slurm cluster",
+    empty="The file holds no job.",
+    columns=(
+        Column("name", "NAME", Kind.TEXT, "The job's name", field="name"),
+        Column("argv", "ARGV", Kind.WORDS, "The command and its options", field="argv"),
+        Column("script", "SCRIPT", Kind.TEXT, "What it reads: the script that is run", field="script", wide=True),
+    ),
+)

@@ -1,0 +1,112 @@
+"""How long the iterations of a job take, by what it prints while it runs (EL-13):
+
+this iteration hardware time is 2201.521 and e2e time is 3317.794921875 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Final
+
+from cockpit.engine import patrol
+from cockpit.model.asking import LogStream
+from cockpit.model.events import PerformanceFell
+from cockpit.model.ids import Millis, ReplicaId
+from cockpit.model.job import Slow
+from cockpit.runtime.faultpatrol import BY
+from cockpit.runtime.logs import log_path
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventBody
+    from cockpit.runtime.host import Host
+
+_NUMBER: Final = rb"(\d{1,15}(?:\.\d{1,20})?)"
+_LINE: Final = re.compile(rb"this iteration hardware time is " + _NUMBER + rb" and e2e time is " + _NUMBER + rb" ms")
+LOOK_MS: Final = 1000
+"""Between two looks at the logs."""
+PIECE: Final = 1 << 20
+_LONGEST: Final = 4096
+"""Of a line without an end so much is kept."""
+
+
+class Iterations:
+    """One log, read on from where it was left."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+        self._rest = b""
+
+    def read_on(self) -> Iterator[tuple[float, float]]:
+        """Hardware and end-to-end time of each iteration told of since, in milliseconds, at most one piece of the log.
+        Blocks."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                data = file.read(PIECE)
+        except OSError:  # nothing has been printed yet, or it has been forgotten
+            return
+        self._at += len(data)
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[-_LONGEST:]
+        for found in (each for line in lines for each in _LINE.finditer(line)):
+            hardware, e2e = float(found[1]), float(found[2])
+            if e2e > 0:
+                yield hardware, e2e
+
+
+class Watch:
+    """The logs of all jobs that are to be alerted of. `alert` is told of each fall once it is in the journal."""
+
+    def __init__(self, host: Host, logs: Path, alert: Callable[[PerformanceFell], Awaitable[None]]) -> None:
+        self._host = host
+        self._logs = logs
+        self._alert = alert
+        self._read: dict[tuple[ReplicaId, LogStream], Iterations] = {}
+
+    async def go_on(self) -> None:
+        """For ever."""
+        while True:
+            await self._host.clock.wait_until(Millis(self._host.clock.now() + LOOK_MS))
+            await self.look()
+
+    async def look(self) -> None:
+        """Once at each of them."""
+        asked = dict(self._asked())
+        self._read = {(replica, stream): each for (replica, stream), each in self._read.items() if replica in asked}
+        for replica, threshold in asked.items():
+            found = await asyncio.to_thread(self._slow, replica, threshold)
+            if found is not None:
+                await self._tell(replica, found)
+
+    def _asked(self) -> Iterator[tuple[ReplicaId, float]]:
+        """The threshold of each replica that is listened to."""
+        for job in patrol.watched(self._host.machine):
+            performance = job.spec.resume.performance if job.spec.resume is not None else None
+            if performance is not None and job.attempt is not None and job.attempt.slow is None:
+                yield from ((each, performance.threshold) for each in job.attempt.replica_ids(job.id))
+
+    def _slow(self, replica: ReplicaId, threshold: float) -> Slow | None:
+        for stream in LogStream:
+            log = self._read.setdefault((replica, stream), Iterations(log_path(self._logs, replica, stream)))
+            for hardware, e2e in log.read_on():
+                if hardware / e2e > threshold:
+                    return Slow(rank=replica.rank, hardware_ms=hardware, e2e_ms=e2e)
+        return None
+
+    async def _tell(self, replica: ReplicaId, found: Slow) -> None:
+        told: list[EventBody] = []
+
+        def decide(machine: Machine, now: Millis) -> list[EventBody]:
+            told[:] = patrol.slow(machine, replica, found, now)
+            return told
+
+        await self._host.insist(decide, BY)
+        for fell in told:
+            if isinstance(fell, PerformanceFell):
+                await self._alert(fell)

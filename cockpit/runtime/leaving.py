@@ -1,0 +1,39 @@
+"""How this process ends when it is told to from outside: as if it had left by itself, so that the terminal is given
+back and nothing of its own stays behind."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+DEADLY = (signal.SIGTERM, signal.SIGHUP)
+"""A polite kill, and a terminal that is gone."""
+
+
+def leave_politely() -> None:
+    """From now on a deadly signal is an exit."""
+    for number in DEADLY:
+        signal.signal(number, _leave)
+
+
+@contextmanager
+def leaving_politely() -> Iterator[None]:
+    """For as long as it lasts."""
+    before = {number: signal.getsignal(number) for number in DEADLY}
+    leave_politely()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGCONT, _stay_away)
+    raise SystemExit(128 + number)
+
+
+def _stay_away(_number: int, _frame: FrameType | None) -> None:
+    """A terminal that goes sends SIGCONT behind SIGHUP, at which an application would take the screen again."""

@@ -1,0 +1,51 @@
+"""What only Slurm does: one command each, in which a person's words are one argument."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from cockpit.backends.slurm.mapping.acts import CannotBe
+from cockpit.backends.slurm.mapping.directives import command
+from cockpit.model.directives import Directive, MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
+
+
+@pytest.mark.req("SL-20", "TR-06")
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        (SendSignal(7, "USR1"), "scancel --full --signal=USR1 7"),
+        (SendSignal(7, "sigint", Reach.SCRIPT), "scancel --batch --signal=INT 7"),
+        (SendSignal(46, "10", Reach.STEPS, 3), "scancel --signal=10 46_3"),
+        (MoveToTop(("7", "46_3")), "scontrol top 7,46_3"),
+        (
+            UpdateJob(46, {"Features": "a|b", "Comment": "x; $(id) y"}, 3),
+            "scontrol update JobId=46_3 'Features=a|b' 'Comment=x; $(id) y'",
+        ),
+        (SubmitScript("#!/bin/sh\n", ("--hold",)), "sbatch --parsable --hold"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_each_is_one_command(wanted: Directive, line: str) -> None:
+    assert shlex.join(command(wanted).argv) == line
+
+
+def test_a_script_is_read_as_it_is() -> None:
+    assert command(SubmitScript("#!/bin/sh\n#SBATCH -n 1\ntrue\n")).stdin == "#!/bin/sh\n#SBATCH -n 1\ntrue\n"
+
+
+@pytest.mark.req("TR-06")
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        SendSignal(7, "--all"),
+        SendSignal(7, "USR1 8"),
+        UpdateJob(7, {"JobId": "8"}),
+        UpdateJob(7, {"a=b": "8"}),
+        UpdateJob(7, {"--x": ""}),
+    ],
+)
+def test_nothing_else_can_be_slipped_in(wanted: Directive) -> None:
+    with pytest.raises(CannotBe):
+        command(wanted)

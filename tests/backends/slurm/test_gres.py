@@ -1,0 +1,86 @@
+"""Slurm's generic resources as cards and their slices, and licences as queues."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.backends.slurm.mapping import licences
+from cockpit.backends.slurm.mapping.gres import cards_of
+from cockpit.backends.slurm.mapping.jobparts import node_spec
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.nodes import seen
+from cockpit.backends.slurm.mapping.placements import details, held_by_others
+from cockpit.model.ids import JobId
+from cockpit.model.node import CardSlice
+from cockpit.model.view import QueueKind
+from tests.backends.slurm.test_values import a_record
+
+MIG = "gpu:a100:1(S:0),gpu:a100_1g.5gb:7(S:0),gpu:a100_3g.20gb:2(S:1)"
+
+
+@pytest.mark.req("SL-11")
+def test_instances_of_mig_are_slices_of_the_card_that_they_are_cut_from() -> None:
+    gres = cards_of(MIG)
+    assert [(card.model, card.slices) for card in gres.cards] == [("a100", 0), ("a100_1g.5gb", 7), ("a100_3g.20gb", 2)]
+    held = list(gres.held("gpu:a100:1(IDX:0),gpu:a100_1g.5gb:2(IDX:1,7),gpu:a100_3g.20gb:1(IDX:9)"))
+    assert held == [CardSlice(0, None), CardSlice(1, 0, 142), CardSlice(1, 6, 142), CardSlice(2, 1, 500)]
+
+
+@pytest.mark.parametrize(
+    ("printed", "held"),
+    [
+        ("shard:3(IDX:2)", [CardSlice(2, 0, 750)]),
+        ("shard:6(IDX:0-1)", [CardSlice(0, 0, 750), CardSlice(1, 0, 750)]),
+        ("shard:a100:4(0/4,3/4,1/4,0/4)", [CardSlice(1, 0, 750), CardSlice(2, 0, 250)]),
+        ("gpu:a100:2(IDX:0,3)", [CardSlice(0, None), CardSlice(3, None)]),
+        ("gpu:a100:0(IDX:N/A),shard:0", []),
+    ],
+)
+@pytest.mark.req("SL-11")
+def test_shards_are_parts_of_the_cards_that_they_are_on(printed: str, held: list[CardSlice]) -> None:
+    assert list(cards_of("gpu:a100:4,shard:a100:16").held(printed)) == held
+
+
+@pytest.mark.req("SL-11")
+def test_cards_that_a_node_has_given_away_and_nobody_is_told_of_are_others() -> None:
+    (node,) = seen("NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED")
+    told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
+    ((part,),) = held_by_others([node], details(told, {node.node.name: node.gres}))[""]
+    assert (part.node, part.slices) == ("n1", (CardSlice(3, None),))
+    assert held_by_others([node], details(told.replace("0-1", "0-1,3"))) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "milli", "models"),
+    [
+        ({"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"}, 284, ("a100_1g.5gb",)),
+        ({"tres-alloc": "cpu=1,gres/gpu=8", "tres-per-job": "gres/gpu:a100_1g.5gb=8"}, 2000, ("a100_1g.5gb",)),
+        ({"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:2"}, 2000, ()),
+        ({"tres-alloc": "cpu=1,gres/gpu=2,gres/gpu:h100=2"}, 2000, ("h100",)),
+        ({"tres-alloc": "cpu=1,gres/shard=3"}, 750, ()),
+    ],
+)
+@pytest.mark.req("SL-11")
+def test_what_a_job_asks_of_cards(asked: dict[str, str], milli: int, models: tuple[str, ...]) -> None:
+    spec = node_spec(a_record(**asked), 4)
+    assert (spec.card_milli, spec.card_models) == (milli, models)
+
+
+@pytest.mark.req("SL-11", "SL-13")
+def test_licences_are_queues_with_who_waits_and_who_has_them() -> None:
+    printed = "LicenseName=matlab Total=4 Used=3 Free=1 Reserved=0 Remote=no\nLicenseName=fluent@site Total=9 Used=0\n"
+    runs = {"State": "RUNNING", "NodeList": "n1", "StartTime": "2026-11-21T08:00:01"}
+    jobs = [
+        Listed(a_record(JobID="7", Licenses="matlab:1", **runs)),
+        Listed(a_record(JobID="8", Licenses="matlab:2,fluent@site", **runs)),
+        Listed(a_record(JobID="9", ArrayJobID="9", ArrayTaskID="0-4", Licenses="matlab:2")),
+        Listed(a_record(JobID="10", Licenses="N/A")),
+    ]
+    known = list(licences.licences(printed))
+    matlab, fluent = licences.queue_rows(known, jobs)
+    assert (matlab.kind, matlab.name, matlab.waiting, matlab.running) == (QueueKind.LICENCE, "matlab", 5, 2)
+    assert (matlab.used, matlab.max, fluent.running) == ({"license": 3000}, {"license": 4000}, 1)
+    wanted = licences.asked(jobs[2].fields)
+    assert licences.figures(known, wanted) == "matlab: 3 of 4 in use, 2 asked"
+    assert licences.holders(jobs, wanted) == (JobId(8), JobId(7))
+    assert list(licences.licences("No licenses configured in Slurm.\n")) == []

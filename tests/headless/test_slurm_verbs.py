@@ -1,0 +1,92 @@
+"""Verbs that only a cluster with commands of its own knows, and those that mean something else on one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.model.directives import MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.present.tables.launch_script import LAUNCH_SCRIPT
+from tests.headless.conftest import Desk
+from tests.headless.test_schema import conforms, schema_of
+
+SCRIPT = "#!/bin/bash\n#SBATCH --nodes=2\nsrun hostname\n"
+JOB = b"{name: train, command: 'true', output: /o}"
+
+
+@pytest.fixture
+def slurm(desk: Desk) -> Desk:
+    """A cluster that is handed scripts."""
+    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
+    desk.backend.takes_scripts = True
+    return desk
+
+
+@pytest.mark.req("SL-20")
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("cancel", "4711", "--signal", "USR1", "--yes"), SendSignal(4711, "USR1")),
+        (("cancel", "46_3", "--signal", "INT", "--to", "script", "--yes"), SendSignal(46, "INT", Reach.SCRIPT, 3)),
+        (("update", "46_3", "Nice=5", "Comment=a=b"), UpdateJob(46, {"Nice": "5", "Comment": "a=b"}, 3)),
+        (("top", "4711", "46_3"), MoveToTop(("4711", "46_3"))),
+    ],
+)
+def test_each_verb_asks_for_what_it_says(slurm: Desk, words: tuple[str, ...], wanted: object) -> None:
+    assert slurm(*words).code == 0
+    assert slurm.backend.asked[-1] == ("direct", wanted)
+
+
+def test_a_field_needs_a_value(slurm: Desk) -> None:
+    assert slurm("update", "4711", "Nice").code == 64
+
+
+def test_what_the_cluster_refuses_is_told(slurm: Desk) -> None:
+    slurm.backend.refusal = Refusal(RefusalKind.INVALID, "Slurm says no: Invalid feature specification")
+    done = slurm("update", "4711", "Features=x")
+    assert "Invalid feature specification" in done.err
+    assert done.code != 0
+
+
+@pytest.mark.req("SL-20")
+def test_a_batch_script_is_submitted_as_it_is(slurm: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "job.sh"
+    file.write_text(SCRIPT)
+    done = slurm("submit", "--hold", "--dependency", "afterok:7,singleton", str(file))
+    assert slurm.backend.asked[-1] == (
+        "direct",
+        SubmitScript(SCRIPT, ("--hold", "--dependency=afterok:7,singleton")),
+    )
+    assert done.lines == [f"submitted {file} as 4800"]
+
+
+@pytest.mark.req("LA-70")
+def test_elsewhere_a_batch_script_becomes_a_job(slurm: Desk, tmp_path: Path) -> None:
+    slurm.backend.takes_scripts = False
+    (tmp_path / "job.sh").write_text(SCRIPT)
+    slurm("submit", str(tmp_path / "job.sh"))
+    assert slurm.backend.asked[-1][0] == "submit"
+
+
+@pytest.mark.req("SL-21")
+def test_a_dry_run_shows_what_the_cluster_would_be_handed(slurm: Desk) -> None:
+    assert slurm("launch", "--dry-run", "-", stdin=JOB).lines == [
+        "sbatch --job-name=train <<'END_OF_SCRIPT'",
+        "#!/bin/sh",
+        "true",
+        "END_OF_SCRIPT",
+    ]
+    document = json.loads(slurm("launch", "--dry-run", "-", "-o", "json", stdin=JOB).out)
+    assert document["rows"] == [
+        {"name": "train", "argv": ["sbatch", "--job-name=train"], "script": "#!/bin/sh\ntrue\n"}
+    ]
+    assert conforms(document, schema_of(slurm, LAUNCH_SCRIPT.name))
+
+
+def test_a_dry_run_says_what_cannot_be_had_there(slurm: Desk) -> None:
+    slurm.backend.refusal = Refusal(RefusalKind.INVALID, "jobs[0].volumes: Slurm mounts nothing")
+    assert slurm("launch", "--dry-run", "-", stdin=JOB).err.startswith("stdin: volumes: Slurm mounts nothing")

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import atexit, os, signal
+from cockpit.runtime.leaving import leaving_politely
+
+signal.signal(signal.SIGCONT, lambda *_: print("takes the screen again"))
+atexit.register(lambda: (os.kill(os.getpid(), signal.SIGCONT), print("tidied")))
+with leaving_politely():
+    os.kill(os.getpid(), {number})
+"""
+
+
+@pytest.mark.req("UI-50")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_deadly_signal_is_an_exit_after_which_nobody_takes_the_screen_again(number: signal.Signals) -> None:
+    program = PROGRAM.format(number=int(number))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "tidied\n", "")
+
+
+def test_afterwards_signals_mean_what_they_did() -> None:
+    from cockpit.runtime.leaving import DEADLY, leaving_politely
+
+    before = [signal.getsignal(number) for number in DEADLY]
+    with leaving_politely():
+        assert all(signal.getsignal(number) not in before for number in DEADLY)
+    assert [signal.getsignal(number) for number in DEADLY] == before

@@ -1,0 +1,63 @@
+"""Acts on a Slurm cluster: the command is looked at before it is run. The cluster is a recording of a real one."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.recorded import RecordedCommands
+from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.runtime.clock import VirtualClock
+from cockpit.tui.opening import Session
+from tests.tui.driver import at_the_cockpit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.tui.driver import Cockpit
+
+
+@asynccontextmanager
+async def cluster(user: str = "root") -> AsyncIterator[Cockpit]:
+    commands = RecordedCommands("22.05")
+    clock = VirtualClock(commands.recorded_at)
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
+    backend = SlurmBackend("recorded", commands, reading, clock, user)
+
+    def read(source: str, text: str, folder: str):
+        return read_jobs(source, text, folder, defaults=Defaults(time_limit_seconds=3600, home_folder="/home/alice"))
+
+    session = Session(backend=backend, now=clock.now, user=user, read_jobs=read, close=backend.close)
+    async with at_the_cockpit(session) as cockpit:
+        yield cockpit
+
+
+@pytest.mark.req("SL-20", "SL-21")
+async def test_a_signal_and_fields_are_shown_as_the_commands_they_are() -> None:
+    async with cluster() as cockpit:
+        await cockpit.sees("timesout")
+        await cockpit.press("colon").type("signal USR1").press("enter").sees("scancel --full --signal=USR1")
+        await cockpit.press("n").press("colon").type("update Features=x 'Comment=a b'").press("enter")
+        await cockpit.sees("scontrol update JobId=", "Features=x 'Comment=a b'")
+
+
+@pytest.mark.req("SL-20", "SL-21")
+async def test_a_batch_script_is_shown_before_it_is_submitted(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --nodes=2\nsrun hostname\n")
+    async with cluster() as cockpit:
+        await cockpit.sees("timesout").press("colon").type(f"submit {script}").press("enter")
+        await cockpit.sees("sbatch --parsable", "#SBATCH --nodes=2", "srun hostname")
+
+
+@pytest.mark.req("SL-21")
+async def test_the_form_shows_the_script_that_will_be_run() -> None:
+    async with cluster() as cockpit:
+        await cockpit.sees("timesout").press("n").sees("New job").sees("sbatch --parsable", "#!/bin/sh")
