@@ -7,10 +7,23 @@ import pytest
 pytest_plugins = ["pytester", "tests.plugins.skips", "tests.plugins.requirements"]
 
 
+SHARING = ("people", "slurm")
+"""Groups for which something is made once that takes long: an environment for everybody, a Slurm cluster."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the real machine share its mounts and users, so one worker runs them; being long, they start first."""
+    """Tests of the real machine start first, being long; one worker runs a whole file or group of them."""
+    groups = {item.nodeid: _group(item) for item in items if item.get_closest_marker("real")}
     for item in items:
-        if item.get_closest_marker("real"):
-            item.add_marker(pytest.mark.xdist_group("real"))
-    items.sort(key=lambda item: item.get_closest_marker("real") is None)
+        if item.nodeid in groups:
+            item.add_marker(pytest.mark.xdist_group(groups[item.nodeid]))
+    items.sort(key=lambda item: (item.nodeid not in groups, groups.get(item.nodeid) not in SHARING))
+
+
+def _group(item: pytest.Item) -> str:
+    if item.get_closest_marker("real_slurm"):
+        return "slurm"
+    if "everybodys_python" in getattr(item, "fixturenames", ()):
+        return "people"
+    return f"{item.path.parent.name}-{item.path.stem}"

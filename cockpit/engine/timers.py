@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 KEEP_ENDED_MS = 3_600_000
 """How long an ended job stays in the live state before accounting alone remembers it."""
 
+_GETTING_READY = frozenset({JobState.PRECHECKING, JobState.STAGING})
+"""A time limit bounds the run, not what is done before it."""
+
 
 def latest_end(job: Job) -> Millis | None:
     """When its time limit ends it, if it runs. Standing still does not count; while it does, nobody knows."""
@@ -27,7 +30,8 @@ def latest_end(job: Job) -> Millis | None:
 
 
 def began_at(job: Job) -> Millis | None:
-    """From when on its last attempt's time counts: its first replica's start, else placement; None: it has none."""
+    """From when on its last attempt's time counts: its first replica's start, else when it went to start, else
+    placement; None: it has none."""
     attempt = job.attempt
     if attempt is None:
         return None
@@ -35,7 +39,9 @@ def began_at(job: Job) -> Millis | None:
     for each in attempt.replicas:
         if each.started_at is not None and (begin is None or each.started_at < begin):
             begin = each.started_at
-    return attempt.placed_at if begin is None else begin
+    if begin is None:
+        return job.state_since if job.state in {JobState.STARTING, JobState.RESUMING} else attempt.placed_at
+    return begin
 
 
 def next_due(job: Job) -> Millis | None:
@@ -50,7 +56,7 @@ def next_due(job: Job) -> Millis | None:
         return None if job.ending.killed else job.ending.kill_at
     if job.leaving and (kill_at := recalled_until(job)) is not None:
         return min(kill_at, latest_end(job) or kill_at)
-    return given_up_at(job) or latest_end(job)
+    return given_up_at(job) or (None if job.state in _GETTING_READY else latest_end(job))
 
 
 def recalled_until(job: Job) -> Millis | None:

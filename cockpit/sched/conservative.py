@@ -23,6 +23,7 @@ from cockpit.sched.decisions import Reserved
 from cockpit.sched.delayed import first_delayed
 from cockpit.sched.easy import InTheWay
 from cockpit.sched.index import Index
+from cockpit.sched.mixed_hole import mixed_hole
 from cockpit.sched.placement import Fit, Found, eligible, find, find_among, has_room
 from cockpit.sched.reservation import is_certain
 from cockpit.sched.room import Room
@@ -68,7 +69,7 @@ class Conservative:
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
-        if index.too_narrow_for(shape) and self._is_certain(index):
+        if index.too_narrow_for(shape) and self._is_certain(index) and not shape.helpers:
             self._put_off.append((index, job, shape))
             self.head = self.head or job.id
             return None
@@ -96,7 +97,7 @@ class Conservative:
         """The nodes where the shape may be from now until then; none where they are too few."""
         span = moment - self._now
         for spec in shape.specs:
-            opening = self._opening(index, shape, spec, span, span, self._now)
+            opening = self.opening(index, shape, spec, span, span, self._now)
             if opening is not None and opening[0] == self._now:
                 return opening[1]
         return []
@@ -112,9 +113,10 @@ class Conservative:
         limit = 1000 * job.spec.time_limit_seconds
         grain = self._grain
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
-        hole = self._hole(index, shape, span, limit)
-        if hole is not None and hole[0] == self._now and shape.helpers:
-            hole = self._mixed(index, job, shape)
+        if shape.helpers:
+            hole = mixed_hole(self, index, shape, span, limit, (self._now, self._horizon))
+        else:
+            hole = self._hole(index, shape, span, limit)
         if hole is not None and hole[0] == self._now:
             return hole
         self._waiting[job.id, shape.partition] = shape
@@ -129,13 +131,6 @@ class Conservative:
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
         return hole
-
-    def _mixed(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
-        """Of a job whose replicas are not alike: all of it now. A plan ahead counts those of its first kind."""
-        found = find(index, shape, self._fit)
-        end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
-        fits = found is not None and self.allows(index, job.id, end, found.placement)
-        return (self._now, found) if found is not None and fits else None
 
     def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
         """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
@@ -212,7 +207,7 @@ class Conservative:
             return self._hole_there(index, order, shape, span, after)
         best: tuple[Millis, int, list[int]] | None = None
         for number, spec in enumerate(shape.specs):
-            hole = self._opening(index, shape, spec, span, stay, after)
+            hole = self.opening(index, shape, spec, span, stay, after)
             if hole is not None and (best is None or hole[0] < best[0]):
                 best = hole[0], number, hole[1]
         if best is None:
@@ -221,8 +216,17 @@ class Conservative:
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
+        return moment, self.among(index, shape, number, orders, moment, span)
+
+    def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
+        """Room for an alternative on the best of these nodes, which have it from the moment on."""
         rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
-        return moment, find_among(rooms, shape, number, self._fit)
+        return find_among(rooms, shape, number, self._fit)
+
+    def next_change(self, moment: Millis) -> Millis | None:
+        """When somebody comes or leaves next, on the nodes that were looked at."""
+        steps = (course.next_step(moment) for course in self._courses.values())
+        return min((step for step in steps if step is not None), default=None)
 
     def _only_place(self, index: Index, shape: Shape) -> int | None:
         """The node, where there is but one that may hold the shape, which asks for CPUs and memory alone."""
@@ -242,7 +246,7 @@ class Conservative:
             return None
         return moment, Found(0, (Allocation(0, index.floor.nodes[order].name, spec.cpus, spec.memory_mib),))
 
-    def _opening(
+    def opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
     ) -> tuple[Millis, list[int]] | None:
         """The first moment at which enough nodes have room for the span, outside reservations for the stay, and all the

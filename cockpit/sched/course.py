@@ -83,6 +83,10 @@ class Course:
             room = _common(room, other)
         return room
 
+    def next_step(self, moment: Millis) -> Millis | None:
+        """When its next step begins; None: that of this moment is the last."""
+        return next(iter(self._at[bisect_right(self._at, moment) :]), None)
+
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
         """The job has its part from `start` to `end`."""
         first, last = self._begin(start), self._begin(end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Protocol
@@ -71,13 +71,23 @@ def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[i
     """Of a job whose replicas are not alike: the most demanding kind chooses first. All of it, or nothing."""
     taken = set(avoid)
     found: dict[Shape, Found] = {}
-    kinds = shape.kinds
-    for kind in sorted(kinds, key=lambda each: _demand(each.specs[0]), reverse=True):
+    for kind in by_demand(shape.kinds):
         place = find(index, kind, fit, taken)
         if place is None:
             return None
         taken |= {order for order, _ in index.located(place.placement)}
         found[kind] = place
+    return joined(shape, found)
+
+
+def by_demand(kinds: Iterable[Shape]) -> list[Shape]:
+    """The most demanding first."""
+    return sorted(kinds, key=lambda each: _demand(each.specs[0]), reverse=True)
+
+
+def joined(shape: Shape, found: Mapping[Shape, Found]) -> Found:
+    """Room for a whole job whose replicas are not alike, of that for each kind of them."""
+    kinds = shape.kinds
     first = found[kinds[0]]
     own, like_first = first.placement[: shape.nodes], first.placement[shape.nodes :]
     left = {kind.specs[0]: iter(found[kind].placement) for kind in kinds[1:]}

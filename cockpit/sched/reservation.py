@@ -21,7 +21,8 @@ from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
-from cockpit.sched.placement import allocated, eligible, fitting
+from cockpit.sched.mixed_guard import MixedGuard, reserve_mixed
+from cockpit.sched.placement import allocated, eligible, fitting, has_room
 from cockpit.sched.plain_guard import PlainGuard, reserve_plainly
 from cockpit.sched.reserved_nodes import closed
 from cockpit.sched.room import Room, best_fit_rank, shortfall
@@ -96,11 +97,13 @@ class Guard:
                 yield order, left if left is not None and _fits(left, self.shape, spec) else None
 
 
-AnyGuard = Guard | PlainGuard
+AnyGuard = Guard | PlainGuard | MixedGuard
 
 
-def within(guard: AnyGuard, index: Index) -> Guard | None:
+def within(guard: AnyGuard, index: Index) -> Guard | MixedGuard | None:
     """The guard of the same moment in another index, in which some leave later; None: the head would be delayed."""
+    if isinstance(guard, MixedGuard):
+        return guard.within(index)
     shape, floor = guard.shape, index.floor
     gone = {job for job, end in index.ends.items() if end <= guard.reserved_at}
     found: list[Rooms] = []
@@ -114,16 +117,30 @@ def within(guard: AnyGuard, index: Index) -> Guard | None:
 
 
 def is_certain(index: Index, backfill: Backfill) -> bool:
-    """Whether `reserve` finds a moment for every job that can start at all."""
+    """Whether `reserve` finds a moment for every job that can start at all, if its replicas are alike."""
     return len(index.ends) == len(index.placed) and not (index.floor.reservations or backfill.window_seconds)
 
 
 def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> AnyGuard | None:
     """Let those who hold resources go one after the other until the head, which has no room now, has some; None when
     nobody knows that moment, or it lies beyond the window."""
+    if shape.helpers:
+        return _reserve_for_all(index, now, backfill, head, shape)
     if (kind := _plain(index, backfill, shape)) is not None:
         return reserve_plainly(index, now, head.id, shape, kind)
     return reserve_by_rooms(index, now, backfill, head, shape)
+
+
+def _reserve_for_all(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> MixedGuard | None:
+    """Of replicas that are not alike: not before each kind of them has room by itself."""
+    since = now
+    for kind in shape.kinds:
+        if not has_room(index, kind):
+            guard = reserve(index, now, backfill, head, kind)
+            if guard is None:
+                return None
+            since = max(since, guard.reserved_at)
+    return reserve_mixed(index, now, backfill, head, shape, since=since)
 
 
 def reserve_by_rooms(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Guard | None:

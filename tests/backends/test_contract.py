@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.backends.local.live import LiveBackend
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")

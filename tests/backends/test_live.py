@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cockpit.backends.local.live import LiveBackend
     from tests.backends.conftest import OwnEngine
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.real
 SOON = 60.0
 """Seconds in which what is awaited must have come."""
 

@@ -119,7 +119,7 @@ def assert_contained_without_bubblewrap(told: dict[str, Any], uid: int) -> None:
 @pytest.mark.req("TR-03")
 def test_a_bubblewrap_that_hangs_ends_the_job_and_holds_nothing_else_up(folder: Path) -> None:
     told = told_by("ill_bubblewrap", folder, "hanging")
-    assert told["answered_in"] < 2
+    assert told["states_at_once"] in (["queued"], ["starting"])  # it was answered while the job hung
     assert (told["names"], told["state"], told["code"]) == (["job"], "error", 255)
     assert "bubblewrap (bwrap) hangs on this node" in told["page"]
     code, finding = told["doctor"]

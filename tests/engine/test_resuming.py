@@ -205,11 +205,13 @@ def test_it_is_stopped_at_once_while_its_nodes_are_checked() -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_was_to_end_meanwhile_does_so_once_they_are_checked(fails: bool) -> None:
     driver = engine()
-    again, late = driver.submit(resuming(name="again"), resuming(name="late", time_limit_seconds=60))
+    again, stopped = driver.submit(resuming(name="again"), resuming(name="stopped", time_limit_seconds=60))
     driver.schedule()
     driver.act(evictions.requeue(driver.machine, driver.job(again), driver.now))
     driver.pass_time(MINUTE)
-    for job in (again, late):
+    assert driver.job(stopped).ending is None  # its time has not begun
+    driver.act(decide.cancel(driver.job(stopped), driver.now, None))
+    for job in (again, stopped):
         (replica,) = driver.replicas(job)
         node = driver.job(job).attempt.placement[0].node
         driver.act(
@@ -218,4 +220,4 @@ def test_what_was_to_end_meanwhile_does_so_once_they_are_checked(fails: bool) ->
             else prechecks.passed(driver.machine, replica, "")
         )
     assert driver.job(again).state is JobState.QUEUED
-    assert (driver.job(late).state, driver.job(late).end_cause) == (JobState.ERROR, EndCause.TIME_LIMIT)
+    assert (driver.job(stopped).state, driver.job(stopped).end_cause) == (JobState.STOPPED, EndCause.STOP)

@@ -12,7 +12,7 @@ from cockpit.model import events
 from cockpit.model.cluster import Cluster
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId
-from cockpit.model.job import JobState
+from cockpit.model.job import EndCause, JobState
 from cockpit.model.mounts import Dataset
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal
@@ -50,6 +50,21 @@ def kinds(engine: EngineDriver) -> list[type]:
     found = [type(each) for each in engine.effects]
     engine.effects.clear()
     return found
+
+
+@pytest.mark.req("JT-19", "JT-35")
+def test_the_time_limit_bounds_the_run_and_not_the_copying(engine) -> None:
+    job = begun(engine, time_limit_seconds=60)
+    engine.pass_time(100_000)
+    assert (engine.job(job).state, engine.job(job).ending) == (JobState.STAGING, None)
+    staged(engine, job)
+    engine.pass_time(20_000)
+    assert (engine.job(job).state, engine.job(job).ending) == (JobState.STARTING, None)
+    engine.started(job)
+    engine.pass_time(59_000)
+    assert engine.job(job).ending is None
+    engine.pass_time(1_000)
+    assert engine.job(job).ending.cause is EndCause.TIME_LIMIT
 
 
 @pytest.mark.req("JT-19", "JT-31")

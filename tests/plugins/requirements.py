@@ -52,6 +52,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def without_group(nodeid: str) -> str:
+    """Without the name of the group whose tests share a worker."""
+    return nodeid.rpartition("@")[0] if nodeid.rfind("@") > nodeid.rfind("]") else nodeid
+
+
 class Record:
     """Outcomes by requirement and test. A test has passed when none of its phases failed or was skipped."""
 
@@ -61,7 +66,7 @@ class Record:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
-        nodeid = report.nodeid.removesuffix("@real")
+        nodeid = without_group(report.nodeid)
         for each in getattr(report, "requirements", ()):  # a report of a crashed worker has none
             tests = self.outcomes.setdefault(each, {})
             if tests.get(nodeid, "passed") == "passed":

@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.model.node import NodeState
 from cockpit.model.quota import QuotaTree
-from cockpit.model.spec import Dependency, Elastic, NodeSpec, PriorityWord, Resume, Suspension
+from cockpit.model.spec import Dependency, Elastic, NodeSpec, PriorityWord, Resume, Suspension, WorkerPool
 from tests.sched.world import cards, node, spec_of
 
 NODE_FIELDS = ("pool", "driver_version")
@@ -124,10 +124,17 @@ def read_job(table: dict):
     limit, pins = seconds(table.get("limit", "1h")), tuple(table.get("pins", ()))
     begin = {"begin_at": 1000 * seconds(table["begin_in"])} if "begin_in" in table else {}
     word = PriorityWord(table.get("priority", "normal"))
-    begin |= read_workers(table)
+    begin |= read_workers(table) | read_beside(table)
     if "suspended" in table:
         begin["suspension"] = Suspension(scheduling=table["suspended"])
     return spec_of(*specs, limit=limit, pins=pins, priority=word, **begin, **some(table, *JOB_FIELDS))
+
+
+def read_beside(table: dict) -> dict:
+    """`beside = [{ cpus = 8 }]`: what each further replica asks for that is not like the first."""
+    kinds = [read_spec(each) for each in table.get("beside", ())]
+    first = WorkerPool(replicas=1, spec=read_spec(table))
+    return {"worker_pools": (first, *(WorkerPool(replicas=1, spec=each) for each in kinds))} if kinds else {}
 
 
 def read_workers(table: dict) -> dict:

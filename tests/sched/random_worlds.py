@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.labels import Taint, Toleration
 from cockpit.model.node import Card, Node, NodeState
-from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.model.spec import JobSpec, NodeSpec, WorkerPool
 from cockpit.sched.policy import FractionFit, Policy
 from tests.sched.world import World, node, spec_of
 
@@ -86,6 +87,15 @@ def job_specs(draw) -> JobSpec:
     )
 
 
+@st.composite
+def mixed_specs(draw) -> JobSpec:
+    """Now and then one whose replicas are not alike."""
+    spec = draw(job_specs())
+    others = draw(st.lists(node_specs, min_size=0, max_size=2))
+    pools = tuple(WorkerPool(replicas=1, spec=each) for each in (spec.specs[0], *others))
+    return replace(spec, nodes=1, worker_pools=pools) if others else spec
+
+
 policies = st.builds(
     Policy,
     fraction_fit=st.sampled_from(FractionFit),
@@ -96,12 +106,12 @@ policies = st.builds(
 
 
 @st.composite
-def steps(draw):
+def steps(draw, jobs):
     """(what, how): mostly submissions, so that the cluster fills up and a queue forms."""
     what = draw(st.sampled_from(["submit"] * 7 + ["tick", "tick", "end", "hold", "keep", "node"]))
     match what:
         case "submit":
-            return what, draw(job_specs())
+            return what, draw(jobs)
         case "node":
             return what, draw(some_node(draw(st.sampled_from(NAMES))))
         case "tick":
@@ -109,8 +119,8 @@ def steps(draw):
     return what, draw(st.integers(0, 20))
 
 
-def histories(least: int = 10, most: int = 20):
-    return st.lists(steps(), min_size=least, max_size=most)
+def histories(least: int = 10, most: int = 20, jobs=None):
+    return st.lists(steps(job_specs() if jobs is None else jobs), min_size=least, max_size=most)
 
 
 def act(world: World, step) -> None:

@@ -112,20 +112,59 @@ def suits(node: Node, job: JobSpec) -> bool:
 
 def place(job: JobSpec, nodes: list[Node], occupied: Occupied, avoid: frozenset = frozenset()):
     """(spec index, placement) or None."""
-    for number, spec in enumerate(job.specs):
-        order = {node.name: position for position, node in enumerate(nodes)}
-        frees = [free for node in nodes if (free := Free(node, occupied)).fits(job, spec) and node.name not in avoid]
-        frees.sort(key=lambda free: (*free.rank(spec), order[free.node.name]))
-        chosen = sorted(frees[: job.nodes], key=lambda free: order[free.node.name])
-        if len(chosen) == job.nodes:
-            return number, tuple(free.give(job, spec, rank) for rank, free in enumerate(chosen))
+    return best([Free(node, occupied) for node in nodes if node.name not in avoid], job)
+
+
+def kinds_of(job: JobSpec) -> list[tuple[tuple[NodeSpec, ...], int]]:
+    """The alternatives of each kind of its replicas, and how many there are of it; the most demanding first."""
+    alike = job.specs if len(job.specs) == 1 else ()
+    kinds = [(job.specs, job.nodes + sum(spec in alike for spec in job.helpers))]
+    kinds += [((spec,), job.helpers.count(spec)) for spec in dict.fromkeys(job.helpers) if spec not in alike]
+    return sorted(kinds, key=lambda kind: demand(kind[0][0]), reverse=True)
+
+
+def best(frees: list[Free], job: JobSpec):
+    """(spec index, placement) on these nodes, each in the cluster's order; every kind chooses from what is left."""
+    given: dict[tuple, list] = {}
+    numbers = {}
+    left = list(frees)
+    for specs, wanted in kinds_of(job):
+        found = chosen(left, job, specs, wanted)
+        if found is None:
+            return None
+        numbers[specs], given[specs] = found
+        left = [free for free in left if free not in given[specs]]
+    of_kind = {specs: iter(frees) for specs, frees in given.items()}
+    number = numbers[job.specs]
+    asked = [(job.specs, job.specs[number])] * job.nodes + [((spec,), spec) for spec in job.helpers]
+    return number, tuple(next(of_kind[kind]).give(job, spec, rank) for rank, (kind, spec) in enumerate(asked))
+
+
+def could_start(job: JobSpec, nodes: list[Node]) -> bool:
+    """Whether waiting may help: each kind has room where nobody is, and there are nodes for all."""
+    frees = [Free(node, {}) for node in nodes]
+    enough = sum(suits(node, job) for node in nodes) >= job.nodes + len(job.helpers)
+    return enough and all(chosen(frees, job, *kind) for kind in kinds_of(job))
+
+
+def chosen(frees: list[Free], job: JobSpec, specs: tuple[NodeSpec, ...], wanted: int):
+    """(spec index, nodes) for so many replicas of one kind, or None."""
+    for number, spec in enumerate(specs):
+        fitting = [(free.rank(spec), order, free) for order, free in enumerate(frees) if free.fits(job, spec)]
+        tightest = sorted(fitting, key=lambda each: each[:2])[:wanted]
+        if len(tightest) == wanted:
+            return number, [free for _, _, free in sorted(tightest, key=lambda each: each[1])]
     return None
+
+
+def demand(spec: NodeSpec) -> tuple[int, int, int]:
+    return spec.card_milli, spec.cpus, spec.memory_mib
 
 
 def request(job: JobSpec) -> tuple:
     """What jobs have in common that fail for one reason."""
     where = (job.node_names, job.pool, job.driver_version, job.node_selector, job.tolerations)
-    return (job.nodes, job.specs, *where, job.exclusive)
+    return (job.nodes, job.specs, job.helpers, *where, job.exclusive)
 
 
 class Reference:
@@ -166,7 +205,7 @@ class Reference:
         return Millis(self.now + 1000 * job.spec.time_limit_seconds)
 
     def consider(self, job) -> str:
-        if not place(job.spec, self.nodes, {}):
+        if not could_start(job.spec, self.nodes):
             return "never"
         found = place(job.spec, self.nodes, self.occupied)
         if found is None:
@@ -260,11 +299,5 @@ def hole_at(job: JobSpec, nodes: list[Node], taken: list[tuple], start: Millis, 
     """(start, spec index, placement) if the job has room all the time from start to end."""
     moments = {start, *(begin for begin, _, _, _ in taken if start < begin < end)}
     then = [{job: each for begin, gone, job, each in taken if begin <= moment < gone} for moment in sorted(moments)]
-    order = {node.name: position for position, node in enumerate(nodes)}
-    for number, spec in enumerate(job.specs):
-        frees = [free for node in nodes if (free := Through(node, then)).fits(job, spec)]
-        frees.sort(key=lambda free: (*free.rank(spec), order[free.node.name]))
-        chosen = sorted(frees[: job.nodes], key=lambda free: order[free.node.name])
-        if len(chosen) == job.nodes:
-            return start, number, tuple(free.give(job, spec, rank) for rank, free in enumerate(chosen))
-    return None
+    found = best([Through(node, then) for node in nodes], job)
+    return (start, *found) if found else None

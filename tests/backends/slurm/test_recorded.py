@@ -196,6 +196,8 @@ async def test_what_ended_says_what_it_used(recorded: SlurmBackend) -> None:
     done = {each.row.name: each for each in await recorded.accounting()}
     assert (done["fails"].row.exit_code, done["fails"].row.state) == (3, JobState.ERROR)
     assert any(each.cpu_ms is not None for each in done.values())
+    trained = max(done.values(), key=lambda each: each.row.card_milli)
+    assert trained.card_milli_ms == trained.row.card_milli * trained.elapsed_ms > 0
     assert "fails" in await by_name(recorded, ended=True)
     assert "fails" not in await by_name(recorded)
 
