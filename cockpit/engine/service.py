@@ -27,26 +27,34 @@ DISK = "the disk for staged copies: "
 """Begins the reason for which a node was drained that comes back by itself."""
 
 
-def drain(
-    machine: Machine, name: str, reason: str, by: str, *, now: Millis, within_seconds: int | None = None
-) -> list[EventBody] | Refusal:
-    """Start nothing more there. What runs goes on, or has so many seconds to go: then the node is taken back."""
+def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] | Refusal:
+    """Start nothing more there. What runs goes on."""
     found = _node(machine, name)
     if isinstance(found, Refusal):
         return found
     if error := text_error(reason, VALUE_BYTES):
         return Refusal(RefusalKind.INVALID, f"reason: {error}.")
-    if within_seconds is not None:
-        if error := GRACE_SECONDS.error(within_seconds):
-            return Refusal(RefusalKind.INVALID, f"within: {error}.")
-        gone_at = Millis(now + 1000 * within_seconds)
-        taken = reclaiming.taken_back(machine, found.name, gone_at, now)
-        return [events.NodeDrained(found.name, by, reason, gone_at), *taken]
     if found.drained_by:
         return Refusal(
             RefusalKind.CONFLICT, f"Node {found.name} is drained already, by {found.drained_by}: {found.state_reason}."
         )
     return [events.NodeDrained(found.name, by, reason)]
+
+
+def take_back(
+    machine: Machine, name: str, reason: str, by: str, now: Millis, seconds: int
+) -> list[EventBody] | Refusal:
+    """Start nothing more there, and have what runs go within so many seconds: the node's provider wants it. It may have
+    been drained before."""
+    found = _node(machine, name)
+    if isinstance(found, Refusal):
+        return found
+    for path, error in (("reason", text_error(reason, VALUE_BYTES)), ("within", GRACE_SECONDS.error(seconds))):
+        if error:
+            return Refusal(RefusalKind.INVALID, f"{path}: {error}.")
+    gone_at = Millis(now + 1000 * seconds)
+    taken = reclaiming.taken_back(machine, found.name, gone_at, now)
+    return [events.NodeDrained(found.name, by, reason, gone_at), *taken]
 
 
 def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:

@@ -26,7 +26,7 @@ FIVE_MINUTES = 300
 
 def taken_back(driver: EngineDriver, node: str, within: int = FIVE_MINUTES) -> None:
     driver.effects.clear()
-    decided = service.drain(driver.machine, node, "spot", "root", now=driver.now, within_seconds=within)
+    decided = service.take_back(driver.machine, node, "spot", "root", driver.now, within)
     assert driver.act(decided) is None
 
 
@@ -92,9 +92,9 @@ def test_with_its_launchers_node_the_whole_job_goes_and_any_other_job_waits_agai
 def test_a_node_that_is_drained_is_taken_back_later_but_not_in_no_time_at_all() -> None:
     driver = engine()
     (job,) = begun(driver, a_spec("other", cpus=4))
-    driver.act(service.drain(driver.machine, "n1", "fan", "root", now=driver.now))
+    driver.act(service.drain(driver.machine, "n1", "fan", "root"))
     assert driver.job(job).ending is None
-    refused = service.drain(driver.machine, "n1", "spot", "root", now=driver.now, within_seconds=-1)
+    refused = service.take_back(driver.machine, "n1", "spot", "root", driver.now, -1)
     assert isinstance(refused, Refusal)
     taken_back(driver, "n1")
     assert driver.job(job).ending is not None
