@@ -34,6 +34,9 @@ class Shown(Protocol):
     def stdin(self) -> str: ...
 
 
+HANDED: Final = "What the cluster is handed"
+
+
 class Preview(StrEnum):
     """In the order in which they are turned over."""
 
@@ -73,11 +76,9 @@ def preview_lines(
             yield from _foreign_lines(spec, read, manifest=preview is Preview.MANIFEST)
 
 
-def script_lines(
-    preview: Preview, spec: JobSpec, written: Callable[[JobSpec], Shown | None], columns: int
-) -> Iterator[Line]:
+def script_lines(spec: JobSpec, written: Callable[[JobSpec], Shown | None], columns: int) -> Iterator[Line]:
     """What a cluster that takes scripts will really be handed, by what it says itself."""
-    yield line(Span(preview, STRONG))
+    yield line(Span(HANDED, STRONG))
     try:
         shown = written(spec)
     except RequestRefused as no:

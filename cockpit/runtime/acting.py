@@ -19,9 +19,10 @@ from cockpit.engine.submit import submit
 from cockpit.engine.timelimits import set_time_limit as decide_limit
 from cockpit.engine.urgency import set_priority as decide_priority
 from cockpit.errors import RequestRefused
+from cockpit.launch.plain import needs_container
 from cockpit.model import events
 from cockpit.model.ids import JobId
-from cockpit.model.refusal import Refusal
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol import messages
 from cockpit.runtime.asked import Asked
 from cockpit.runtime.host import Act
@@ -46,9 +47,20 @@ async def submit_jobs(engine: Engine, asked: Asked, args: messages.SubmitArgs) -
     actor, remembered = asked.actor, await _remembered(engine, args.specs)
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
+        if engine.plain and (refusal := _no_container_for(args.specs)):
+            return refusal
         return submit(machine, args.specs, actor, now=now, remembered=remembered)
 
     return await _act(engine, asked, decision, _submitted, durable=True)
+
+
+def _no_container_for(specs: Sequence[JobSpec]) -> Refusal | None:
+    """Why not, on a machine whose jobs are plain processes."""
+    needs = [each for spec in specs for each in needs_container(spec)]
+    if not needs:
+        return None
+    lines = [*dict.fromkeys(needs), "This machine forbids containers; `cockpit doctor` says by what."]
+    return Refusal(RefusalKind.INVALID, "\n".join(lines))
 
 
 async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
@@ -104,6 +116,8 @@ async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
         found = machine.state.jobs.get(JobId(args.job))
         if found is None:
             return decide.only_in_accounting(args.job)
+        if engine.plain and (refusal := _no_container_for([args.spec])):
+            return refusal
         return edit_job(machine, found, args.spec, actor=asked.actor, now=now, remembered=remembered)
 
     return await _act(engine, asked, decision)

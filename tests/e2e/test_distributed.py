@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.cockpit_user import CockpitUser, eventually
-from tests.e2e.training import PAIRS, TORCH
+from tests.e2e.training import MPICH, PAIRS, TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,7 @@ def has_torch() -> bool:
 
 
 needs_mpi = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Debian's openmpi-bin is not installed")
+needs_mpich = pytest.mark.skipif(shutil.which("mpiexec.hydra") is None, reason="Debian's mpich is not installed")
 needs_torch = pytest.mark.skipif(not has_torch(), reason="Debian's python3-torch is not installed")
 
 
@@ -65,6 +66,15 @@ def test_mpirun_starts_its_processes_in_the_containers_of_its_host_file(lab: Coc
     assert lab.wait(job, SECONDS) == 0
     assert sorted(outputs(lab, job)[0].splitlines()) == [f"rank {rank} on train-{rank}" for rank in range(3)]
     assert lab.row("jobs", "--all", "--filter", f"id:{job}", "--columns", "state") == {"state": "succeeded"}
+
+
+@needs_mpich
+@pytest.mark.req("LA-11")
+def test_mpich_reduces_over_the_containers_of_its_own_host_file(lab: CockpitUser) -> None:
+    launch = "mpiexec.hydra -np 2 python3 /workspace/algorithm/train.py"
+    job = submit(lab, launch, MPICH, mode="horovod")
+    assert lab.wait(job, SECONDS) == 0, lab.ok("logs", f"{job}/0", "--stderr")
+    assert sorted(outputs(lab, job)[0].splitlines()) == [f"rank {rank} of 2 on train-{rank} total 3" for rank in (0, 1)]
 
 
 @needs_torch

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.runtime.containers.shim.usernet import PROGRAMS
 from tests.e2e.cockpit_user import CockpitUser, eventually
+from tests.e2e.people import ANN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,40 +79,75 @@ def test_one_replica_shares_the_machines_network(user: CockpitUser) -> None:
 
 
 @pytest.fixture
-def forwarding(folder: Path) -> Iterator[CockpitUser]:
-    """A user on a machine with a network of its own, which forwards; behind it lies another machine."""
+def before_the_world() -> Iterator[list[str]]:
+    """Words that lead onto a machine with a network of its own, on which any user may open /dev/net/tun, as on most;
+    behind it lies another machine."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("nft", "ip", "nsenter"))):
         pytest.skip("only root can make networks, with nftables and iproute2")
-    keeps = ["unshare", "--net", "sleep", "infinity"]
-    machine, world = (subprocess.Popen(keeps) for _ in range(2))
-    here = str(Path("/proc/self/ns/net").readlink())
-    for each in (machine, world):
-        eventually(lambda each=each: str(Path(f"/proc/{each.pid}/ns/net").readlink()) != here)
-    inside = ["nsenter", f"--net=/proc/{machine.pid}/ns/net"]
+    machine = subprocess.Popen(["unshare", "--net", "--mount", "sleep", "infinity"])
+    world = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+    here = Path("/proc/self/ns/mnt").readlink(), Path("/proc/self/ns/net").readlink()
+    eventually(lambda: Path(f"/proc/{machine.pid}/ns/mnt").readlink() != here[0])
+    eventually(lambda: Path(f"/proc/{world.pid}/ns/net").readlink() != here[1])
+    inside = ["nsenter", f"--net=/proc/{machine.pid}/ns/net", f"--mount=/proc/{machine.pid}/ns/mnt"]
     lay_out = f"""
         ip link set lo up && ip link add out type veth peer name in netns {world.pid}
-        ip addr add 192.0.2.2/30 dev out && ip link set out up && echo 1 > /proc/sys/net/ipv4/ip_forward
+        ip addr add 192.0.2.2/30 dev out && ip link set out up
         nsenter --net=/proc/{world.pid}/ns/net sh -c 'ip addr add {WORLD}/30 dev in && ip link set in up'
+        mkdir -p /dev/net && mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200
     """
     subprocess.run([*inside, "sh", "-ec", lay_out], check=True)
     server = subprocess.Popen(["nsenter", f"--net=/proc/{world.pid}/ns/net", "python3", "-c", SAYS])
-    somebody = CockpitUser(folder, inside=inside)
-    yield somebody
-    somebody.leave()
+    yield inside
     for each in (server, machine, world):
         each.kill()
         each.wait()
 
 
-@pytest.mark.req("LA-10")
-def test_outward_it_goes_under_the_machines_address(forwarding: CockpitUser) -> None:
-    """The world knows no way back to any other."""
-    forwarding.configure("cluster.toml", FOUR_NODES)
+@contextmanager
+def hears_the_world(somebody: CockpitUser, way: str) -> Iterator[None]:
+    """The world knows no way back to anything but the machine. The engine still runs inside of this."""
+    try:
+        _hears_the_world(somebody, way)
+        yield
+    finally:
+        somebody.leave()
+
+
+def _hears_the_world(somebody: CockpitUser, way: str) -> None:
+    somebody.configure("cluster.toml", FOUR_NODES)
     script = f'if [ $COCKPIT_REPLICA = 1 ]; then python3 -c "{HEARS}" {WORLD}; fi'
-    job = forwarding.submit(script, nodes=2, mode="pytorch")
-    assert forwarding.wait(job) == 0
-    assert forwarding.ok("logs", f"{job}/1") == "hello\n"
-    assert "outward by NAT" in forwarding.ok("job", job)
-    forwarding.ok("engine", "restart")
-    tables = [*forwarding._inside, "nft", "list", "tables"]
-    eventually(lambda: subprocess.run(tables, check=True, capture_output=True).stdout == b"")
+    job = somebody.submit(script, nodes=2, mode="pytorch")
+    assert somebody.wait(job) == 0, somebody.ok("job", job)
+    assert somebody.ok("logs", f"{job}/1") == "hello\n"
+    assert f"outward by {way}" in somebody.ok("job", job)
+
+
+@pytest.mark.req("LA-10")
+def test_outward_it_goes_under_the_machines_address(folder: Path, before_the_world: list[str]) -> None:
+    subprocess.run([*before_the_world, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"], check=True)
+    somebody = CockpitUser(folder, inside=before_the_world)
+    with hears_the_world(somebody, "NAT"):
+        somebody.ok("engine", "restart")
+        tables = [*before_the_world, "nft", "list", "tables"]
+        eventually(lambda: subprocess.run(tables, check=True, capture_output=True).stdout == b"")
+
+
+@pytest.mark.req("LA-10")
+@pytest.mark.parametrize("program", ["slirp4netns", "pasta"])
+def test_an_ordinary_users_goes_out_by_a_program(
+    folder: Path, before_the_world: list[str], everybodys_python: str, people: None, program: str
+) -> None:
+    hide = [f"mount --bind /dev/null $(command -v {each})" for each in PROGRAMS if each != program]
+    lay_out = f"ip route add default via {WORLD}; {'; '.join(hide)}"
+    subprocess.run([*before_the_world, "sh", "-ec", lay_out], check=True)
+    somebody = CockpitUser(folder, python=everybodys_python, user=ANN, inside=before_the_world)
+    with hears_the_world(somebody, program):
+        eventually(lambda: not [path for path in Path("/proc").glob("[0-9]*/cmdline") if _runs(path, program)])
+
+
+def _runs(cmdline: Path, program: str) -> bool:
+    try:
+        return cmdline.read_bytes().split(b"\0")[0].endswith(program.encode())
+    except OSError:
+        return False

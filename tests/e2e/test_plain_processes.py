@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real
 
+ALL_CPUS = {"cpus": len(os.sched_getaffinity(0)), "memory": "100M"}
 FORBIDDEN = "echo 0 > /proc/sys/user/max_user_namespaces"
 
 
@@ -97,6 +98,20 @@ def test_what_it_lacks_is_said_wherever_one_looks(confined: CockpitUser) -> None
     doctor = confined.run("doctor").stdout.decode()
     assert "forbidden by user.max_user_namespaces = 0" in doctor
     assert "jobs run as plain processes" in " ".join(doctor.split())
+
+
+def test_several_replicas_and_images_are_refused_with_what_to_do(confined: CockpitUser) -> None:
+    confined.ok("jobs")
+    eventually(lambda: "plain processes" in confined.row("engine", "status")["containers"])
+    refused = confined.run("submit", str(confined.job("true", nodes=2, mode="pytorch", image="torch:2")))
+    assert refused.returncode == 65
+    for word in ("image: plain processes have no other root", "nodes: several replicas need", "`cockpit doctor` says"):
+        assert word in refused.stderr.decode()
+    busy, job = (confined.submit("sleep 100", name=name, specs=[ALL_CPUS]) for name in ("busy", "waits"))
+    changed = str(confined.job("true", name="waits", nodes=2, mode="pytorch"))
+    assert b"nodes: several replicas need" in confined.run("edit", job, changed).stderr
+    for each in (job, busy):
+        confined.ok("cancel", each, "--grace", "1s", "--yes")
 
 
 def test_who_forbids_it_is_told_why_the_job_ended(confined: CockpitUser) -> None:

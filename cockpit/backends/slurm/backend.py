@@ -31,6 +31,7 @@ from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.told_limits import limit_told
+from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.verbs import Verbs
 from cockpit.engine.foresight import MOST_HOLDERS, condition_of
 from cockpit.engine.spending import ended_job
@@ -181,6 +182,7 @@ class SlurmBackend(Verbs):
             job=row.id,
             position=told.position,
             explanation=replace(told, reason=reason),
+            unavailable=core.unavailable or tuple(told_unavailable(reason, known.job, everything)),
             holders=held[:MOST_HOLDERS],
             holders_in_all=in_all,
             condition=condition,
@@ -191,6 +193,12 @@ class SlurmBackend(Verbs):
             told_at=row.starts_by,
             told_by=SLURM,
         )
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+        """Slurm's own estimates, which came with the list: to foretell all is more than a list is worth."""
+        rows = await self._all_rows()
+        told = ((job, rows[job].starts_by) for job in jobs if job in rows)
+        return [forecast.Expected(job, at) for job, at in told if at is not None]
 
     async def _limited(self, everything: Everything, known: Found, reason: Reason) -> tuple[Reason, tuple[JobId, ...]]:
         """The reason with the limit's figures, where it is one, and who has what that gives."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.launch.network import GATEWAY, PREFIX
+from cockpit.launch.plain import needs_container
 from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
-from cockpit.model.image import HOST, ImageKind, image_of
+from cockpit.model.image import ImageKind, image_of
 from cockpit.model.spec import HomeAccess, Hooks
 from cockpit.runtime.containers.networks import folder_of
 
@@ -160,7 +161,7 @@ def container_plan(
         scratch_mib=bounds.scratch_mib,
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
-        may_be_plain=may_be_plain and not _needs_container(spec),
+        may_be_plain=may_be_plain and not needs_container(effect.spec),
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),
@@ -176,11 +177,6 @@ def cgroup_name(state: Path, replica: ReplicaId) -> str:
 def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
     """Where a replica's `stdout` or `stderr` is kept; outlives its container."""
     return state / "logs" / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
-
-
-def _needs_container(spec: JobSpec) -> bool:
-    """A plain process has no other root than the machine's, and could write into a copy that others use."""
-    return spec.root_image != HOST or spec.staging
 
 
 def _image(spec: JobSpec) -> Mount | None:

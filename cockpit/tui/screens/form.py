@@ -171,7 +171,8 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
-            self._catalogue = (await self.app.backend.catalogue()).rows
+            if not self.app.backend.takes_scripts:  # else nothing has a name there
+                self._catalogue = (await self.app.backend.catalogue()).rows
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -374,7 +375,7 @@ class FormScreen(ModalScreen[None]):
             yield from room_lines(known, self._there, self.app.demand, columns)
             yield line()
         if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
-            yield from script_lines(self._shows, known, self.app.backend.written, columns)
+            yield from script_lines(known, self.app.backend.written, columns)
         else:
             yield from preview_lines(
                 self._shows, spec, known, self._submitter, self._there, self.app.read_jobs, columns

@@ -11,6 +11,7 @@ from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.rows import Rows
 from cockpit.backends.slurm.told_limits import limit_told
+from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views import job_row
 from cockpit.errors import RequestRefused, SpecErrors
@@ -19,6 +20,7 @@ from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.asking import WantedLimit
 from cockpit.model.ids import JobId, rest_id, task_id
 from cockpit.model.job import JobState
+from cockpit.model.node import NodeState
 from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import (
     ArrayFull,
@@ -148,6 +150,7 @@ async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_t
     assert head.explanation is not None
     assert isinstance(head.explanation.reason, NotEnoughFree)
     assert (head.told_by, head.told_at) == ("Slurm", head.forecast.latest_at)
+    assert [(each.job, each.at) for each in await backend.starts([JobId(42), JobId(9999)])] == [(42, head.told_at)]
     limited = (await backend.explain(JobId(54))).explanation
     assert limited is not None
     assert reason_sentence(limited.reason, now(), None).startswith(
@@ -167,6 +170,21 @@ async def test_who_is_behind_a_reason_stands_beside_it() -> None:
     assert "  in use by 46_2 (carol, 2 CPUs) and 46_3 (carol, 2 CPUs)" in await lines(rest_id(46))
     assert "  job 47 stage1 is queued" in await lines(JobId(48))
     assert "  job 1 fails has ended: error" in await lines(JobId(49))
+
+
+@pytest.mark.req("SL-11", "SL-13")
+async def test_nodes_out_of_service_that_a_reason_means_are_named_with_why() -> None:
+    backend, _ = await open_recorded("22.05")
+    everything = await backend._reading.everything(closely=True)
+    down = everything.nodes[0]._replace(
+        node=replace(everything.nodes[0].node, state=NodeState.DRAINED, state_reason="bad disk [root@now]")
+    )
+    everything = everything._replace(nodes=(down, *everything.nodes[1:]))
+    job, name = (await backend.job(JobId(42))).job, down.node.name
+    said = [(name, "drained: bad disk [root@now]")]
+    for code in (f"ReqNodeNotAvail, UnavailableNodes:{name}", "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved"):
+        assert list(told_unavailable(Told(code), job, everything)) == said
+    assert list(told_unavailable(Told("Priority"), job, everything)) == []
 
 
 @pytest.mark.req("SL-13")

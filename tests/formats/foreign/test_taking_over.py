@@ -343,3 +343,30 @@ def test_best_effort_is_a_label_and_its_notice_an_annotation(supervised: bool) -
         assert (found.elastic.best_effort, found.elastic.supervised) == (True, supervised)
         assert (found.specs[0].cpus, found.specs[0].memory_mib) == (0, 0)
         assert {*notes} == {"output"}
+
+
+POLICY = """apiVersion: policy.one.alibabacloud.com/v1alpha1
+kind: PropagationPolicy
+metadata: {name: example-policy}
+spec:
+  suspension: {scheduling: true}
+  propagateDeps: true
+  failover: {application: {decisionConditions: {tolerationSeconds: 45}, purgeMode: Immediately}}
+  placement: {replicaScheduling: {replicaSchedulingType: Divided, customSchedulingType: Gang}}
+  resourceSelectors: [{apiVersion: kubeflow.org/v1, kind: PyTorchJob}]
+---
+"""
+
+
+@pytest.mark.req("LA-70", "FL-05", "FL-07")
+def test_the_policy_of_a_fleet_says_how_the_job_beside_it_waits() -> None:
+    job = Path(__file__).with_name("simple-pytorchjob.yaml").read_text()
+    spec, notes = taken(POLICY + job)
+    assert (spec.suspension.scheduling, spec.failover.toleration_seconds) == (True, 45)
+    assert not spec.divide_over_clusters
+    assert "replicaSchedulingType" in notes
+    assert "the other documents of the file" in taken(POLICY + POLICY + job)[1]
+    back = written(
+        spec, Form.PYTORCHJOB, lambda source, text: read_jobs("x.json", text, "/home/ann", defaults=Defaults())
+    )
+    assert not {"suspension", "failover"} & {*back.lost}

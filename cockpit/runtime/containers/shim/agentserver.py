@@ -49,15 +49,18 @@ def start(plan: PlanDict, entry: program.Entry) -> None:
 
 
 def _listen(plan: PlanDict) -> _socket.socket:
-    """By a relative path: a socket's path is short. The caller's working folder is nobody's concern."""
+    """By a relative path: a socket's path is short. The caller's working folder is nobody's concern. It has its name
+    only once it answers: an agent that is refused gives up, and what has started it may wait for ever."""
     os.chdir(os.path.join(plan["network"], SHOWN))
     name = f"{plan['hostname']}.sock"
+    draft = f".{name}"
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(name)
+        os.unlink(draft)
     listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-    listener.bind(name)
-    os.chmod(name, 0o666)  # noqa: S103 - for the submitter, in whose containers alone it is shown
+    listener.bind(draft)
+    os.chmod(draft, 0o666)  # noqa: S103 - for the submitter, in whose containers alone it is shown
     listener.listen(_WAITING)
+    os.rename(draft, name)
     return listener
 
 

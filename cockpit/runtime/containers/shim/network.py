@@ -5,9 +5,7 @@ Every holder keeps the hub open, so whichever replica comes first makes it and i
 takes down bridge and cables then, whoever was killed. Among siblings a lock sees that only one makes it.
 
     NETWORK/lock          held while a shim makes or joins the network
-    NETWORK/outward.json  whether the hub has a way outward, and else why not
-
-As root the hub has a cable to the machine, whose packets leave under the machine's address (`outward`).
+    NETWORK/outward.json  by what the hub's way leads outward, or why it has none, see `outward`
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.runtime.containers.shim.attempt import PlanDict
+    from cockpit.runtime.containers.shim.usernet import Outpost
 
 HUB_FD = 101
 """Where a holder keeps the hub open."""
@@ -39,6 +38,7 @@ class Membership:
     def __init__(self, attempt: Attempt, plan: PlanDict) -> None:
         self._attempt, self._plan = attempt, plan
         self._lock = -1
+        self._outpost: Outpost | None = None
 
     @property
     def needed(self) -> bool:
@@ -47,9 +47,21 @@ class Membership:
 
     def begin(self) -> None:
         """Wait for the siblings that are just joining."""
-        if self.needed:
-            self._lock = os.open(os.path.join(self._plan["network"], "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        if not self.needed:
+            return
+        lock = os.path.join(self._plan["network"], "lock")
+        self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        if self._plan["rootless"] and next(_siblings(self._attempt), None) is None:
+            self._leave_outpost(lock)
+
+    def _leave_outpost(self, lock: str) -> None:
+        from cockpit.runtime.containers.shim.usernet import Outpost
+
+        def in_use() -> bool:
+            return next(_siblings(self._attempt), None) is not None
+
+        self._outpost = Outpost(outward.HUB_END, lock, in_use)
 
     def end(self) -> None:
         """Let them join; the lock is shared with the holder, so closing it would not do."""
@@ -98,10 +110,16 @@ class Membership:
         hub = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
         netlink.make_bridge(_BRIDGE)
         netlink.give(_BRIDGE, self._plan["gateway"], self._plan["prefix"])
-        why_not = outward.ROOTLESS if self._plan["rootless"] else outward.connect(machine, hub)
         with open(os.path.join(self._plan["network"], _OUTWARD), "w", encoding="utf-8") as stream:
-            json.dump({"why_not": why_not}, stream)
+            json.dump(self._way_outward(machine, hub), stream)
         return hub
+
+    def _way_outward(self, machine: int, hub: int) -> dict[str, str]:
+        try:
+            by = outward.connect_as_user(self._outpost) if self._outpost else outward.connect(machine, hub)
+        except OSError as error:
+            return {"by": "", "why_not": error.strerror or str(error)}
+        return {"by": by, "why_not": ""}
 
     def _plug_in(self, hub: int) -> None:
         """From within the new network namespace."""
@@ -111,7 +129,7 @@ class Membership:
         netlink.make_pair(_OWN, port, hub)
         netlink.give(_OWN, self._plan["address"], self._plan["prefix"])
         netlink.bring_up(_OWN)
-        if not why_nothing_outward(self._plan):
+        if not _outward(self._plan)["why_not"]:
             netlink.send_all_by(self._plan["gateway"])
         linux.setns(hub, linux.CLONE_NEWNET)
         netlink.bring_up(port, bridge=_BRIDGE)
@@ -119,19 +137,21 @@ class Membership:
         os.close(own)
 
 
-def why_nothing_outward(plan: PlanDict) -> str:
-    """Empty where the job reaches the world."""
-    with open(os.path.join(plan["network"], _OUTWARD), encoding="utf-8") as stream:
-        why_not: str = json.load(stream)["why_not"]
-    return why_not
-
-
 def said(plan: PlanDict) -> str:
     """Of a container with a network of its own, for people; empty for any other."""
     if not plan.get("network") or not os.path.exists(os.path.join(plan["network"], _OUTWARD)):
         return ""
-    why_not = why_nothing_outward(plan)
-    return f"own network, no way out: {why_not}" if why_not else "own network, outward by NAT"
+    found = _outward(plan)
+    if found["why_not"]:
+        return f"own network, no way out: {found['why_not']}"
+    return f"own network, outward by {found.get('by', 'NAT')}"
+
+
+def _outward(plan: PlanDict) -> dict[str, str]:
+    """As it was written down when the hub was made."""
+    with open(os.path.join(plan["network"], _OUTWARD), encoding="utf-8") as stream:
+        found: dict[str, str] = json.load(stream)
+    return found
 
 
 def _siblings(attempt: Attempt) -> Iterator[Attempt]:

@@ -1,6 +1,7 @@
-"""A job network's way to the world, made by root: a cable from its hub to the machine, and network address translation
-at both ends, so that every job may have the same addresses. nftables does that; nothing of the machine is changed but
-for one table of cockpit's own, and where the machine forwards nothing, neither does this.
+"""A job network's way to the world: network address translation in its hub, so that every job may have the same
+addresses, and one way out of that. For root that is a cable to the machine, which translates once more: nothing of the
+machine is changed but for one table of cockpit's own, and where the machine forwards nothing, neither does this. For
+others it is `usernet`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import os
 
 from cockpit.runtime.containers.shim import linux, netlink
 
-ROOTLESS = "the engine is not root's"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cockpit.runtime.containers.shim.usernet import Outpost
+
 CABLE = "ckp"
 """What the names of the cables begin with at the machine's end."""
-_HUB_END = "up"
+HUB_END = "up"
+"""The interface of the hub that leads outward."""
 _PREFIX = 30
 _PLACES = 1 << 14
 """So many pairs of addresses there are for cables."""
@@ -30,35 +35,45 @@ flush chain ip {table} postrouting
 add rule ip {table} postrouting {rule} masquerade
 """
 _AT_MACHINE = f'ip saddr 198.19.0.0/16 oifname != "{CABLE}*"'
-_AT_HUB = f'oifname "{_HUB_END}"'
+_AT_HUB = f'oifname "{HUB_END}"'
 
 
 def connect(machine: int, hub: int) -> str:
-    """Between these two open network namespaces; the caller is in the hub and stays there. Gives why it could not be
-    done; empty: it was."""
-    program = next(filter(os.path.exists, _NFT), "")
-    if not program:
-        return "nftables is not installed"
+    """By root, between these two open network namespaces; the caller is in the hub and stays there. What it goes out
+    by. Raises OSError where it cannot be done."""
+    program = _nftables()
     linux.setns(machine, linux.CLONE_NEWNET)
     try:
         if not _forwards():
-            return "net.ipv4.ip_forward is 0"
+            raise OSError(errno.ENETUNREACH, "net.ipv4.ip_forward is 0")
         place = _lay_cable(hub)
         _run(program, _RULES.format(table=TABLE, rule=_AT_MACHINE))
-        linux.setns(hub, linux.CLONE_NEWNET)
-        _finish(program, place)
-    except OSError as error:
-        return error.strerror or str(error)
     finally:
         linux.setns(hub, linux.CLONE_NEWNET)
-    return ""
-
-
-def _finish(program: str, place: int) -> None:
-    """From within the hub."""
-    netlink.give(_HUB_END, _address(place, 2), _PREFIX)
-    netlink.bring_up(_HUB_END)
+    netlink.give(HUB_END, _address(place, 2), _PREFIX)
+    netlink.bring_up(HUB_END)
     netlink.send_all_by(_address(place, 1))
+    _translate(program)
+    return "NAT"
+
+
+def connect_as_user(outpost: Outpost) -> str:
+    """Likewise by anybody, from within the hub. Raises OSError."""
+    program = _nftables()
+    by = outpost.connect()
+    _translate(program)
+    return by
+
+
+def _nftables() -> str:
+    program = next(filter(os.path.exists, _NFT), "")
+    if not program:
+        raise OSError(errno.ENOENT, "nftables is not installed")
+    return program
+
+
+def _translate(program: str) -> None:
+    """From within the hub."""
     with open(_FORWARDS, "w", encoding="ascii") as stream:
         stream.write("1")
     _run(program, _RULES.format(table=TABLE, rule=_AT_HUB))
@@ -75,7 +90,7 @@ def _lay_cable(hub: int) -> int:
     for step in range(_PLACES):
         place = (begin + step) % _PLACES
         try:
-            netlink.make_pair(f"{CABLE}{place}", _HUB_END, hub)
+            netlink.make_pair(f"{CABLE}{place}", HUB_END, hub)
         except OSError as error:
             if error.errno != errno.EEXIST:
                 raise

@@ -1,0 +1,141 @@
+"""A job network's way to the world where the engine is an ordinary user's: slirp4netns, else pasta, which speak to the
+world with sockets of that user's for whoever is in the network.
+
+They are given the network from outside of it. So a process stays behind on the machine before the first container
+leaves it, starts the program when it is told to, and ends it once the last container of the job is gone.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import fcntl
+import os
+import select
+import signal
+import struct
+import time
+
+from cockpit.runtime.containers.shim import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+PROGRAMS = ("slirp4netns", "pasta")
+_FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin")
+_TUN = "/dev/net/tun"
+_ADDRESSES = "198.19.0.0/24"
+_NUMBER = struct.Struct("!i")
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""pasta takes it for a failure where the first of them is ignored already."""
+_READY_SECONDS = 10
+_STEP_MILLISECONDS = 10
+_LOOK_MILLISECONDS = 1000
+_LONGEST = 1000
+
+
+def installed() -> str:
+    """The program's path; empty: none is here."""
+    found = (f"{folder}/{name}" for name in PROGRAMS for folder in _FOLDERS)
+    return next((path for path in found if os.access(path, os.X_OK)), "")
+
+
+def arguments(program: str, pid: int, interface: str) -> list[str]:
+    """To give the network of process `pid` an interface that leads outward, and not to this machine's `localhost`."""
+    user, network = (f"/proc/{pid}/ns/{kind}" for kind in ("user", "net"))
+    if os.path.basename(program) == "slirp4netns":
+        options = ["--configure", f"--cidr={_ADDRESSES}", "--disable-host-loopback", "--netns-type=path"]
+        return [program, *options, f"--userns-path={user}", network, interface]
+    ports = [word for option in ("-t", "-u", "-T", "-U") for word in (option, "none")]
+    options = ["--config-net", "--foreground", "--quiet", "--no-map-gw", "--no-netns-quit", *ports]
+    return [program, *options, "--ns-ifname", interface, "--userns", user, "--netns", network]
+
+
+class Outpost:
+    """Forked on the machine. `lock`: the path of the network's lock; `in_use`: whether a container of the job lives."""
+
+    def __init__(self, interface: str, lock: str, in_use: Callable[[], bool]) -> None:
+        self._interface = interface
+        self._here, there = _socket.socketpair()
+        if os.fork() == 0:
+            self._here.close()
+            _stay(there, interface, lock, in_use)
+        there.close()
+
+    def connect(self) -> str:
+        """From within the new network: the program's name, once the interface leads outward. Raises OSError where it
+        does not."""
+        program = installed()
+        if not program:
+            raise OSError(errno.ENOENT, f"neither {' nor '.join(PROGRAMS)} is installed")
+        if not os.access(_TUN, os.R_OK | os.W_OK):
+            raise OSError(errno.EACCES, f"{_TUN} is not open to this user")
+        self._here.sendall(_NUMBER.pack(os.getpid()))
+        deadline = time.monotonic() + _READY_SECONDS
+        while not _leads_outward(self._interface):
+            if linux.is_readable(self._here.fileno(), within_milliseconds=_STEP_MILLISECONDS):
+                raise OSError(errno.EIO, self._here.recv(_LONGEST).decode(errors="replace") or "its helper is gone")
+            if time.monotonic() > deadline:
+                raise OSError(errno.ETIME, f"{program} is not ready within {_READY_SECONDS} seconds")
+        return os.path.basename(program)
+
+
+def _leads_outward(interface: str) -> bool:
+    """Whether this network's way to everywhere is by it. Source: proc(5), /proc/net/route."""
+    with open("/proc/self/net/route", encoding="ascii") as stream:
+        return any(line.split()[:2] == [interface, "00000000"] for line in stream)
+
+
+def _stay(there: _socket.socket, interface: str, lock: str, in_use: Callable[[], bool]) -> NoReturn:
+    try:
+        linux.name_process("cockpit-outpost")
+        _close_all_but(there.fileno())
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        asked = there.recv(_NUMBER.size)
+        if asked:
+            _serve(there, arguments(installed(), _NUMBER.unpack(asked)[0], interface), lock, in_use)
+    finally:
+        os._exit(0)
+
+
+def _close_all_but(kept: int) -> None:
+    """The attempt's lock above all: who holds that is taken for its holder."""
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _serve(there: _socket.socket, words: list[str], lock: str, in_use: Callable[[], bool]) -> None:
+    complaints = os.memfd_create("complaints")
+    streams = [(os.POSIX_SPAWN_DUP2, complaints, number) for number in (1, 2)]
+    child = os.posix_spawn(words[0], words, {}, file_actions=streams, setsigdef=_IGNORED_BY_PYTHON)
+    pidfd = os.pidfd_open(child)
+    poll = select.poll()
+    for fd in (there.fileno(), pidfd):
+        poll.register(fd, select.POLLIN)
+    if pidfd in dict(poll.poll()):  # else whoever made the network is gone, and others may still be in it
+        there.sendall(_last_words(complaints))
+    else:
+        while not linux.has_ended(pidfd, within_milliseconds=_LOOK_MILLISECONDS):
+            if _is_left(lock, in_use):
+                os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def _is_left(lock: str, in_use: Callable[[], bool]) -> bool:
+    """Whether nobody is in the network any more, nor just joining it."""
+    try:
+        fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        return not in_use()
+    finally:
+        os.close(fd)
+
+
+def _last_words(complaints: int) -> bytes:
+    lines = os.pread(complaints, _LONGEST, 0).strip().splitlines()
+    return lines[-1] if lines else b"its helper ended without a word"
