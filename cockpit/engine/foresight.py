@@ -17,7 +17,7 @@ from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
 from cockpit.model.forecast import Condition, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
-from cockpit.model.reasons import DependencyNever, WaitsForJob
+from cockpit.model.reasons import DependencyNever, NoEligibleNode, WaitsForJob
 from cockpit.model.refusal import Refusal
 from cockpit.sched.holders import holders
 from cockpit.sched.whatif import candidates
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.shown import Shown
     from cockpit.model.events import EventBody
-    from cockpit.model.ids import JobId
+    from cockpit.model.ids import JobId, NodeName
     from cockpit.model.job import Job
-    from cockpit.model.reasons import Explanation
+    from cockpit.model.node import Node
+    from cockpit.model.reasons import Explanation, Reason
     from cockpit.model.spec import JobSpec
     from cockpit.sched.history import History
     from cockpit.sched.predict import Foresight
@@ -90,6 +91,7 @@ def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlo
     return Outlook(
         holders=held,
         holders_in_all=len(held),
+        unavailable=unavailable(foresight.snapshot.nodes, explanation.reason if explanation is not None else None),
         condition=_condition(foresight.snapshot.jobs, explanation),
         job=job.id,
         name=job.spec.name,
@@ -118,6 +120,16 @@ def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Ou
         what_ifs=tuple(replace(each, forecast=replace(each.forecast, after=())) for each in found.what_ifs),
         named=tuple(_holding(jobs[job]) for job in dict.fromkeys(named) if job in jobs),
     )
+
+
+def unavailable(nodes: Mapping[NodeName, Node], reason: Reason | None) -> tuple[tuple[NodeName, str], ...]:
+    """The nodes out of service that the reason names, and why they are."""
+    named = reason.out_of_service if isinstance(reason, NoEligibleNode) else ()
+    return tuple(why_out(nodes[name]) for name in named if name in nodes)
+
+
+def why_out(node: Node) -> tuple[NodeName, str]:
+    return node.name, f"{node.state}: {node.state_reason}" if node.state_reason else str(node.state)
 
 
 def condition_of(job: Job) -> Condition:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Explanation
 from cockpit.model.spec import JobSpec
@@ -103,6 +103,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """Where a limit stands in the way: who has what it gives, the largest first, at most ten."""
     holders_in_all: int = 0
     """Those that the asker may not see included."""
+    unavailable: tuple[tuple[NodeName, str], ...] = ()
+    """Where nodes that are out of service stand in the way: which, and why each of them is."""
     condition: Condition | None = None
     """Where a dependency stands in the way: what is known of that job."""
     told_at: Millis | None = None

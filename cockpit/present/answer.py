@@ -20,7 +20,7 @@ from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
-from cockpit.present.hold_cost import cost_words
+from cockpit.present.kept_words import cost_words, uncovered_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
@@ -30,7 +30,7 @@ from cockpit.present.reasons import reason_clauses
 from cockpit.present.running import running_lines
 from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread, wrapped
 from cockpit.present.states import seconds_left
 from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
 from cockpit.present.workers import below_min, workers_now
@@ -279,6 +279,8 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     sentence = why(row, context) or ""
     verb = "ended with " if sentence.startswith("exit ") else ""
     yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
+    if detail is not None and (uncovered := uncovered_words(detail.job)):
+        yield from wrapped(line(Span(f"{INDENT}{uncovered}", MUTED)), around.columns)
     if row.held_until is not None:
         if detail is not None and (cost := cost_words(detail.job, context.now)):
             yield line(Span(f"{INDENT}{cost}", MUTED))

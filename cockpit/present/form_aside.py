@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
+from cockpit.formats.foreign.bringing import JOB_FILE, Brought
 from cockpit.launch.batch import task_spec
 from cockpit.launch.imagined import imagined_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
@@ -19,6 +20,7 @@ from cockpit.present.outlook import prediction
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe, safe_lines
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, worded, wrapped
+from cockpit.present.units import counted
 
 if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
@@ -46,6 +48,18 @@ def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterat
         yield line()
 
 
+def brought_lines(found: Brought, columns: int) -> Iterator[Line]:
+    """What a form was filled from, and what of it stands nowhere in it."""
+    if found.what == JOB_FILE:
+        return
+    yield line(Span("Taken over from ", MUTED), Span(found.what, STRONG))
+    if found.notes:
+        yield line(Span(f"{counted(len(found.notes), 'thing', 'things')} of it could not be carried over:", "warning"))
+    for note in found.notes:
+        yield from wrapped(line(Span(f"  {safe(note)}", "warning")), columns)
+    yield line()
+
+
 def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
     """The final command of each rank, placed on the first nodes that come: where it really goes is seen later. Of a
     batch that of each task's first rank."""
@@ -64,8 +78,8 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
             yield line(Span(safe(str(wrong)), "warning"))
             return
         yield from _rank(part.rank, plan, columns)
-    if spec.nodes > MOST_RANKS:
-        yield line(Span(f"and so on, up to rank {spec.nodes - 1}", MUTED))
+    if len(placement) > MOST_RANKS:
+        yield line(Span(f"and so on, up to rank {len(placement) - 1}", MUTED))
 
 
 def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:

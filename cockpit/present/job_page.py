@@ -19,7 +19,7 @@ from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence
-from cockpit.present.hold_cost import cost_words
+from cockpit.present.kept_words import cost_words, uncovered_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -155,6 +155,8 @@ def steps(detail: JobDetail, context: Context) -> Iterator[str]:
 def kept(detail: JobDetail, context: Context) -> Iterator[str]:
     """How long its containers are kept, and how to get in."""
     row = detail.row
+    if uncovered := uncovered_words(detail.job):
+        yield uncovered
     if row.held_until is None:
         return
     left = units.countdown(seconds_left(row.held_until, context.now))

@@ -17,7 +17,7 @@ from cockpit.present.job_terminal import terminal_tab
 from cockpit.present.job_usage import usage_tab
 from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
-from cockpit.present.reason_strip import RECORDED, strip_lines
+from cockpit.present.reason_strip import NOTHING_RECORDED, RECORDED, strip_lines
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
@@ -111,7 +111,9 @@ def _events(detail: JobDetail, around: Around) -> Iterator[Line]:
         for each in detail.events
     ]
     if detail.recorded:
-        yield line(Span(f"{INDENT}{RECORDED if rows else f'nothing happened {RECORDED}'}", MUTED))
+        yield line(Span(f"{INDENT}{RECORDED if rows else NOTHING_RECORDED}", MUTED))
+    if detail.recorded and not rows:
+        return
     yield from small_table(("WHEN", "WHO", "WHAT"), rows)
 
 

@@ -9,6 +9,7 @@ from cockpit.model import events
 from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.present.entering import container_words
+from cockpit.present.kept_words import uncovered_words
 from cockpit.present.moments import clock
 from cockpit.present.running import NO_CONTAINER
 from cockpit.present.safe import safe
@@ -34,7 +35,8 @@ def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     """Harmless lines."""
     row, attempt = detail.row, detail.job.attempt
     if attempt is None or not (row.held_until is not None or row.state is JobState.RUNNING):
-        yield line(Span(INDENT + (GONE if row.ended_at is not None else NO_CONTAINER_YET), MUTED))
+        gone = uncovered_words(detail.job) or GONE
+        yield line(Span(INDENT + (gone if row.ended_at is not None else NO_CONTAINER_YET), MUTED))
     else:
         yield from _way_in(detail, attempt, around)
     yield line()

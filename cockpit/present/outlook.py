@@ -87,6 +87,8 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
         rest = outlook.holders_in_all - len(named)
         more = [f"{rest} more" if named else units.counted(rest, "job")] if rest else []
         yield line(Span(f"{INDENT}in use by ", MUTED), listed_words([*named, *more]))
+    for node, why in outlook.unavailable[:MOST_NAMED]:
+        yield line(Span(f"{INDENT}{safe(node)} is ", MUTED), safe(why))
     if (awaited := outlook.condition) is not None:
         ends = f", ends by {clock(awaited.ends_by, context.now, context.zone)}" if awaited.ends_by is not None else ""
         which = f"{INDENT}job {job_words(awaited.job)} {safe(awaited.name)} "

@@ -98,7 +98,7 @@ def _name(row: QueueRow, _: Bounds, __: int) -> Line:
     name = Span(f"{INDENT * row.level}{queue_title(row)}", STRONG)
     if row.kind is QueueKind.LICENCE:
         held = share(row, LICENCES)
-        return name, Span(f"  licence, {held.used} of {held.max} used", MUTED)
+        return name, Span(f" {held.used}/{held.max}  licence", MUTED)
     return (name,) if row.kind is QueueKind.QUOTA else (name, Span("  partition", MUTED))
 
 

@@ -32,6 +32,7 @@ UNSEEN: Final = "·"
 UNSEEN_WORDS: Final = "not seen by this engine"
 UNRECORDED_WORDS: Final = "no cockpit was connected"
 RECORDED: Final = "as a cockpit saw it while it was connected"
+NOTHING_RECORDED: Final = "no cockpit saw anything happen to it while one was connected"
 
 
 Signs = dict[Hashable, Span]

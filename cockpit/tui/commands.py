@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
@@ -116,6 +117,13 @@ def _priority(app: Face, text: str) -> None:
     app.perform("priority", lambda face: prioritise(face, face.chosen_rows(), wanted))
 
 
+def _bring(app: Face, path: str) -> None:
+    """A file that somebody has already, into the form of a new job."""
+    from cockpit.tui.editing import write_brought
+
+    app.perform("new", lambda face: write_brought(face, Path(path).expanduser()))
+
+
 def _time_limit(app: Face, text: str) -> None:
     """Of the chosen jobs."""
     if (wanted := read_limit(text)) is None:
@@ -168,6 +176,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
     "catalogue": catalogue_deeds.run_words,
     "nodes": node_deeds.words_of("nodes"),
     "reservations": node_deeds.words_of("reservations"),
+    "new": _bring,
     "priority": _priority,
     COMMAND: _time_limit,
     "signal": _signal,

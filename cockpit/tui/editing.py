@@ -18,6 +18,7 @@ from cockpit.present.safe import safe
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from cockpit.formats.foreign.bringing import Brought
     from cockpit.model.ids import JobId
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import JobDetail
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SOURCE = "the job file"
 SAVING = "# Save and leave to go back to the form; leave without saving to change nothing. Paths begin in {folder}\n"
+"""Whatever else describes a job may stand below it instead."""
 
 
 async def write_new(app: Face) -> None:
@@ -34,6 +36,14 @@ async def write_new(app: Face) -> None:
 
     values = job_values(SOURCE, template(REGULAR, str(Path.cwd())))
     await _fill_in(app, "New job", values, _submitting(app))
+
+
+async def write_brought(app: Face, path: Path) -> None:
+    """What somebody has in a file."""
+    from cockpit.tui.bringing import job_of
+
+    found = job_of(path, app.read_jobs)
+    await _fill_in(app, "New job", found.values, _submitting(app), found)
 
 
 async def write_clone(app: Face, spec: JobSpec) -> None:
@@ -95,27 +105,34 @@ def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
 
 
 async def _fill_in(
-    app: Face, heading: str, values: Mapping[str, object], accept: Callable[[JobSpec], Awaitable[str]]
+    app: Face,
+    heading: str,
+    values: Mapping[str, object],
+    accept: Callable[[JobSpec], Awaitable[str]],
+    brought: Brought | None = None,
 ) -> None:
     from cockpit.tui.screens.form import FormScreen
 
     me = Submitter(UserName(app.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
-    await app.push_screen_wait(FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me))
+    await app.push_screen_wait(FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me, brought))
 
 
-def _in_editor(app: Face, values: Mapping[str, object]) -> Mapping[str, object] | None:
-    """What the person made of them; None when they were left as they were."""
+def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
+    """What the person made of them, be it another system's; None when they were left as they were."""
+    from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
     from cockpit.formats.jobfile import job_values
     from cockpit.formats.specfile import values_as_yaml
 
     app.check_terminal()
-    text = SAVING.format(folder=Path.cwd()) + values_as_yaml(values)
+    head = SAVING.format(folder=Path.cwd())
+    text = head + values_as_yaml(values)
     while True:
         with app.suspend():
             edited = in_editor(text)
         if edited is None:
             return None
         try:
-            return job_values(SOURCE, without_errors(edited))
+            plain = without_errors(edited).removeprefix(head)
+            return brought(SOURCE, plain) or Brought(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:
             text = with_errors(edited, str(wrong))

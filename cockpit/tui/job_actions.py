@@ -43,7 +43,7 @@ ACTING: Final = (
         "new",
         "submit",
         ("n",),
-        "Submit a job written in $EDITOR",
+        "Submit a new job",
         job_deeds.new_job,
         ACT,
         ANYWHERE - ON_ACCOUNTS - {CATALOGUE},

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator, Sequence
 from datetime import UTC
+from random import Random
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import pytest
+
+from cockpit.backends.slurm.backend import RECENTLY, SlurmBackend
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import FIELDS, read
+from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.ids import Millis
+from cockpit.present.columns import Context
+from cockpit.runtime.clock import VirtualClock
+from cockpit.tui.job_rows import JobRows
+from cockpit.tui.opening import SELDOM
 
 if TYPE_CHECKING:
     from tests.bench.figures import Figures
 
 JOBS, ROUNDS = 10_000, 5
+COLUMNS, LINES = 120, 30
 PLAIN = {
     "NumNodes": "1",
     "NumCPUs": "4",
@@ -44,6 +58,27 @@ def printed() -> str:
     return "".join("".join(f"{value}~s~" for value in each.values()) + "\n" for each in records)
 
 
+@pytest.fixture(autouse=True)
+def as_seldom_collected_as_in_the_app() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
+    yield
+    gc.set_threshold(*before)
+
+
+class Busy(RecordedCommands):
+    """A recorded cluster with ten thousand jobs in its queue, which it knows by heart."""
+
+    def __init__(self) -> None:
+        super().__init__("22.05")
+        self._squeue = printed()
+
+    def _printed(self, argv: Sequence[str]) -> str:
+        if argv[0] != "squeue":
+            return super()._printed(argv)
+        return self._squeue.replace("~s~", argv[-1].rpartition(":")[2])
+
+
 def test_ten_thousand_jobs(figure: Figures) -> None:
     text, took = printed(), []
     for _ in range(ROUNDS):
@@ -53,3 +88,24 @@ def test_ten_thousand_jobs(figure: Figures) -> None:
         took.append(perf_counter() - before)
         assert len(rows) == JOBS
     figure("PF-21", "from what squeue printed to rows, 10 000 jobs", median(took))
+
+
+async def test_ten_thousand_jobs_listed_and_drawn(figure: Figures) -> None:
+    took = []
+    for _ in range(ROUNDS):
+        commands = Busy()
+        clock = VirtualClock(commands.recorded_at)
+        reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
+        backend = SlurmBackend("bench", commands, reading, clock, "ann")
+        await reading.everything(closely=False)
+        await reading.ended(RECENTLY)
+        reading.forget()
+        context = Context(now=clock.now(), zone=UTC, user="ann")
+        before = perf_counter()
+        delta = await anext(aiter(backend.watch_jobs()))
+        shown = JobRows(lambda context=context: context)
+        shown.folds.replace_all(delta.changed)
+        cells = [shown.cells(row_id, COLUMNS) for row_id in shown.order[:LINES]]
+        took.append(perf_counter() - before)
+        assert (len(cells), len(delta.changed) >= JOBS) == (LINES, True)
+    figure("PF-21", "10 000 Slurm jobs, beyond squeue's own time", median(took))

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from textual.events import Paste
+
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.opening import app_for
 from cockpit.tui.play import Player
@@ -38,6 +40,14 @@ class Cockpit:
 
     def type(self, text: str) -> Cockpit:
         return self._then(lambda: self.player.type(text))
+
+    def paste(self, text: str) -> Cockpit:
+        """As a terminal does."""
+
+        async def send() -> None:
+            self.app.post_message(Paste(text))
+
+        return self._then(send)
 
     def resize(self, columns: int, rows: int) -> Cockpit:
         return self._then(lambda: self.player.resize(columns, rows))

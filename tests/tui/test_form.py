@@ -9,9 +9,10 @@ import pytest
 from cockpit.model.catalogue import DatasetEntry, EntryChange
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Held
+from cockpit.model.spec import Mode, WorkerPool
 from cockpit.tui.screens.form import FormScreen
 from tests.tui.editor import an_editor
-from tests.tui.lab import the_lab
+from tests.tui.lab import a_lab, job, the_lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,3 +189,64 @@ async def test_a_job_becomes_a_batch_while_one_types() -> None:
         await cockpit.type("sleep 70").sees("task 1", "Starts now.").press("Ctrl-s").sees("submitted 8")
         tasks = (await lab.backend.job(JobId(9))).tasks
         assert [row.command for row in tasks] == ["sleep 60", "sleep 70"]
+
+
+SCRIPT = """#!/bin/bash
+#SBATCH --job-name=vit --nodes=2 --gres=gpu:A100:4
+#SBATCH --mail-type=END
+srun python train.py
+"""
+ARENA = 'arena submit pytorchjob --name=bert --gpus=1 --image=host --workers=2 --namespace=lab "python t.py"'
+
+
+@pytest.mark.req("LA-70", "UI-08")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_what_people_have_already_is_pasted_into_the_form(size: tuple[int, int]) -> None:
+    async with the_lab(size=size) as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees(READY).paste(SCRIPT)
+        await cockpit.sees("name          vit", "command       srun python train.py", "nodes         2")
+        await cockpit.sees(
+            "Taken over from a script for sbatch", "2 things of it could not be carried over", "mail-type"
+        )
+        await cockpit.paste(ARENA).sees("Fill in an arena command line?").press("y")
+        await (
+            cockpit.sees("name          bert", "Taken over from an arena").paste("better").sees("name          better")
+        )
+        await cockpit.press("Esc").sees("Leave the form?")
+
+
+@pytest.mark.req("LA-70", "UI-08")
+async def test_a_file_of_the_folder_or_of_any_other_fills_the_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    (here / "vit.sh").write_text(SCRIPT)
+    (here / "notes.txt").write_text("buy\nmilk\n")
+    (there / "job.yaml").write_text("name: other\ncommand: x\noutput: out\n")
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("n").sees(READY).press("Ctrl-f")
+        await cockpit.sees("What you have here", "vit.sh  a script for sbatch").misses("notes.txt").press("Enter")
+        await (
+            cockpit.sees("name          vit", "mail-type")
+            .press("Esc")
+            .sees("Leave the form?")
+            .press("y")
+            .misses("Taken over")
+        )
+        await cockpit.type(f":new {there}/job.yaml").press("Enter").sees("name          other", "output        /")
+        await cockpit.misses("Taken over").press("Esc").misses("output")
+        await cockpit.type(f":new {here}/notes.txt").press("Enter").sees("CustomJob")
+
+
+@pytest.mark.req("UI-08", "LA-60")
+async def test_worker_pools_are_shown_rank_by_rank_and_as_a_custom_job() -> None:
+    pools = (WorkerPool(replicas=1), WorkerPool(replicas=1, command="python w.py"))
+    spec = job("pools", command="python c.py", mode=Mode.WORKER_POOLS, worker_pools=pools)
+    async with a_lab(spec) as lab:
+        await lab.cockpit.press("N").sees("rank 1  pools-2-1", "python w.py")
+        await lab.cockpit.press(*["Ctrl-t"] * 4).sees("As a manifest", "workerPoolSpecs")

@@ -42,7 +42,7 @@ async def cluster(user: str = "root") -> AsyncIterator[Cockpit]:
 @pytest.mark.req("SL-20", "SL-21")
 async def test_a_signal_and_fields_are_shown_as_the_commands_they_are() -> None:
     async with cluster() as cockpit:
-        await cockpit.sees("timesout")
+        await cockpit.sees("timesout").press("colon").type("2").press("enter").stands_on("timesout")
         await cockpit.press("colon").type("signal USR1").press("enter").sees("scancel --full --signal=USR1")
         await cockpit.press("n").press("colon").type("update Features=x 'Comment=a b'").press("enter")
         await cockpit.sees("scontrol update JobId=", "Features=x 'Comment=a b'")
@@ -60,4 +60,9 @@ async def test_a_batch_script_is_shown_before_it_is_submitted(tmp_path: Path) ->
 @pytest.mark.req("SL-21")
 async def test_the_form_shows_the_script_that_will_be_run() -> None:
     async with cluster() as cockpit:
-        await cockpit.sees("timesout").press("n").sees("New job").sees("sbatch --parsable", "#!/bin/sh")
+        await (
+            cockpit.sees("timesout")
+            .press("n")
+            .sees("New job")
+            .sees("What the cluster is handed", "sbatch --parsable", "#!/bin/sh")
+        )

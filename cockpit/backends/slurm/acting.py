@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +19,7 @@ from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Failed, checked
-from cockpit.errors import CockpitError, NotRun
+from cockpit.errors import CockpitError, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
 from cockpit.model.job import Job
@@ -92,7 +93,8 @@ class Acts:
         if op in _NOT_THERE:
             raise refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
         if isinstance(args, messages.SubmitArgs):
-            return submissions(args.specs)
+            found = submissions(args.specs)
+            return [*await self._folders(args.specs), *found]
         try:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
@@ -110,7 +112,7 @@ class Acts:
         done = await self._carry_out(await self.commands(op, args))
         if isinstance(args, messages.ExtendArgs):
             return messages.HeldUntil(until + 1000 * args.seconds)
-        return messages.Submitted(tuple(map(_submitted, done))) if op == "submit" else None
+        return messages.Submitted(tuple(map(_submitted, filter(None, done)))) if op == "submit" else None
 
     async def direct(self, wanted: Directive) -> JobId | None:
         """What only Slurm does."""
@@ -131,12 +133,24 @@ class Acts:
             try:
                 done.append(await self._run(command))
             except CockpitError:
-                if done and command.argv[0] == "sbatch":
-                    await self._run(Command(("scancel", *(str(_submitted(each)) for each in done))))
+                submitted = [str(_submitted(each)) for each in done if each and command.argv[0] == "sbatch"]
+                if submitted:
+                    await self._run(Command(("scancel", *submitted)))
                 raise
             finally:
                 self._reading.forget()
         return done
+
+    async def _folders(self, specs: Sequence[JobSpec]) -> list[Command]:
+        """Slurm writes into no folder that is not there, and says so nowhere. A way in that makes none goes on."""
+        found = []
+        for folder in dict.fromkeys(spec.output for spec in specs):
+            seen = await self._commands.run(("stat", "--format=%F", "--", folder), seconds=SECONDS)
+            make = Command(("mkdir", "-p", "--", folder))
+            with suppress(RequestRefused):
+                if seen.code and await self._commands.shown(make.argv, ""):
+                    found.append(make)
+        return found
 
     async def _shown(self, command: Command) -> Shown:
         """Where the way in has words of its own for it, they say all of it."""

@@ -18,19 +18,20 @@ from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import licences, rules, values
-from cockpit.backends.slurm.mapping.accounting import Past
+from cockpit.backends.slurm.mapping.accounting import Past, with_amounts
 from cockpit.backends.slurm.mapping.cluster import Everything
 from cockpit.backends.slurm.mapping.holding import folder_copied, holds
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found, found
 from cockpit.backends.slurm.mapping.reasons import with_figures
 from cockpit.backends.slurm.mirror import Mirror, with_ended
-from cockpit.backends.slurm.ranking import printed_of, shares_shown
+from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.told_limits import limit_told
+from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.verbs import Verbs
 from cockpit.engine.foresight import MOST_HOLDERS, condition_of
 from cockpit.engine.spending import ended_job
@@ -181,6 +182,7 @@ class SlurmBackend(Verbs):
             job=row.id,
             position=told.position,
             explanation=replace(told, reason=reason),
+            unavailable=core.unavailable or tuple(told_unavailable(reason, known.job, everything)),
             holders=held[:MOST_HOLDERS],
             holders_in_all=in_all,
             condition=condition,
@@ -234,20 +236,21 @@ class SlurmBackend(Verbs):
 
     async def accounts(self) -> view.AccountsShown:
         shown = await (await self._looked()).accounts()
+        shown = all_tasks_counted(shown, await self._reading.jobs())
         return replace(shares_shown(shown, await self._reading.shares()), admin=self._rows.admin)
 
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
         found = await self._reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user or "")
-        done = [ended_job(_with_use(each.job, each.used)) for each in found]
+        done = [ended_job(_with_use(with_amounts(each.job), each.used)) for each in found]
         wanted = (each for each in done if _within(each.row, since, until))
         return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
         past = await self._reading.ended(_slurm_time(min(edges)), _slurm_time(max(edges)))
         everything = await self._reading.everything(closely=True)
-        remembering = await with_ended(everything, [each.job for each in past], self._clock, self._name)
+        remembering = await with_ended(everything, [with_amounts(each.job) for each in past], self._clock, self._name)
         return await remembering.spending(edges)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.accounts import Shared
+from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.model.accounts import AssocKey, assoc_key
 from cockpit.model.cluster import Priority
 from cockpit.model.ids import task_of
 from cockpit.model.job import JobState
@@ -88,3 +92,19 @@ def shares_shown(shown: AccountsShown, shares: Iterable[Shared]) -> AccountsShow
         for row in shown.rows
     )
     return replace(shown, rows=rows)
+
+
+def all_tasks_counted(shown: AccountsShown, jobs: Iterable[Listed]) -> AccountsShown:
+    """With the waiting tasks of long arrays, of which the core has only the first."""
+    more: Counter[AssocKey] = Counter()
+    parents = {row.association.account: row.association.parent for row in shown.rows if not row.association.user}
+    for each in jobs:
+        beyond = len(each.tasks) - PLANNED_TASKS
+        account = each.fields["Account"]
+        while beyond > 0 and account:
+            more[assoc_key(account)] += beyond
+            account = parents.get(account, "")
+        if beyond > 0:
+            more[assoc_key(each.fields["Account"], each.fields["UserName"])] += beyond
+    rows = (replace(row, queued=row.queued + more[row.association.key]) for row in shown.rows)
+    return replace(shown, rows=tuple(rows)) if more else shown

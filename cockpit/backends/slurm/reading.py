@@ -141,7 +141,9 @@ class Reading:
         """Out of accounting, in its order."""
         argv = accounting.command(since, until, user=user)
         printed = await self._optional("sacct", argv, self.manners.accounting)
-        return self._once(f"ended for {user}", printed, lambda: self._ended(printed, accounting.FIELDS))
+        shards = shards_per_card(await self.nodes(self.manners.settings))
+        of = (printed, shards)
+        return self._once(f"ended for {user}", of, lambda: self._ended(printed, accounting.FIELDS, shards))
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
         """What accounting has of the job of Slurm's id: itself, once it has ended, and its steps."""
@@ -157,12 +159,13 @@ class Reading:
             except CockpitError:
                 return None, ()
             else:
-                past = self._ended(printed, self._past_fields)
+                shards = shards_per_card(await self.nodes(self.manners.settings))
+                past = self._ended(printed, self._past_fields, shards)
                 steps = accounting.steps(printed.stdout, printed.separator, UTC, self._past_fields)
                 return (past[-1] if past else None), tuple(steps)
 
-    def _ended(self, printed: Printed, fields: Sequence[str]) -> tuple[accounting.Past, ...]:
-        return tuple(accounting.ended(printed.stdout, printed.separator, UTC, fields))
+    def _ended(self, printed: Printed, fields: Sequence[str], shards: int) -> tuple[accounting.Past, ...]:
+        return tuple(accounting.ended(printed.stdout, printed.separator, UTC, fields, shards))
 
     async def admin_level(self, user: str) -> str:
         """`None`, `Operator` or `Administrator`; empty where nobody can say."""

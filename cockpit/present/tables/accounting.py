@@ -64,6 +64,11 @@ def _seconds(name: str) -> Callable[[Any, Context], int | None]:
     return derive
 
 
+def _memory_percent(row: EndedJob, _: Context) -> float | None:
+    held = row.row.memory_mib / max(1, row.row.nodes)
+    return round(100 * row.peak_memory_mib / held, 1) if row.peak_memory_mib is not None and held else None
+
+
 _CPU_TIME = Column(
     "cpu_seconds",
     "CPU TIME",
@@ -114,6 +119,15 @@ ACCOUNTING: Final = Table(
             Kind.NUMBER,
             "CPU time that was used, of the CPUs that it held",
             derive=_mean_busy,
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "memory_percent",
+            "MEM %",
+            Kind.NUMBER,
+            "The most memory that one of its replicas had, of what it had for one",
+            derive=_memory_percent,
             nullable=True,
             wide=True,
         ),

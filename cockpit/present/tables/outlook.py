@@ -13,6 +13,7 @@ from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.moments import iso
 from cockpit.present.outlook import prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
+from cockpit.present.safe import safe
 from cockpit.present.tables.jobs import REASON_SCHEMA, reason_json
 
 RECORDS: Final = {"type": "array", "items": {"type": "object"}}
@@ -210,6 +211,16 @@ _COLUMNS: Final = (
         "Where a limit stands in the way: the jobs that you may see which have what it gives, the largest first",
         derive=holders,
         words=holder_words,
+        schema=RECORDS,
+        wide=True,
+    ),
+    Column(
+        "unavailable",
+        "OUT OF SERVICE",
+        Kind.RECORD,
+        "Where nodes that are out of service stand in the way: which, and why",
+        derive=lambda outlook, _: [{"node": node, "why": why} for node, why in outlook.unavailable],
+        words=lambda outlook, _: " ".join(safe(node) for node, _ in outlook.unavailable) or NOTHING,
         schema=RECORDS,
         wide=True,
     ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,22 +12,25 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.formats.foreign.bringing import Brought, brought
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form_aside import run_lines, start_line, text_lines, why_lines
+from cockpit.present.form_aside import brought_lines, start_line, why_lines
 from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
-from cockpit.present.form_nodes import node_lines, room_lines
+from cockpit.present.form_nodes import room_lines
+from cockpit.present.form_preview import Preview, preview_lines, script_lines
 from cockpit.present.job_form import KIND, JobForm, Judged, about
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, wrapped
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.present.spec_offers import models, offers
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
+from cockpit.tui.bringing import job_of, jobs_in
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.screens.specs import SpecsScreen
-from cockpit.tui.widgets.field_row import FieldRow
+from cockpit.tui.widgets.field_row import Field, FieldRow
 from cockpit.tui.widgets.lines import Lines, LineView
 from cockpit.tui.widgets.typed import Typed
 
@@ -49,10 +50,7 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
-FIELD_LEAD = re.compile(r"^jobs\[0\]\.")
-RUNS, ROOM, YAML = "What each rank runs", "Nodes it may be on", "As a file"
-SBATCH, MANIFEST = "As a script for sbatch", "As a PyTorchJob"
-VIEWS = (RUNS, ROOM, YAML, SBATCH, MANIFEST)
+LOST = "What was typed is lost."
 KEYS = line(
     *(
         Span(text, role)
@@ -60,11 +58,12 @@ KEYS = line(
             ("^g", "specs"),
             ("^n", "catalogue"),
             ("^o", "fields"),
-            ("^t", "nodes, file"),
+            ("^f", "script"),
+            ("^t", "preview"),
             ("^e", "editor"),
             ("Esc", "leave"),
         )
-        for text, role in ((f" {key} ", ACCENT), (f"{what}  ", MUTED))
+        for text, role in ((f" {key} ", ACCENT), (f"{what} ", MUTED))
     )
 )
 
@@ -79,6 +78,7 @@ class FormScreen(ModalScreen[None]):
         Binding("ctrl+g", "choose_specs", show=False, priority=True),
         Binding("ctrl+n", "take_entry", show=False, priority=True),
         Binding("ctrl+t", "preview", show=False, priority=True),
+        Binding("ctrl+f", "take_file", show=False, priority=True),
         Binding("escape", "leave", show=False),
         Binding("enter", "app.focus_next", show=False),
         Binding("down", "app.focus_next", show=False, priority=True),  # else fields that are scrolled would have these
@@ -94,20 +94,22 @@ class FormScreen(ModalScreen[None]):
         heading: str,
         values: Mapping[str, object],
         accept: Callable[[JobSpec], Awaitable[str]],
-        edit: Callable[[Mapping[str, object]], Mapping[str, object] | None],
+        edit: Callable[[Mapping[str, object]], Brought | None],
         submitter: Submitter,
+        brought: Brought | None = None,
     ) -> None:
         """`accept` gives the job to the cluster and says what was done; `edit` has the values edited elsewhere, None:
-        they were left as they were."""
+        they were left as they were. `brought`: where they are from, if from something that was there before."""
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
+        self._brought = brought
         self._form = JobForm(values)
         self._began_with = dict(self._form.texts)
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
         self._there: Sequence[NodeRow] = ()
         self._catalogue: Sequence[EntryRow] = ()
-        self._shows = RUNS
+        self._shows = Preview.RUNS
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -169,7 +171,8 @@ class FormScreen(ModalScreen[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
-            self._catalogue = (await self.app.backend.catalogue()).rows
+            if not self.app.backend.takes_scripts:  # else nothing has a name there
+                self._catalogue = (await self.app.backend.catalogue()).rows
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
@@ -220,16 +223,15 @@ class FormScreen(ModalScreen[None]):
 
     async def action_edit(self) -> None:
         try:
-            values = self._edit(self._form.values())
+            edited = self._edit(self._form.values())
         except SpecErrors as wrong:
             self.app.notify(str(wrong), severity="warning")
             return
         except CockpitError as error:
             self.app.notify(str(error), severity="error")
             return
-        if values is not None:
-            self._form = JobForm(values)
-            await self._lay_out_anew()
+        if edited is not None:
+            await self._begin_with(edited)
 
     def action_add(self) -> None:
         self.run_worker(self._add(), group="add")
@@ -272,6 +274,43 @@ class FormScreen(ModalScreen[None]):
             path = take_entry(self._form, rows[EntryKey(picked.id)])
             await self._lay_out_anew(path)
 
+    @on(Field.Pasted)
+    def _pasted(self, event: Field.Pasted) -> None:
+        event.stop()
+        self.run_worker(self._take(event.what, lambda: brought("what was pasted", event.text)), group="add")
+
+    def action_take_file(self) -> None:
+        self.run_worker(self._take_file(), group="add")
+
+    async def _take_file(self) -> None:
+        """One of the folder's, or of any other with the command `:new PATH`."""
+        choices = [Choice(name, name, what) for name, what in jobs_in(Path.cwd())]
+        if not choices:
+            self.app.notify(f"No file in {Path.cwd()} holds a job; paste one here, or leave and type :new PATH.")
+            return
+        picked = await self.app.push_screen_wait(
+            Pick("What you have here", choices, self.app.role_theme, verb="fills the form")
+        )
+        if picked is not None:
+            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.read_jobs))
+
+    async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
+        """In the place of what stands here."""
+        try:
+            found = read()
+        except SpecErrors as wrong:
+            self.app.notify(str(wrong), severity="warning")
+            return
+        changed = self._form.texts != self._began_with
+        if found is None or (changed and not await self.app.push_screen_wait(Confirm(f"Fill in {safe(what)}?", LOST))):
+            return
+        await self._begin_with(found)
+
+    async def _begin_with(self, found: Brought) -> None:
+        self._brought = found
+        self._form = JobForm(found.values)
+        await self._lay_out_anew()
+
     async def _lay_out_anew(self, focused: str = "") -> None:
         """`focused`: the path of a field; else the first."""
         fields = self.query_one("#fields", VerticalScroll)
@@ -284,7 +323,7 @@ class FormScreen(ModalScreen[None]):
         self._judge()
 
     def action_preview(self) -> None:
-        self._shows = VIEWS[(VIEWS.index(self._shows) + 1) % len(VIEWS)]
+        self._shows = self._shows.following
         self._draw()
 
     def action_scroll_aside(self, pages: int) -> None:
@@ -297,7 +336,7 @@ class FormScreen(ModalScreen[None]):
             self.run_worker(self._leave(), group="leave")
 
     async def _leave(self) -> None:
-        if await self.app.push_screen_wait(Confirm("Leave the form?", "What was typed is lost.")):
+        if await self.app.push_screen_wait(Confirm("Leave the form?", LOST)):
             self.dismiss()
 
     # Drawing
@@ -322,6 +361,8 @@ class FormScreen(ModalScreen[None]):
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
 
     def _aside(self, columns: int) -> Iterator[Line]:
+        if self._brought is not None:
+            yield from brought_lines(self._brought, columns)
         for said in self._judged.others:
             yield line(Span(safe(said), "warning"))
         spec = self._judged.spec
@@ -330,44 +371,12 @@ class FormScreen(ModalScreen[None]):
             return
         known = self._meant(spec)
         yield from why_lines(self._outlook, self.app.context(), columns)
-        if self._shows == RUNS or not self.has_class("narrow"):
+        if self._shows is Preview.RUNS or not self.has_class("narrow"):
             yield from room_lines(known, self._there, self.app.demand, columns)
             yield line()
-        yield line(Span(self._shows, STRONG))
-        if self._shows in {RUNS, SBATCH} and self.app.backend.takes_scripts:
-            yield from self._script_lines(known, columns)
-        elif self._shows == RUNS:
-            yield from run_lines(known, self._submitter, self._there, columns)
-        elif self._shows == ROOM:
-            yield from node_lines(known, self._there, columns)
-        elif self._shows == YAML:
-            from cockpit.formats.specfile import spec_as_yaml
-
-            yield from text_lines(spec_as_yaml(spec))
+        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
+            yield from script_lines(known, self.app.backend.written, columns)
         else:
-            yield from self._foreign_lines(spec)
-
-    def _script_lines(self, spec: JobSpec, columns: int) -> Iterator[Line]:
-        """What the cluster will really be handed."""
-        try:
-            shown = self.app.backend.written(spec)
-        except RequestRefused as no:
-            for said in no.refusal.message.splitlines():
-                yield from wrapped(line(Span(safe(FIELD_LEAD.sub("", said)), "warning")), columns)
-            return
-        if shown is not None:
-            yield from wrapped(line(Span(safe(shlex.join(shown.argv)), ACCENT)), columns)
-            for each in text_lines(shown.stdin):
-                yield from wrapped(each, columns)
-
-    def _foreign_lines(self, spec: JobSpec) -> Iterator[Line]:
-        """As other systems would be handed it, and what they have no word for."""
-        from cockpit.formats.foreign.exchange import Form, written
-
-        def read(source: str, text: str) -> list[JobSpec]:
-            return self.app.read_jobs(f"{source}.json", text, "/")
-
-        found = written(spec, Form.SBATCH if self._shows == SBATCH else Form.PYTORCHJOB, read)
-        if found.lost:
-            yield line(Span(f"does not say all of: {safe(', '.join(found.lost))}", "warning"))
-        yield from text_lines(found.text)
+            yield from preview_lines(
+                self._shows, spec, known, self._submitter, self._there, self.app.read_jobs, columns
+            )

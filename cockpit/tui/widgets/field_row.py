@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.widgets import Label
 
 from cockpit.present.job_form import title
@@ -13,6 +14,26 @@ from cockpit.tui.widgets.typed import Typed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.events import Paste
+
+
+class Field(Typed):
+    """A whole job that is pasted into it is no text of its own."""
+
+    class Pasted(Message):
+        """Of `what`, in words."""
+
+        def __init__(self, text: str, what: str) -> None:
+            super().__init__()
+            self.text, self.what = text, what
+
+    def _on_paste(self, event: Paste) -> None:
+        from cockpit.formats.foreign.bringing import what_is
+
+        if what := what_is(event.text):
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Pasted(event.text, what))
 
 
 class FieldRow(Vertical):
@@ -30,7 +51,7 @@ class FieldRow(Vertical):
             yield Label(self._lead, classes="lead", markup=False)
         with Horizontal():
             yield Label(title(self.path), classes="title", markup=False)
-            yield Typed(self._text)
+            yield Field(self._text)
         yield Label("", classes="wrong", markup=False)
 
     @property

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.script import submission
+from cockpit.model.mounts import Algorithm
 from cockpit.model.spec import JobSpec, Mode, NodeSpec, Sweep, WorkerPool
 from tests.builders import a_spec
 
@@ -127,6 +128,19 @@ def test_mpirun_gets_as_many_processes_as_there_are_cards(tmp_path: Path) -> Non
     script = submission(spec).script
     assert "s/$/ slots=4/" in script
     assert "s/$/:4/" in script
+
+
+def test_the_places_of_containers_are_the_paths_that_they_stand_for() -> None:
+    command = "python3 /workspace/algorithm/train.py --to '/workspace/outputs' --not /workspace/algorithms"
+    spec = replace(a_spec("job"), command=command, algorithm=Algorithm(path="/home/ann/code"), output="/o")
+    assert "python3 /home/ann/code/train.py --to" in submission(spec).script
+    assert "/o" in submission(spec).script.partition("--to")[2]
+    assert "--not /workspace/algorithms" in submission(spec).script
+
+
+def test_what_calls_srun_itself_runs_on_the_first_node(tmp_path: Path) -> None:
+    found = seen(tmp_path, telling(mode=Mode.SLURM, nodes=2), 2)
+    assert (list(found), found[0][0]["COCKPIT_REPLICAS"], "COCKPIT_FILES" in found[0][0]) == ([0], "2", False)
 
 
 @pytest.mark.req("LA-63", "SL-20")

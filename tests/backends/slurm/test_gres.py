@@ -10,6 +10,7 @@ from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import seen
 from cockpit.backends.slurm.mapping.placements import details, held_by_others
+from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.model.ids import JobId
 from cockpit.model.node import CardSlice
 from cockpit.model.view import QueueKind
@@ -84,3 +85,11 @@ def test_licences_are_queues_with_who_waits_and_who_has_them() -> None:
     assert licences.figures(known, wanted) == "matlab: 3 of 4 in use, 2 asked"
     assert licences.holders(jobs, wanted) == (JobId(8), JobId(7))
     assert list(licences.licences("No licenses configured in Slurm.\n")) == []
+
+
+@pytest.mark.req("SL-01", "SL-11")
+def test_licences_of_slurmrestd_are_the_same() -> None:
+    asked = question(licences.COMMAND, 38)
+    assert asked is not None
+    told = {"LicenseName": "matlab", "Total": 4, "Used": 3, "Free": 1, "Remote": False, "Reserved": 0}
+    assert list(licences.licences(asked.printed({"licenses": [told]}))) == [licences.Licence("matlab", 4, 3)]

@@ -11,6 +11,7 @@ from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.rows import Rows
 from cockpit.backends.slurm.told_limits import limit_told
+from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views import job_row
 from cockpit.errors import RequestRefused, SpecErrors
@@ -19,6 +20,7 @@ from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.asking import WantedLimit
 from cockpit.model.ids import JobId, rest_id, task_id
 from cockpit.model.job import JobState
+from cockpit.model.node import NodeState
 from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import (
     ArrayFull,
@@ -169,6 +171,21 @@ async def test_who_is_behind_a_reason_stands_beside_it() -> None:
     assert "  job 1 fails has ended: error" in await lines(JobId(49))
 
 
+@pytest.mark.req("SL-11", "SL-13")
+async def test_nodes_out_of_service_that_a_reason_means_are_named_with_why() -> None:
+    backend, _ = await open_recorded("22.05")
+    everything = await backend._reading.everything(closely=True)
+    down = everything.nodes[0]._replace(
+        node=replace(everything.nodes[0].node, state=NodeState.DRAINED, state_reason="bad disk [root@now]")
+    )
+    everything = everything._replace(nodes=(down, *everything.nodes[1:]))
+    job, name = (await backend.job(JobId(42))).job, down.node.name
+    said = [(name, "drained: bad disk [root@now]")]
+    for code in (f"ReqNodeNotAvail, UnavailableNodes:{name}", "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved"):
+        assert list(told_unavailable(Told(code), job, everything)) == said
+    assert list(told_unavailable(Told("Priority"), job, everything)) == []
+
+
 @pytest.mark.req("SL-13")
 async def test_a_limits_code_is_found_among_the_limits_of_sacctmgr() -> None:
     backend, _ = await open_recorded("22.05")
@@ -196,6 +213,8 @@ async def test_what_ended_says_what_it_used(recorded: SlurmBackend) -> None:
     done = {each.row.name: each for each in await recorded.accounting()}
     assert (done["fails"].row.exit_code, done["fails"].row.state) == (3, JobState.ERROR)
     assert any(each.cpu_ms is not None for each in done.values())
+    trained = max(done.values(), key=lambda each: each.row.card_milli)
+    assert trained.card_milli_ms == trained.row.card_milli * trained.elapsed_ms > 0
     assert "fails" in await by_name(recorded, ended=True)
     assert "fails" not in await by_name(recorded)
 

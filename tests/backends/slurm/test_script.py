@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.refusing import refusals
 from cockpit.model.labels import Toleration
@@ -32,11 +33,12 @@ IMAGED = WorkerPool(replicas=1, image="oci:/x")
         ({"datasets": (Dataset(name="c", path="/c"),)}, "datasets"),
         ({"models": (Model(name="m", path="/m"),)}, "models"),
         ({"image": "dir:/root"}, "image"),
+        ({"command": "python3 /workspace/dataset/c/read.py"}, "command"),
         ({"algorithm": Algorithm(name="bert")}, "algorithm.name"),
     ],
 )
 def test_what_cannot_be_had_there_is_refused_at_its_field(fields: dict, field: str) -> None:
-    (said,) = refusals(a_spec("mine", **fields))
+    (said,) = refusals(replace(a_spec("mine"), **fields))
     assert said.startswith(f"{field}: ")
 
 

@@ -48,19 +48,21 @@ async def state_of(backend: SlurmBackend, job: JobId) -> Job:
 
 @pytest.mark.req("SL-20", "SL-21")
 async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: SlurmBackend) -> None:
+    made = emptied.home(ADA) / "not there" / "yet"
     spec = a_job(emptied, "it's $HOME; a name", 'echo "$COCKPIT_REPLICA of $COCKPIT_REPLICAS: $WORD"; exit 4')
-    spec = replace(spec, env={"WORD": "two words; $(id)"})
+    spec = replace(spec, env={"WORD": "two words; $(id)"}, output=str(made))
     shown: list[Shown] = []
 
     async def look(commands: Sequence[Shown]) -> bool:
         shown.extend(commands)
-        return len(shown) > 1
+        return len(shown) > 2
 
     assert ada.announce(look)
     with pytest.raises(NotRun):
         await ada.submit([spec])
     (job,) = await ada.submit([spec])
-    assert [each.argv[:3] for each in shown] == [("sbatch", "--parsable", f"--job-name={spec.name}")] * 2
+    commands = [("mkdir", "-p", "--"), ("sbatch", "--parsable", f"--job-name={spec.name}")]
+    assert [each.argv[:3] for each in shown] == commands * 2
     ended = await ada.wait(job, timeout_seconds=60)
     assert ended is not None
     assert (ended.spec.name, ended.state, ended.exit and ended.exit.code) == (spec.name, JobState.ERROR, 4)

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.records import separated
 from cockpit.model.job import ENDED, Job
+from cockpit.model.node import CardSlice
+from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.usage import Used
 from cockpit.model.view import StepRow
 
@@ -78,7 +82,9 @@ def unknown_field(complaint: str) -> str | None:
     return rest.partition('"')[0] if found else None
 
 
-def ended(printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str] = FIELDS) -> Iterator[Past]:
+def ended(
+    printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str] = FIELDS, shards_per_card: int = 0
+) -> Iterator[Past]:
     """In sacct's order. A job's steps, which follow it, say what was used."""
     current: Past | None = None
     for record in _records(printed, separator, fields):
@@ -87,10 +93,21 @@ def ended(printed: str, separator: str, zone: tzinfo | None, fields: Sequence[st
             continue
         if current is not None:
             yield current
-        job = _job(record, zone)
+        job = _job(record, zone, shards_per_card)
         current = Past(job, Used(cpu_ms=_cpu_ms(record["TotalCPU"])), record) if job is not None else None
     if current is not None:
         yield current
+
+
+def with_amounts(job: Job) -> Job:
+    """As many cards as it had on each of its nodes. Which they were nobody remembers: this is for sums alone."""
+    if job.attempt is None or not job.spec.specs[0].card_milli:
+        return job
+    milli = job.spec.specs[0].card_milli
+    whole = tuple(CardSlice(card, None) for card in range(milli // WHOLE_CARD))
+    rest = (CardSlice(len(whole), 0, milli % WHOLE_CARD),) if milli % WHOLE_CARD else ()
+    placement = tuple(replace(part, slices=whole + rest) for part in job.attempt.placement)
+    return replace(job, attempt=replace(job.attempt, placement=placement))
 
 
 def steps(printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str]) -> Iterator[StepRow]:
@@ -124,7 +141,7 @@ def _records(printed: str, separator: str, fields: Sequence[str]) -> Iterator[di
         yield dict(zip(fields, record, strict=True))
 
 
-def _job(fields: dict[str, str], zone: tzinfo | None) -> Job | None:
+def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> Job | None:
     """None for one that has not ended, or that nobody knows the state of."""
     state = states.word(fields["State"])
     if not states.known(state) or states.job_state(state, placed=True) not in ENDED:
@@ -158,7 +175,7 @@ def _job(fields: dict[str, str], zone: tzinfo | None) -> Job | None:
     own = {"ArrayJobID": array, "ArrayTaskID": task} if task.isdigit() else {}
     leader, plus, offset = fields["JobID"].partition("+")
     own |= {"HetJobID": leader, "HetJobOffset": offset} if plus else {}
-    return Listed(known | own, zone).job
+    return Listed(known | own, zone, shards_per_card).job
 
 
 def _more(used: Used, fields: dict[str, str]) -> Used:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
+from cockpit.backends.slurm.mapping.paths import on_nodes
 from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec
 
 
@@ -51,10 +52,10 @@ def groups(spec: JobSpec) -> tuple[Group, ...]:
 
 def _kinds(spec: JobSpec) -> Iterator[tuple[int, NodeSpec, str, str]]:
     if spec.mode is not Mode.WORKER_POOLS:
-        yield spec.nodes, spec.specs[0], "worker", spec.command
+        yield spec.nodes, spec.specs[0], "worker", on_nodes(spec, spec.command)
         if spec.parameter_servers:
-            yield spec.parameter_servers, spec.helpers[0], "ps", spec.command
+            yield spec.parameter_servers, spec.helpers[0], "ps", on_nodes(spec, spec.command)
         return
     for position, pool in enumerate(spec.worker_pools):
         if pool.replicas:
-            yield pool.replicas, pool.spec, f"workerpool{position}", pool.command or spec.command
+            yield pool.replicas, pool.spec, f"workerpool{position}", on_nodes(spec, pool.command or spec.command)

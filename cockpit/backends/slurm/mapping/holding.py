@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.ids import slurm_id
-from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS
+from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS, WRAPPED
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, ExitStatus, Job, JobState
 from cockpit.model.spec import DebugHold, HoldAllocation, HoldCards
@@ -26,6 +26,9 @@ def held(job: Job, comment: str) -> Job:
     with a copy of its folder."""
     if _COPIED.match(comment) and job.state is JobState.QUEUED:
         return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
+    if not comment.startswith(WRAPPED):
+        return job
+    job = replace(job, spec=replace(job.spec, terminal=True, debug_hold=_KEPT))
     found = _HELD.fullmatch(comment)
     if found is None or job.state is not JobState.RUNNING or job.attempt is None:
         return job
@@ -36,7 +39,6 @@ def held(job: Job, comment: str) -> Job:
         end_cause=EndCause.EXIT,
         ended_at=job.attempt.placed_at,
         held_until=Millis(1000 * int(found[2])),
-        spec=replace(job.spec, terminal=True, debug_hold=_KEPT),
     )
 
 

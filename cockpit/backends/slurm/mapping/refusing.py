@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.groups import groups
+from cockpit.backends.slurm.mapping.paths import is_in_workspace
 from cockpit.model.image import HOST
 from cockpit.model.poolrules import pool_conflicts, sweep_conflicts
 from cockpit.model.spec import JobKind, JobSpec
@@ -62,6 +63,8 @@ def _group_refusals(spec: JobSpec) -> Iterator[str]:
     """What cannot be had of nodes that are alike, and of those that are not."""
     yield from (f"{path}: {error}" for path, error in (*pool_conflicts(spec), *sweep_conflicts(spec)))
     everybody = groups(spec)
+    if any(is_in_workspace(each.command) for each in everybody):
+        yield "command: a Slurm cluster has no /workspace; write the paths that files have there"
     for path, each in zip(_paths(spec), everybody, strict=False):
         if each.each.shares_a_card:
             yield f"{path}.cards: ask for whole cards; shares are this cluster's gres/shard, in a script of your own"

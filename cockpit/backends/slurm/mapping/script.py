@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cockpit.backends.slurm.mapping.body import body
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.wrapper import WRAPPED
 from cockpit.formats.slurmfields import slurm_time
 from cockpit.launch.sweeps import trial_count
 from cockpit.model.ids import index_ranges
@@ -93,6 +94,7 @@ def _wishes(spec: JobSpec) -> Iterator[tuple[str, str]]:
     yield "nice", str(spec.nice) if spec.nice else ""
     yield "begin", moment_text(spec.begin_at)
     yield "deadline", moment_text(spec.deadline_at)
+    yield "comment", f"{WRAPPED}terminal" if spec.terminal else ""
 
 
 def qos(spec: JobSpec) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+WRAPPED = "cockpit:"
+"""What the comments of wrapped jobs begin with."""
 SLACK_SECONDS = 60
 """Before the end of the time limit the allocation is let go: behind it there is no exit code."""
 _KEEPING = """\
@@ -64,4 +66,5 @@ def keeping(seconds: int) -> Iterator[str]:
 
 def beginning(asked_seconds: int) -> str:
     """To stand at the head of the script. `asked_seconds`: the time limit with what is kept of it."""
-    return f"cockpit_end=$(($(date +%s) + {asked_seconds - SLACK_SECONDS})) cockpit_let_go= cockpit_look="
+    note = "# A command that fails is kept. A time-out, lack of memory or a failing node end this script with it."
+    return f"{note}\ncockpit_end=$(($(date +%s) + {asked_seconds - SLACK_SECONDS})) cockpit_let_go= cockpit_look="

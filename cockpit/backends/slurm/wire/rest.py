@@ -29,8 +29,8 @@ from cockpit.model.refusal import Refusal, RefusalKind
 
 OLDEST, NEWEST = 36, 46
 """Versions of the API that are looked for, v0.0.46 first: whatever a daemon has, one of them is among them."""
-FILES = ("stat", "sh", "id")
-"""Programs that read what jobs wrote: where the socket is, the cluster's files mostly are too."""
+FILES = ("stat", "sh", "id", "mkdir")
+"""Programs that read what jobs wrote, and make room for it: where the socket is, the cluster's files mostly are too."""
 NO_SHELL = "slurmrestd opens no terminals: enter the job from a login node, or over ssh://."
 NOT_FOUND, REFUSED, TOO_MANY = 404, (401, 403), 429
 
@@ -64,6 +64,8 @@ class RestCommands:
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
         """The act as a command that would do it: curl's, but for the token."""
+        if argv[0] in FILES and self._files is not None:
+            return await self._files.shown(argv, stdin)
         wanted = self._request(argv, stdin, await self._known_version())
         where = ("--unix-socket", self._place.socket) if self._place.socket else ()
         body = () if wanted.body is None else ("--json", json.dumps(wanted.body, ensure_ascii=False))

@@ -84,6 +84,7 @@ _UPDATES: Final = {
     "Priority": "priority",
     "StartTime": "begin_time",
     "NumNodes": "nodes",
+    "Comment": "comment",
 }
 """Of `scontrol update JobId=…`, by scontrol's words."""
 _SUBMITTED: Final = {
@@ -131,6 +132,8 @@ def _changed(change: str, version: int) -> tuple[str, object]:
 
 
 def _submit(options: Sequence[str], script: str, version: int) -> Request:
+    if not options and "#SBATCH" in script:
+        raise NoSuchRequest(f"slurmrestd reads no #SBATCH lines: {_ON_A_LOGIN_NODE}.")
     job: dict[str, object] = {}
     for each in options:
         name, given, value = each.removeprefix("--").partition("=")

@@ -109,5 +109,10 @@ def _reservation(found: Record) -> Iterator[tuple[str, str]]:
     yield "Flags", word(found.get("flags"))
 
 
+def licences(records: Iterable[Record]) -> str:
+    """One a line."""
+    return "".join(_line((name, word(each.get(name))) for name in ("LicenseName", "Total", "Used")) for each in records)
+
+
 def _line(pairs: Pairs) -> str:
     return " ".join(f"{name}={value}" for name, value in pairs if value) + "\n"

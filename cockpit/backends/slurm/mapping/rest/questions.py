@@ -87,6 +87,7 @@ def _of_scontrol(what: str, cluster_name: str) -> Question | None:
         "node": ("nodes", lambda answer: cluster.nodes(_all(answer, "nodes"))),
         "partition": ("partitions", lambda answer: cluster.partitions(_all(answer, "partitions"))),
         "reservation": ("reservations", lambda answer: cluster.reservations(_all(answer, "reservations"))),
+        "licenses": ("licenses", lambda answer: cluster.licences(_all(answer, "licenses"))),
         "job": ("jobs", lambda answer: jobs.placed(_all(answer, "jobs"))),
     }
     found = readers.get(what)

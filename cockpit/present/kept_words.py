@@ -1,12 +1,33 @@
-"""What a kept job costs: cards, and on a cluster that keeps whole allocations the CPUs too, are billed meanwhile."""
+"""What a kept job costs (cards, and on a cluster that keeps whole allocations the CPUs too, are billed meanwhile), and
+why one is not kept that asked for it."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from cockpit.model.ids import Millis
-from cockpit.model.job import Job
+from cockpit.model.job import ENDED, EndCause, Job
 from cockpit.model.spec import WHOLE_CARD, HoldAllocation, HoldCards
 from cockpit.present.states import seconds_left
 from cockpit.present.units import counted, tenths
+
+_UNCOVERED: Final = {
+    EndCause.TIME_LIMIT: "its time limit",
+    EndCause.DEADLINE: "its deadline",
+    EndCause.LOST: "the failure of a node",
+    EndCause.PREEMPTED: "giving way to another job",
+}
+
+
+def uncovered_words(job: Job) -> str:
+    """`Nothing of it is kept: its time limit ended the script that would have kept its nodes too.`; empty where that is
+    not so."""
+    wanted = job.spec.terminal and job.spec.debug_hold.allocation is HoldAllocation.KEEP
+    if not wanted or job.state not in ENDED or job.held_until is not None:
+        return ""
+    out_of_memory = job.exit is not None and job.exit.oom
+    cause = "running out of memory" if out_of_memory else _UNCOVERED.get(job.end_cause) if job.end_cause else None
+    return f"Nothing of it is kept: {cause} ended the script that would have kept its nodes too." if cause else ""
 
 
 def cost_words(job: Job, now: Millis) -> str:

@@ -1,0 +1,59 @@
+"""A whole job that somebody has already, as the fields of a job file: to begin a form with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.fields import JOB
+from cockpit.formats.foreign.exchange import Beside, Form, alone, form_of, taken_over
+from cockpit.formats.jobfile import job_values
+
+NAMES: Final[Mapping[Form, str]] = {
+    Form.SBATCH: "a script for sbatch",
+    Form.ARENA: "an arena command line",
+    Form.GCLOUD: "a gcloud command line",
+    Form.PYTORCHJOB: "a PyTorchJob",
+    Form.CUSTOMJOB: "a CustomJob",
+}
+JOB_FILE: Final = "a job file"
+_FIELDS: Final = frozenset(field.name for field in JOB.fields)
+
+
+class Brought(NamedTuple):
+    """What it was, what it comes to, and what of it could not be said, a sentence each."""
+
+    what: str
+    values: Mapping[str, object]
+    notes: tuple[str, ...] = ()
+
+
+def what_is(text: str) -> str:
+    """In words; empty: it is no job. A job file has several lines."""
+    form = form_of(text)
+    if form is not None:
+        return NAMES[form]
+    return JOB_FILE if _file_values(text) else ""
+
+
+def brought(source: str, text: str, beside: Beside = alone) -> Brought | None:
+    """None: it is no job. Raises `SpecErrors` where it is one and cannot be read."""
+    found = taken_over(source, text, beside)
+    if found is not None:
+        return Brought(NAMES[found.form], msgspec.json.decode(found.text), found.notes)
+    values = _file_values(text)
+    return Brought(JOB_FILE, values) if values else None
+
+
+def _file_values(text: str) -> Mapping[str, object]:
+    """Empty: it is none."""
+    if "\n" not in text.strip():
+        return {}
+    try:
+        values = job_values("", text)
+    except SpecErrors:
+        return {}
+    return values if values.keys() & _FIELDS else {}
