@@ -22,8 +22,9 @@ endif
 run: setup ## open the cockpit on this machine
 	@.venv/bin/cockpit $(ARGS)
 
-test: setup ## all tests on both cores; one file: make test TESTS=tests/sched
-	@$(PYTHON_IN_VENV) -m pytest -n 2 --dist loadgroup --requirements=.requirements.json $(TESTS)
+# Three workers for two cores: tests of the real machine wait for it half of their time.
+test: setup ## all tests; one file: make test TESTS=tests/sched
+	@$(PYTHON_IN_VENV) -m pytest -n 3 --dist loadgroup --requirements=.requirements.json $(TESTS)
 
 check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
-    from cockpit.model.forecast import Outlook
+    from cockpit.model.forecast import Expected, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.model.staging import StagedCopy
     from cockpit.model.view import (
         AccountsShown,
+        ClusterRow,
         EngineStatus,
         HoldRow,
         JobDetail,
@@ -129,6 +130,10 @@ class Backend(Protocol):
 
     async def overview(self) -> Overview: ...
 
+    async def clusters(self) -> list[ClusterRow]:
+        """Those that it consists of, where it is several in one."""
+        ...
+
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         """Every live and held job in order of submission; with `ended` also those in accounting."""
         ...
@@ -209,6 +214,10 @@ class Backend(Protocol):
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         """Why a queued job waits, when it starts, and what it could ask for instead."""
+        ...
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
+        """When these queued jobs likely start, as far as somebody can say; at most a thousand at once."""
         ...
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:

@@ -20,13 +20,22 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
-    from cockpit.model.forecast import Outlook
+    from cockpit.model.forecast import Expected, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
+    from cockpit.model.view import (
+        AccountsShown,
+        ClusterRow,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
 
 T = TypeVar("T")
 Wrapped = TypeVar("Wrapped", bound="Backend")
@@ -59,6 +68,9 @@ class Blocking(Verbs, Generic[Wrapped]):
     async def status(self) -> EngineStatus:
         return self._run(self.backend.status())
 
+    async def clusters(self) -> list[ClusterRow]:
+        return self._run(self.backend.clusters())
+
     async def overview(self) -> Overview:
         return self._run(self.backend.overview())
 
@@ -76,6 +88,9 @@ class Blocking(Verbs, Generic[Wrapped]):
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         return self._run(self.backend.explain(job, task=task))
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
+        return self._run(self.backend.starts(jobs))
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return self._run(self.backend.predict(specs))

@@ -76,11 +76,18 @@ class Verbs(ABC):
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)
 
+    async def clusters(self) -> list[view.ClusterRow]:
+        """One cluster consists of no others."""
+        return []
+
     async def overview(self) -> view.Overview:
         return await self.read("overview", messages.NoArgs(), view.Overview)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         return await self.await_answer("explain", messages.JobArgs(job, task), forecast.Outlook)
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+        return await self.await_answer("starts", messages.StartsArgs(tuple(jobs)), list[forecast.Expected])
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         return await self.await_answer("predict", messages.PredictArgs(tuple(specs)), list[forecast.Outlook])

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine import evictions, retries, workers
-from cockpit.engine.bindings import given_up
 from cockpit.engine.deciding import counted, is_decided, matters
+from cockpit.engine.due import too_late
 from cockpit.engine.service import still_drained
-from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
+from cockpit.engine.timers import given_up_at
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
@@ -23,9 +23,8 @@ from cockpit.model.job import BELOW_MIN_CAUSES, OCCUPYING, EndCause, ExitStatus,
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
-from cockpit.model.spec import DAY_SECONDS, AfterWait
+from cockpit.model.spec import DAY_SECONDS
 from cockpit.model.textrules import COMMAND_BYTES, text_error
-from cockpit.sched.usage import reset_due
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -158,7 +157,7 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     fleet = bool(machine.state.cluster.members)
     for start in plan.starts:
         job = machine.queue.get(start.job)
-        if job is None or job.held_by or _too_late(job, plan.now):
+        if job is None or job.held_by or too_late(job, plan.now):
             continue
         number = 1 if job.attempt is None else job.attempt.number + 1
         members = tuple(member_of(part.node) for part in start.placement) if fleet else ()
@@ -251,63 +250,6 @@ def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
     if now_known == tuple(machine.state.nodes.values()):
         return []
     return [events.NodesChanged(now_known)]
-
-
-def due(machine: Machine, now: Millis) -> list[EventBody]:
-    """What the timers bring at `now`: to jobs in order of their moments, then to reservations and usage."""
-    decided: list[EventBody] = [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
-    decided += [
-        events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now
-    ]
-    return [*decided, *_decay_due(machine, now)]
-
-
-def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
-    state = machine.state
-    at = next_decay(state, busy=machine.busy)
-    if at is None or at > now:
-        return []
-    return [events.UsageDecayed(reset_due(state.cluster.priority.usage_reset, state.usage_reset_at, now))]
-
-
-def _due(job: Job, now: Millis) -> EventBody:
-    assert (next_due(job) or now) <= now
-    if job.state is JobState.QUEUED:
-        return _due_of_queued(job, now)
-    if job.held_until is not None:
-        return events.HoldEnded(job.id, HoldEndCause.EXPIRED)
-    if job.ended:
-        return events.JobArchived(job.id)
-    if job.ending is not None:
-        return events.GraceEnded(job.id)
-    return given_up(job) if given_up_at(job) is not None else _over(job, now)
-
-
-def _due_of_queued(job: Job, now: Millis) -> EventBody:
-    if _too_late(job, now):
-        return missed_deadline(job)
-    if job.waits_until is not None and job.waits_until <= now:
-        fails = job.spec.elastic is not None and job.spec.elastic.after_wait is AfterWait.FAIL
-        return events.JobEnded(job.id, JobState.ERROR, EndCause.BELOW_MIN) if fails else events.WaitEnded(job.id)
-    return events.AgeBegan(job.id)
-
-
-def _over(job: Job, now: Millis) -> EventBody:
-    """Of a running job: the grace of workers that it gives up, or its own time."""
-    if (kill_at := recalled_until(job)) is not None and kill_at <= now:
-        return events.GraceEnded(job.id)
-    return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.end_grace_seconds * 1000))
-
-
-def missed_deadline(job: Job) -> events.JobEnded:
-    """The end of a queued job that can no longer end by its deadline. An error, as in Slurm, where it counts among the
-    failures and `afternotok` comes true: nobody stopped it, and what was wanted by then was not done."""
-    return events.JobEnded(job.id, JobState.ERROR, EndCause.DEADLINE)
-
-
-def _too_late(job: Job, now: Millis) -> bool:
-    latest = latest_start(job)
-    return latest is not None and now > latest
 
 
 def _there_beside(attempt: Attempt, rank: int) -> list[Replica]:

@@ -178,7 +178,7 @@ class Machine:
 
     @property
     def next_at(self) -> Millis | None:
-        """The earliest moment at which `decide.due` has something to say."""
+        """The earliest moment at which `due.due` has something to say."""
         moments = (self.timers.next_at(), next_decay(self.state, busy=self.busy), next_reservation_end(self.state))
         return min((each for each in moments if each is not None), default=None)
 

@@ -45,7 +45,7 @@ def began_at(job: Job) -> Millis | None:
 
 
 def next_due(job: Job) -> Millis | None:
-    """The next moment at which `decide.due` has something to say about this job; None: never."""
+    """The next moment at which `due.due` has something to say about this job; None: never."""
     if job.state is JobState.QUEUED:
         return _next_of_queued(job)
     if job.held_until is not None:

@@ -7,10 +7,12 @@ from typing import Final
 VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "overview": ("overview", "OVERVIEW", "This cluster at a glance; what cockpit says without a verb"),
     "jobs": ("jobs", "JOBS", "List every live and held job"),
+    "clusters": ("clusters", "CLUSTERS", "List the clusters that you use: whether they answer, and their load"),
     "job": ("job", "JOB", "Everything about one job"),
     "trials": ("trials", "TRIALS", "The trials of a sweep: their parameters, and how far they are"),
     "usage": ("usage", "USAGE", "What a job really uses, and how that went over time"),
     "explain": ("explain", "EXPLAIN", "Why a queued job waits, when it starts, and what would start it sooner"),
+    "starts": ("starts", "STARTS", "List the queued jobs by when they likely start"),
     "predict": ("predict", "PREDICT", "Say when jobs would start if they were submitted now"),
     "priority": ("priority", "PRIORITY", "List the queue in its order, and what each priority is made of"),
     "nodes": ("nodes", "NODES", "List the nodes and what is used of them"),

@@ -119,12 +119,17 @@ def coarse(seconds: int) -> str:
 
 
 def _start(row: JobRow, context: Context) -> Line:
-    """When it did; of a job for which the plan keeps room when it will at the latest, marked so."""
+    """When it did; of a queued job when it likely will, else when the plan promises it at the latest, marked so."""
     if row.started_at is not None:
         return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
-    if row.starts_by is not None:
-        return line(Span(f"~{brief_clock(row.starts_by, context.now, context.zone)}"))
+    expected = context.starts.get(row.id, row.starts_by) if row.queued else None
+    if expected is not None:
+        return line(Span(f"~{brief_clock(expected, context.now, context.zone)}"))
     return line(Span(NOTHING, MUTED))
+
+
+def _clusters(row: JobRow, _: Context) -> Line:
+    return line(Span(", ".join(map(safe, dict.fromkeys(row.clusters))) or NOTHING, MUTED))
 
 
 def _placed_on(row: JobRow, _: Context) -> Line:
@@ -148,6 +153,7 @@ def _why(row: JobRow, context: Context) -> Line:
 COLUMNS = (
     CellColumn("id", "ID", LEAST_ID_COLUMNS, _id, right=True, need=84),
     CellColumn("name", "NAME", 16, _name, grows=2, most=30),
+    CellColumn("clusters", "CLUSTER", 7, _clusters, grows=1, most=14),
     CellColumn("user", "USER", 8, _user, grows=1, most=12, need=94),
     CellColumn("state", "STATE", 14, state_cell),
     CellColumn("partitions", "QUEUE", 6, _queue, grows=1, most=12, need=108),
@@ -177,11 +183,12 @@ class Laid(NamedTuple):
 def laid_out(total: int, id_columns: int = LEAST_ID_COLUMNS, without: frozenset[str] = frozenset()) -> tuple[Laid, ...]:
     """The columns that fit but those `without`, the left-over space shared among those that grow."""
     wanted = [each for each in COLUMNS if each.id not in without]
-    added = sum(each.width + GAP for each in wanted if each.id in SOMETIMES)
+    always = sum(each.width + GAP for each in wanted if each.id == "clusters")
+    added = always + sum(each.width + GAP for each in wanted if each.id in SOMETIMES)
     columns = [
         each._replace(
             width=id_columns if each.id == "id" else each.width,
-            need=each.need + added if each.id in LESSER else each.need,
+            need=each.need and each.need + (added if each.id in LESSER else always),
         )
         for each in wanted
     ]

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import decide, prechecks, scripts, service, workers
 from cockpit.engine.dependencies import consequences
+from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
 from cockpit.engine.invariants import violations
@@ -335,7 +336,7 @@ class Host:
     async def _time_forever(self) -> None:
         while self.given_up is None:
             self._rearm.clear()
-            await self.insist(decide.due, Act(actor="engine", origin="timer"))
+            await self.insist(due, Act(actor="engine", origin="timer"))
             await self._keep_house()
             if self._again_at is not None and self._again_at <= self.clock.now():
                 self._again_at = None

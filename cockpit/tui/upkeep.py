@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
 from cockpit.present.patrol_words import slow_sentence
 from cockpit.present.safe import safe
-from cockpit.tui.action import CARDS, CATALOGUE, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
+from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.arrivals import Arrivals
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from cockpit.backends.base import Backend, JobsDelta, Shown
+    from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountsShown, NodeRow, Overview
@@ -201,6 +203,8 @@ class Upkeep(Knowing):
             _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
         if self.main_screen.view == CATALOGUE:
             _show_changes(self.main_screen.catalogue, *self.catalogue_rows.take(await self.backend.catalogue()))
+        if self.main_screen.view == CLUSTERS or self.cluster == EVERY_CLUSTER:
+            _show_changes(self.main_screen.clusters, *self.cluster_rows.take(await self.outside.every.clusters()))
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
             await self._ask_spending()
@@ -210,6 +214,11 @@ class Upkeep(Knowing):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
             self._foretelling.look_at(row)
+            self._expecting.look_over(self._queued_in_sight())
+
+    def _queued_in_sight(self) -> list[JobId]:
+        shown: Sequence[Any] = self.main_screen.jobs.visible_ids()
+        return [job for job in shown if (row := self.job_rows.row(job)) is not None and row.queued]
 
     async def _ask_spending(self) -> None:
         """Weeks change slowly: not with every look."""

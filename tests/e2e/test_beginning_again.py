@@ -125,3 +125,28 @@ def test_a_job_whose_iterations_are_slow_is_told_of_and_goes_on_elsewhere(user: 
     assert user.row("jobs", "--all", "--filter", f"id:{job}")["retries"] == 1
     eventually(lambda: told.exists() and f'"job":{job}' in told.read_text())
     eventually(lambda: mail.exists() and "To: me@example.org" in mail.read_text())
+
+
+GROWS = """
+trap 'exit 0' TERM
+echo "replica $COCKPIT_REPLICA of $COCKPIT_REPLICAS, resume $COCKPIT_RESUME"
+while [ ! -e $COCKPIT_OUTPUTS/done ]; do sleep 0.05; done
+"""
+
+
+@pytest.mark.req("EL-12", "JT-17")
+def test_a_resuming_job_starts_smaller_and_takes_more_nodes_when_they_come_free(user: CockpitUser) -> None:
+    user.configure("cluster.toml", WATCHED)
+    small = [{"cpus": 1, "memory": "64M"}]
+    other = user.submit("while [ ! -e /workspace/outputs/go ]; do sleep 0.05; done", name="other", specs=small)
+    user.until(other, "running")
+    resume = {"max_resumes": 1, "grace_period": "5s", "elastic": {"min_nodes": 1, "allow_scaling": True}}
+    job = user.submit(GROWS, name="train", nodes=2, mode="pytorch", pool="training", resume=resume, specs=small)
+    user.until(job, "running")
+    assert user.row("jobs", "--filter", f"id:{job}", "--columns", "nodes") == {"nodes": 1}
+    (user.work / "other/out/go").touch()
+    eventually(lambda: user.row("jobs", "--filter", f"id:{job}", "--columns", "nodes") == {"nodes": 2})
+    eventually(lambda: "replica 1 of 2, resume 0" in user.ok("logs", f"{job}/1"))
+    (user.work / "train/out/done").touch()
+    assert user.wait(job) == 0
+    assert user.ok("logs", f"{job}/0") == "replica 0 of 1, resume 0\n"

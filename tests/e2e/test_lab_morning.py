@@ -66,8 +66,9 @@ ACCOUNTS = (
     f"add-user {CAROL} --account physics",
 )
 
-SMALL: dict[str, Any] = {"specs": [{"cpus": 1, "memory": "64M"}], "time_limit": "1m"}
-WHOLE_NODE: dict[str, Any] = {"specs": [{"cpus": 2, "memory": "64M"}], "time_limit": "1m"}
+GATED = "until [ -e /workspace/algorithm/gate ]; do sleep 0.05; done"
+SMALL: dict[str, Any] = {"specs": [{"cpus": 1, "memory": "64M"}], "time_limit": "5m"}
+WHOLE_NODE: dict[str, Any] = {"specs": [{"cpus": 2, "memory": "64M"}], "time_limit": "5m"}
 WHOLE_CLUSTER: dict[str, Any] = {**WHOLE_NODE, "nodes": 2, "mode": "pytorch"}
 
 
@@ -104,7 +105,7 @@ def ended(person: CockpitUser, *jobs: str) -> None:
 def test_who_has_used_less_starts_first_though_later_in_the_queue(lab: SystemEngine) -> None:
     used = lab.ann.submit("sleep 1", name="used", **WHOLE_CLUSTER)
     ended(lab.ann, used)
-    blocker = lab.root.submit("sleep 60", name="blocker", account="root", **WHOLE_CLUSTER)
+    blocker = lab.root.submit("sleep 900", name="blocker", account="root", **{**WHOLE_CLUSTER, "time_limit": "15m"})
     anns = lab.ann.submit("sleep 0.2", name="anns", **WHOLE_CLUSTER)
     bobs = lab.bob.submit("sleep 0.2", name="bobs", **WHOLE_CLUSTER)
     eventually(
@@ -124,9 +125,9 @@ def test_who_has_used_less_starts_first_though_later_in_the_queue(lab: SystemEng
 
 @pytest.mark.req("SC-03", "SC-14")
 def test_limits_stop_and_say_so(lab: SystemEngine) -> None:
-    account = [lab.carol.submit("sleep 2", name=f"carols-{each}", **WHOLE_NODE) for each in "12"]
+    account = [lab.carol.submit(GATED, name=f"carols-{each}", **WHOLE_NODE) for each in "12"]
     assert why(lab.carol, account[1]) == "Limit GrpTRES=cpu of account physics is 2; 2 in use, 2 asked."
-    qos = [lab.bob.submit("sleep 2", name=f"bobs-{each}", qos="high", **SMALL) for each in "12"]
+    qos = [lab.bob.submit(GATED, name=f"bobs-{each}", qos="high", **SMALL) for each in "12"]
     assert why(lab.bob, qos[1]) == "Limit MaxJobsPerUser of qos high is 1; 1 in use, 1 asked."
     long = lab.bob.submit("true", name="long", qos="high", **{**SMALL, "time_limit": "1h"})
     assert why(lab.bob, long) == "Limit MaxWall of qos high is 10 min; this job asks for 1 h and never starts."
@@ -134,8 +135,10 @@ def test_limits_stop_and_say_so(lab: SystemEngine) -> None:
     assert "qos: may not use QOS high; allowed: normal" in refusal(lab.ann, qos="high", **SMALL)
     assert f"{ANN} has no association in account physics" in refusal(lab.ann, account="physics", **SMALL)
     lab.bob.ok("cancel", long, "--yes")
-    ended(lab.carol, *account)
-    ended(lab.bob, *qos)
+    for person, name, jobs in ((lab.carol, "carols", account), (lab.bob, "bobs", qos)):
+        for each in "12":
+            person.write(f"{name}-{each}/algo/gate", "")
+        ended(person, *jobs)
 
 
 @pytest.mark.req("SC-11", "SC-14")
@@ -157,7 +160,7 @@ def test_conditions_of_one_are_kept_beside_the_jobs_of_others(lab: SystemEngine)
     after = lab.ann.submit("true", name="after", dependencies=f"afterok:{array}", **SMALL)
     others = lab.carol.submit("true", name="others", **SMALL)
     later = lab.carol.submit("true", name="later", begin_at="now+2s", **SMALL)
-    dead = lab.bob.submit("true", name="dead", **{**SMALL, "time_limit": "1s"}, deadline="now+2s", hold=True)
+    dead = lab.bob.submit("true", name="dead", **{**SMALL, "time_limit": "1s"}, deadline="now+5s", hold=True)
     refused = refusal(lab.carol, dependencies=f"afterok:{array}", **SMALL)
     assert f"dependencies: there is no job {array}" in refused
     ended(lab.carol, others, later)
@@ -171,7 +174,7 @@ def test_conditions_of_one_are_kept_beside_the_jobs_of_others(lab: SystemEngine)
 
 @pytest.mark.req("SC-10", "TR-09")
 def test_upkeep_lets_pass_what_ends_before_and_is_the_administrators(lab: SystemEngine) -> None:
-    span = ("--nodes", "n01,n02", "--start", "now+40s", "--duration", "1h", "--maintenance")
+    span = ("--nodes", "n01,n02", "--start", "now+4m", "--duration", "1h", "--maintenance")
     assert b"Only an administrator" in lab.ann.run("reservations", "create", "mine", *span).stderr
     lab.root.ok("reservations", "create", "upkeep", *span)
     assert lab.ann.run("reservations", "end", "upkeep").returncode == 77

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine import decide, prechecks
 from cockpit.engine.access import Actor
 from cockpit.engine.dependencies import consequences
+from cockpit.engine.due import due
 from cockpit.engine.effects import Effect
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
@@ -92,7 +93,7 @@ class EngineDriver:
 
     def pass_time(self, ms: int) -> None:
         self.now = Millis(self.now + ms)
-        self.act(decide.due(self.machine, self.now))
+        self.act(due(self.machine, self.now))
 
     def job(self, job: JobId) -> Job:
         return self.machine.state.jobs[job]

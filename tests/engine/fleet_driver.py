@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine import decide
+from cockpit.engine.due import due
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.fleet.orders import Ask, Open, orders
 from cockpit.engine.fleet.reports import ended, placed, started
@@ -60,7 +61,7 @@ class FleetDriver(EngineDriver):
         self.pass_time(ms)
         for member in self.members.values():
             member.now = self.now
-            member.act(decide.due(member.machine, self.now))
+            member.act(due(member.machine, self.now))
         self.settle()
 
     def end(self, job: JobId, **status: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +14,7 @@ from cockpit.tui.screens.form import FormScreen
 from tests.tui.editor import an_editor
 from tests.tui.lab import a_lab, job, the_lab
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
+PAIR = str(Path(__file__).parents[1] / "backends/demo/pair.toml")
 READY = "Give a name"
 """What the form says of its first field, once that has the keys."""
 
@@ -250,3 +247,17 @@ async def test_worker_pools_are_shown_rank_by_rank_and_as_a_custom_job() -> None
     async with a_lab(spec) as lab:
         await lab.cockpit.press("N").sees("rank 1  pools-2-1", "python w.py")
         await lab.cockpit.press(*["Ctrl-t"] * 4).sees("As a manifest", "workerPoolSpecs")
+
+
+@pytest.mark.req("JT-27", "FL-05")
+async def test_on_a_fleet_a_job_is_divided_where_its_form_says_so_alone(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("name: wide\ncommand: x\noutput: out\nnodes: 2\nspecs: [{cpus: 1, memory: 1G}]\n")
+    async with a_lab(fixture=PAIR) as lab:
+        cockpit = lab.cockpit
+        await cockpit.type(f":new {path}").press("Enter").sees("without one it is standalone")
+        path.write_text(path.read_text() + "divide_over_clusters: true\n")
+        await cockpit.press("Esc").misses("New job").type(f":new {path}").press("Enter").sees("divide over   true")
+        await cockpit.press("Ctrl-s").sees("submitted")
+        (row,) = [each for each in await lab.backend.jobs() if each.name == "wide"]
+        assert (await lab.backend.job(row.id)).job.spec.divide_over_clusters

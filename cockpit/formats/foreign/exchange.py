@@ -18,6 +18,7 @@ from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
 from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
+from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import is_pytorch_job, read_pytorch_job, write_pytorch_job
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, write_sbatch
 from cockpit.formats.specfile import spec_as_table, spec_as_yaml
@@ -136,7 +137,10 @@ def _document(source: str, text: str, is_it: Callable[[object], bool], read: Cal
     if len(jobs) != 1:
         raise ValueError(f"there are {len(jobs)} jobs in it; give one")
     draft = read(jobs[0])
-    if others := len(documents) - 1:
+    policies = [each for each in documents if is_policy(each)]
+    if len(policies) == 1:
+        take_policy(policies[0], draft)
+    if others := len(documents) - 1 - (len(policies) == 1):
         draft.lacks("the other documents of the file", f"{others} of them left out")
     return draft
 
@@ -189,12 +193,17 @@ def _yaml(value: Mapping[str, object]) -> str:
     return values_as_yaml(value)
 
 
+def _manifests(spec: JobSpec) -> list[Mapping[str, object]]:
+    policy = policy_of(spec)
+    return [write_pytorch_job(spec), *([policy] if policy is not None else [])]
+
+
 _WRITERS: Final[Mapping[Form, Callable[[JobSpec], str]]] = {
     Form.YAML: spec_as_yaml,
     Form.JSON: lambda spec: _json(spec_as_table(spec)),
     Form.SBATCH: lambda spec: write_sbatch(spec_as_table(spec)),
     Form.ARENA: lambda spec: write_arena(spec_as_table(spec)),
     Form.GCLOUD: write_gcloud,
-    Form.PYTORCHJOB: lambda spec: _yaml(write_pytorch_job(spec)),
+    Form.PYTORCHJOB: lambda spec: "---\n".join(_yaml(each) for each in _manifests(spec)),
     Form.CUSTOMJOB: lambda spec: _json(write_custom_job(spec)),
 }

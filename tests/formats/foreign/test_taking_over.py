@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.exchange import Form, form_of, taken_over
+from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.launch.command import expand
 from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerRestart
@@ -322,3 +322,30 @@ def test_a_script_without_a_name_is_called_like_its_file() -> None:
     assert unnamed is not None
     assert '"name":"train.sh"' in named.text
     assert unnamed.notes[0].startswith("name: nothing gives one")
+
+
+POLICY = """apiVersion: policy.one.alibabacloud.com/v1alpha1
+kind: PropagationPolicy
+metadata: {name: example-policy}
+spec:
+  suspension: {scheduling: true}
+  propagateDeps: true
+  failover: {application: {decisionConditions: {tolerationSeconds: 45}, purgeMode: Immediately}}
+  placement: {replicaScheduling: {replicaSchedulingType: Divided, customSchedulingType: Gang}}
+  resourceSelectors: [{apiVersion: kubeflow.org/v1, kind: PyTorchJob}]
+---
+"""
+
+
+@pytest.mark.req("LA-70", "FL-05", "FL-07")
+def test_the_policy_of_a_fleet_says_how_the_job_beside_it_waits() -> None:
+    job = Path(__file__).with_name("simple-pytorchjob.yaml").read_text()
+    spec, notes = taken(POLICY + job)
+    assert (spec.suspension.scheduling, spec.failover.toleration_seconds) == (True, 45)
+    assert not spec.divide_over_clusters
+    assert "replicaSchedulingType" in notes
+    assert "the other documents of the file" in taken(POLICY + POLICY + job)[1]
+    back = written(
+        spec, Form.PYTORCHJOB, lambda source, text: read_jobs("x.json", text, "/home/ann", defaults=Defaults())
+    )
+    assert not {"suspension", "failover"} & {*back.lost}

@@ -42,7 +42,7 @@ async def test_figures_are_plausible_live_and_in_the_end(house, monkeypatch, cou
     assert live is not None
     assert 50 < live.cpu_ms < 20_000
     assert live.memory_mib is not None
-    assert live.course[-1].busy_milli > 0
+    assert any(sample.busy_milli > 0 for sample in live.course)
     let_go(job)
     assert (await house.ended(job.replica)).ok
     used = house.seen.used[job.replica]

@@ -1,0 +1,75 @@
+"""What time alone brings, as events: the ends of limits, holds, graces, reservations and waits. Changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.engine.bindings import given_up
+from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
+from cockpit.model import events
+from cockpit.model.events import EventBody, HoldEndCause
+from cockpit.model.ids import Millis
+from cockpit.model.job import EndCause, Job, JobState
+from cockpit.model.spec import AfterWait
+from cockpit.sched.usage import reset_due
+
+if TYPE_CHECKING:
+    from cockpit.engine.machine import Machine
+
+
+def due(machine: Machine, now: Millis) -> list[EventBody]:
+    """What the timers bring at `now`: to jobs in order of their moments, then to reservations and usage."""
+    decided: list[EventBody] = [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
+    decided += [
+        events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now
+    ]
+    return [*decided, *_decay_due(machine, now)]
+
+
+def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
+    state = machine.state
+    at = next_decay(state, busy=machine.busy)
+    if at is None or at > now:
+        return []
+    return [events.UsageDecayed(reset_due(state.cluster.priority.usage_reset, state.usage_reset_at, now))]
+
+
+def _due(job: Job, now: Millis) -> EventBody:
+    assert (next_due(job) or now) <= now
+    if job.state is JobState.QUEUED:
+        return _due_of_queued(job, now)
+    if job.held_until is not None:
+        return events.HoldEnded(job.id, HoldEndCause.EXPIRED)
+    if job.ended:
+        return events.JobArchived(job.id)
+    if job.ending is not None:
+        return events.GraceEnded(job.id)
+    return given_up(job) if given_up_at(job) is not None else _over(job, now)
+
+
+def _due_of_queued(job: Job, now: Millis) -> EventBody:
+    if too_late(job, now):
+        return missed_deadline(job)
+    if job.waits_until is not None and job.waits_until <= now:
+        fails = job.spec.elastic is not None and job.spec.elastic.after_wait is AfterWait.FAIL
+        return events.JobEnded(job.id, JobState.ERROR, EndCause.BELOW_MIN) if fails else events.WaitEnded(job.id)
+    return events.AgeBegan(job.id)
+
+
+def _over(job: Job, now: Millis) -> EventBody:
+    """Of a running job: the grace of workers that it gives up, or its own time."""
+    if (kill_at := recalled_until(job)) is not None and kill_at <= now:
+        return events.GraceEnded(job.id)
+    return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.end_grace_seconds * 1000))
+
+
+def missed_deadline(job: Job) -> events.JobEnded:
+    """The end of a queued job that can no longer end by its deadline. An error, as in Slurm, where it counts among the
+    failures and `afternotok` comes true: nobody stopped it, and what was wanted by then was not done."""
+    return events.JobEnded(job.id, JobState.ERROR, EndCause.DEADLINE)
+
+
+def too_late(job: Job, now: Millis) -> bool:
+    """Whether a queued job can no longer end by its deadline."""
+    latest = latest_start(job)
+    return latest is not None and now > latest

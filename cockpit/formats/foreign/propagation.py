@@ -1,0 +1,79 @@
+"""The PropagationPolicy that goes with a job on a fleet: how it waits, and what becomes of a placement that fails.
+Source: the fleet's "policy.one.alibabacloud.com/v1alpha1"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from cockpit.model.spec import Failover
+
+if TYPE_CHECKING:
+    from cockpit.formats.foreign.draft import Draft
+    from cockpit.model.spec import JobSpec
+
+_KIND: Final = "PropagationPolicy"
+_DIVIDED: Final = "Divided"
+_GANG: Final = "Gang"
+_AT_ONCE: Final = "Immediately"
+_OF_NO_CONCERN: Final = frozenset({"resourceSelectors", "propagateDeps"})
+"""Which job it is about stands beside it, and what that needs goes with it anyway."""
+
+
+def is_policy(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, dict) and value.get("kind") == _KIND
+
+
+def take_policy(value: Mapping[str, Any], draft: Draft) -> None:
+    """What it says of the job beside it."""
+    spec = {name: each for name, each in dict(value.get("spec") or {}).items() if name not in _OF_NO_CONCERN}
+    if (spec.pop("suspension", None) or {}).get("scheduling"):
+        draft.values["suspension"] = {"scheduling": True}
+    _take_failover(dict((spec.pop("failover", None) or {}).get("application") or {}), draft)
+    _take_placement(dict(spec.pop("placement", None) or {}), draft)
+    for name in spec:
+        draft.lacks(f"{_KIND} spec.{name}")
+
+
+def _take_failover(application: dict[str, Any], draft: Draft) -> None:
+    conditions = dict(application.pop("decisionConditions", None) or {})
+    if (seconds := conditions.pop("tolerationSeconds", None)) is not None:
+        draft.values["failover"] = {"toleration_seconds": int(seconds)}
+    if application.get("purgeMode") == _AT_ONCE:
+        del application["purgeMode"]
+    for name in (*application, *conditions):
+        draft.lacks(f"{_KIND} spec.failover.application…{name}")
+
+
+def _take_placement(placement: dict[str, Any], draft: Draft) -> None:
+    how = dict(placement.pop("replicaScheduling", None) or {})
+    if how.pop("replicaSchedulingType", "") == _DIVIDED:
+        draft.lacks(
+            f"replicaSchedulingType: {_DIVIDED}", "a PyTorchJob lies in one cluster: replicas of two do not meet"
+        )
+    for each in (placement, how):
+        if each.get("customSchedulingType") == _GANG:  # as all jobs are here
+            del each["customSchedulingType"]
+    for name in (*placement, *how):
+        draft.lacks(f"{_KIND} spec.placement…{name}")
+
+
+def policy_of(spec: JobSpec) -> dict[str, Any] | None:
+    """To stand beside the job; None: it says nothing of that."""
+    body: dict[str, Any] = {}
+    if spec.suspension.scheduling:
+        body["suspension"] = {"scheduling": True}
+    if spec.failover != Failover():
+        conditions = {"tolerationSeconds": spec.failover.toleration_seconds}
+        body["failover"] = {"application": {"decisionConditions": conditions, "purgeMode": _AT_ONCE}}
+    if spec.divide_over_clusters:
+        body["placement"] = {"replicaScheduling": {"replicaSchedulingType": _DIVIDED, "customSchedulingType": _GANG}}
+    if not body:
+        return None
+    selectors = [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": spec.name}]
+    return {
+        "apiVersion": "policy.one.alibabacloud.com/v1alpha1",
+        "kind": _KIND,
+        "metadata": {"name": spec.name},
+        "spec": {**body, "resourceSelectors": selectors},
+    }
