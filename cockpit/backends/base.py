@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.model.staging import StagedCopy
     from cockpit.model.view import (
         AccountsShown,
+        ClusterRow,
         EngineStatus,
         HoldRow,
         JobDetail,
@@ -128,6 +129,10 @@ class Backend(Protocol):
     async def status(self) -> EngineStatus: ...
 
     async def overview(self) -> Overview: ...
+
+    async def clusters(self) -> list[ClusterRow]:
+        """Those that it consists of, where it is several in one."""
+        ...
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         """Every live and held job in order of submission; with `ended` also those in accounting."""
