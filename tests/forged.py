@@ -37,6 +37,7 @@ READING = (
     "reservations",
     "staged",
     "explain",
+    "starts",
     "predict",
 )
 """Operations that change nothing; every other one must leave an event."""
@@ -57,6 +58,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "subscribe": {"first": 10},
         "priorities": {"weights": {"age": 1000, "tres": {"cpu": 2.0}}},
         "nodes": {},
+        "starts": {"jobs": [job]},
         "predict": {"specs": [SPEC]},
         "holds": {},
         "events": {"job": job},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Cluster, Reservation
     from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
-    from cockpit.model.forecast import Outlook
+    from cockpit.model.forecast import Expected, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
@@ -209,6 +209,10 @@ class Backend(Protocol):
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         """Why a queued job waits, when it starts, and what it could ask for instead."""
+        ...
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
+        """When these queued jobs likely start, as far as somebody can say; at most a thousand at once."""
         ...
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:

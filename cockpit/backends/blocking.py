@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
-    from cockpit.model.forecast import Outlook
+    from cockpit.model.forecast import Expected, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
@@ -76,6 +76,9 @@ class Blocking(Verbs, Generic[Wrapped]):
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         return self._run(self.backend.explain(job, task=task))
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
+        return self._run(self.backend.starts(jobs))
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         return self._run(self.backend.predict(specs))

@@ -82,6 +82,9 @@ class Verbs(ABC):
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         return await self.await_answer("explain", messages.JobArgs(job, task), forecast.Outlook)
 
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+        return await self.await_answer("starts", messages.StartsArgs(tuple(jobs)), list[forecast.Expected])
+
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         return await self.await_answer("predict", messages.PredictArgs(tuple(specs)), list[forecast.Outlook])
 

@@ -18,6 +18,7 @@ from cockpit.sched.policy import FractionFit
 
 HOUR_SECONDS = 3600
 HISTORY_SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
+LOGS_SECONDS = Bounds(DAY_SECONDS, 36_600 * DAY_SECONDS, " s")
 PIDS = Bounds(16, 1 << 22)
 PATROL_SECONDS = Bounds(1, DAY_SECONDS, " s")
 
@@ -40,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     time_limit_seconds: int = DAY_SECONDS
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     keep_history_seconds: int = 90 * DAY_SECONDS
+    keep_logs_seconds: int = 365 * DAY_SECONDS
     pids_limit: int = 4096
     scratch_mib: int = 1024
     plain_processes: bool = True
@@ -103,6 +105,13 @@ SETTINGS = Table(
             attribute="keep_history_seconds",
             kind=duration(HISTORY_SECONDS),
             about="How long events stay in the journal before they are archived to files.",
+        ),
+        Field(
+            name="keep_logs",
+            attribute="keep_logs_seconds",
+            kind=duration(LOGS_SECONDS),
+            about="How long the logs of an ended job stay after they were last written to; `cockpit delete` removes "
+            "them at once.",
         ),
         Field(
             name="pids_limit",

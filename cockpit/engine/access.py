@@ -69,6 +69,7 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "spending": Right.ASK,
         "queues": Right.ASK,
         "snapshot": Right.ADMINISTER,
+        "starts": Right.ASK,
         "predict": Right.ASK,
         "submit": Right.ASK,
         "change_accounts": Right.ASK,

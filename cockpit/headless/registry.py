@@ -11,6 +11,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "trials": ("trials", "TRIALS", "The trials of a sweep: their parameters, and how far they are"),
     "usage": ("usage", "USAGE", "What a job really uses, and how that went over time"),
     "explain": ("explain", "EXPLAIN", "Why a queued job waits, when it starts, and what would start it sooner"),
+    "starts": ("starts", "STARTS", "List the queued jobs by when they likely start"),
     "predict": ("predict", "PREDICT", "Say when jobs would start if they were submitted now"),
     "priority": ("priority", "PRIORITY", "List the queue in its order, and what each priority is made of"),
     "nodes": ("nodes", "NODES", "List the nodes and what is used of them"),

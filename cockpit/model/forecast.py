@@ -60,6 +60,13 @@ class WhatIf(msgspec.Struct, frozen=True):
     forecast: Forecast
 
 
+class Expected(msgspec.Struct, frozen=True):
+    """When a queued job likely starts, and no word on why."""
+
+    job: JobId
+    at: Millis
+
+
 class Holding(msgspec.Struct, frozen=True):
     """A job that an outlook names: what it holds, or asks for while it waits."""
 

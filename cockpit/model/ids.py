@@ -23,11 +23,12 @@ _NUMBER = (1 << _NUMBER_BITS) - 1
 
 def task_id(number: int, index: int) -> JobId:
     """The id of one task of an array on a cluster that names tasks by two numbers, of which those that wait have no
-    other. No other id is as large, and none of them is too large for JSON's numbers.
+    other. They stand in the order of their arrays, then of their indices; no other id is as large, and none of them is
+    too large for JSON's numbers.
 
     Slurm's own numbers have 26 bits (`MAX_JOB_ID` is 0x03ffffff).
     """
-    return JobId(_FOREIGN | index << _NUMBER_BITS | number)
+    return JobId(_FOREIGN | number << _NUMBER_BITS | index)
 
 
 REST = _NUMBER
@@ -43,7 +44,7 @@ def task_of(job: int) -> tuple[int, int | None]:
     """The number of the job or array, and the task's index; the inverse of `task_id`."""
     if not job & _FOREIGN:
         return job, None
-    return job & _NUMBER, (job ^ _FOREIGN) >> _NUMBER_BITS
+    return (job ^ _FOREIGN) >> _NUMBER_BITS, job & _NUMBER
 
 
 def job_words(job: int) -> str:

@@ -6,7 +6,7 @@ is the same fact in words, harmless for a terminal. So JSON and table cannot dis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from enum import StrEnum
 from operator import attrgetter
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.present import units
 from cockpit.present.moments import clock, iso
@@ -74,6 +74,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """Who `user:me` is."""
     chosen: NodeSpec | None = None
     """The node spec that nodes are judged against."""
+    starts: Mapping[JobId, Millis] = {}
+    """When queued jobs likely start, as far as it is known."""
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -119,11 +119,12 @@ def coarse(seconds: int) -> str:
 
 
 def _start(row: JobRow, context: Context) -> Line:
-    """When it did; of a job for which the plan keeps room when it will at the latest, marked so."""
+    """When it did; of a queued job when it likely will, else when the plan promises it at the latest, marked so."""
     if row.started_at is not None:
         return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
-    if row.starts_by is not None:
-        return line(Span(f"~{brief_clock(row.starts_by, context.now, context.zone)}"))
+    expected = context.starts.get(row.id, row.starts_by) if row.queued else None
+    if expected is not None:
+        return line(Span(f"~{brief_clock(expected, context.now, context.zone)}"))
     return line(Span(NOTHING, MUTED))
 
 

@@ -53,6 +53,10 @@ class JobArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """The index of a task in the array of `job`."""
 
 
+class StartsArgs(msgspec.Struct, frozen=True):
+    jobs: tuple[int, ...]
+
+
 class PredictArgs(msgspec.Struct, frozen=True):
     specs: tuple[JobSpec, ...]
     """As they would be submitted together."""

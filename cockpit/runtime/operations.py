@@ -28,6 +28,7 @@ OPERATIONS: dict[str, Operation] = {
     "holds": (messages.NoArgs, reading.holds),
     "priorities": (messages.PrioritiesArgs, priorities),
     "explain": (messages.JobArgs, predicting.explain),
+    "starts": (messages.StartsArgs, predicting.starts),
     "predict": (messages.PredictArgs, predicting.predict),
     "reservations": (messages.NoArgs, reading.reservations),
     "events": (messages.EventsArgs, reading.list_events),
@@ -69,5 +70,5 @@ OPERATIONS: dict[str, Operation] = {
 """`shell` is the connection's own: its answer carries file descriptors."""
 
 SHELL = "shell"
-WAITING = frozenset({SHELL, "stop", "subscribe", "wait", "logs", "explain", "predict"})
+WAITING = frozenset({SHELL, "stop", "subscribe", "wait", "logs", "explain", "starts", "predict"})
 """Operations that may take long and answer little: they are answered beside everything else of their connection."""

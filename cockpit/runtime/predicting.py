@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from msgspec.structs import replace
 
 from cockpit.engine import foresight as telling
+from cockpit.engine.access import may_see
 from cockpit.engine.foresight import Changed, first_of_each, outlook, shown_outlook, would_be
 from cockpit.errors import RequestRefused
-from cockpit.model.forecast import Outlook
+from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.asked import Asked, asked_job
@@ -37,7 +38,7 @@ T = TypeVar("T")
 REMEMBERED_JOBS = 5_000
 """Read from accounting for the first question."""
 SAME_MOMENT_MS = 1_000
-MOST_SPECS = 1_000
+MOST_SPECS = MOST_STARTS = 1_000
 
 
 async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlook:
@@ -52,6 +53,21 @@ async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlo
         foresight = await _foresight(engine)
         (answer,) = await _told(engine, asked.actor, foresight, [found])
     return answer
+
+
+async def starts(engine: Engine, asked: Asked, args: messages.StartsArgs) -> list[Expected]:
+    """When these likely start, those of them that are queued and that the asker may see."""
+    if len(args.jobs) > MOST_STARTS:
+        message = f"Starts are told of at most {MOST_STARTS} jobs at once; ask for fewer."
+        raise RequestRefused(Refusal(RefusalKind.INVALID, message))
+    queue = engine.host.machine.queue
+    jobs = [JobId(each) for each in args.jobs if (job := queue.get(JobId(each))) and may_see(asked.actor, job)]
+    if not jobs:
+        return []
+    async with engine.foretelling:
+        foresight = await _foresight(engine)
+        moments = await _in_turn(engine, lambda: [foresight.likely(job) for job in jobs])
+    return [Expected(job, at) for job, at in zip(jobs, moments, strict=True) if at is not None]
 
 
 async def predict(engine: Engine, asked: Asked, args: messages.PredictArgs) -> list[Outlook]:

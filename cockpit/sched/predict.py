@@ -63,6 +63,11 @@ class Foresight:
         """Of a queued job; None: it starts now."""
         return explain(self.snapshot, self.plan, job)
 
+    def likely(self, job: JobId) -> Millis | None:
+        """When a queued job starts if all goes as usual; None: nobody can say."""
+        begun = self._usual.about(job)
+        return begun.at if begun is not None else None
+
     def forecast(self, job: JobId) -> Forecast:
         """Of a queued job."""
         likely = self._usual.about(job)

@@ -17,6 +17,7 @@ from cockpit.tui.account_rows import AccountRows, QosRows
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.card_rows import CardRows
 from cockpit.tui.catalogue_rows import CatalogueRows
+from cockpit.tui.expecting import Expecting
 from cockpit.tui.face import Face
 from cockpit.tui.foretelling import Foretelling
 from cockpit.tui.job_rows import JobRows
@@ -64,6 +65,7 @@ class Knowing(Face):
         self.next_cluster = ""
         """What is to be opened when this cockpit has closed."""
         self.actions = with_keys(outside.keys)
+        self._expecting = Expecting(self, lambda jobs: self.main_screen.jobs.rows_changed(jobs, news=False))
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
         self.account_rows = AccountRows(self.context, outside.filters.of)
@@ -91,7 +93,7 @@ class Knowing(Face):
 
     def context(self) -> Context:
         """The moment, the zone and the person that words depend on."""
-        return Context(now=self.now(), user=self.outside.user)
+        return Context(now=self.now(), user=self.outside.user, starts=self._expecting.starts)
 
     def role_theme(self) -> RoleTheme:
         """The colours of now."""

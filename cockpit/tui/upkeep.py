@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from cockpit.backends.base import Backend, JobsDelta, Shown
+    from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountsShown, NodeRow, Overview
@@ -210,6 +211,11 @@ class Upkeep(Knowing):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
             self._foretelling.look_at(row)
+            self._expecting.look_over(self._queued_in_sight())
+
+    def _queued_in_sight(self) -> list[JobId]:
+        shown: Sequence[Any] = self.main_screen.jobs.visible_ids()
+        return [job for job in shown if (row := self.job_rows.row(job)) is not None and row.queued]
 
     async def _ask_spending(self) -> None:
         """Weeks change slowly: not with every look."""

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.backends.slurm.backend import RECENTLY, SlurmBackend
+from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import FIELDS, read
+from cockpit.backends.slurm.past import RECENTLY
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows
 from cockpit.backends.slurm.wire.answers import Answers

@@ -14,7 +14,7 @@ from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, 
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
-from cockpit.model.forecast import Outlook
+from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRow
@@ -174,6 +174,10 @@ class MemoryBackend:
         if job not in self.outlooks:
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"job {job} does not wait"))
         return self.outlooks[job]
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
+        told = ((job, self.outlooks[job].forecast.likely_at) for job in jobs if job in self.outlooks)
+        return [Expected(job, at) for job, at in told if at is not None]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         self._act("predict", *specs)

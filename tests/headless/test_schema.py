@@ -15,6 +15,7 @@ COMMANDS = {
     "usage": ("usage", "4715"),
     "priority": ("priority",),
     "explain": ("explain", "4720"),
+    "starts": ("starts",),
     "predict": ("predict", "-"),
     "trials": ("trials", "4730"),
     "launch": ("launch", "--dry-run", "-"),

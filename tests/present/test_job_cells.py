@@ -23,12 +23,12 @@ def ids(total: int) -> list[str]:
     return [laid.column.id for laid in laid_out(total)]
 
 
-def cell(name: str, row: JobRow) -> Line:
-    return next(column for column in COLUMNS if column.id == name).cell(row, CONTEXT)
+def cell(name: str, row: JobRow, context: Context = CONTEXT) -> Line:
+    return next(column for column in COLUMNS if column.id == name).cell(row, context)
 
 
-def text(name: str, row: JobRow) -> str:
-    return "".join(span.text for span in cell(name, row))
+def text(name: str, row: JobRow, context: Context = CONTEXT) -> str:
+    return "".join(span.text for span in cell(name, row, context))
 
 
 @pytest.mark.req("UI-24")
@@ -118,6 +118,15 @@ def test_a_kept_container_says_how_long() -> None:
 def test_a_start_that_is_planned_is_marked_as_that() -> None:
     assert text("started_at", queued_row(1)) == "–"
     assert text("started_at", queued_row(1, starts_by=Millis(NOW + HOUR))) == "~13:00"
+
+
+@pytest.mark.req("UI-01", "SC-12")
+def test_what_is_likely_comes_before_what_is_promised() -> None:
+    likely = Context(now=NOW, zone=UTC, starts={JobId(1): Millis(NOW + HOUR)})
+    promised = Millis(NOW + 2 * HOUR)
+    assert text("started_at", queued_row(1, starts_by=promised), likely) == "~13:00"
+    assert text("started_at", queued_row(2, starts_by=promised), likely) == "~14:00"
+    assert text("started_at", job_row(1, started_at=NOW), likely) == "12:00"
 
 
 @pytest.mark.parametrize(

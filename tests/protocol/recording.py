@@ -15,7 +15,7 @@ from cockpit.model.accounting import EndedJob, Spending, Spent
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.catalogue import CatalogueShown, DatasetEntry, EntryRow, SpecEntry
 from cockpit.model.cluster import Cluster, Partition, PriorityKind, Reservation, Weights
-from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import Awaited, Change, Expected, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica
 from cockpit.model.mounts import DatasetSource
@@ -158,6 +158,7 @@ ANSWERS: dict[str, Any] = {
     "job": _DETAIL,
     "priorities": _PRIORITIES,
     "explain": _OUTLOOK,
+    "starts": [Expected(JobId(13), NOON)],
     "predict": [_OUTLOOK],
     "nodes": [_NODE],
     "holds": [_HOLD],

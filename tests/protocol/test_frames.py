@@ -17,7 +17,7 @@ from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
-from cockpit.model.forecast import Outlook
+from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.job import Job
 from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
@@ -74,6 +74,7 @@ ANSWERS: dict[str, Any] = {
     "queues": QueuesShown,
     "snapshot": bytes,
     "explain": Outlook,
+    "starts": list[Expected],
     "predict": list[Outlook],
     "reservations": list[Reservation],
     "staged": list[StagedCopy],

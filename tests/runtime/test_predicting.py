@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cockpit.backends.demo.backend import open_demo
+from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.runtime import predicting
 from tests.tui.lab import ALICE, FIXTURE
@@ -49,4 +50,20 @@ async def test_who_asks_after_somebody_who_gave_up_waits_for_that_ones_thread(mo
         slow.let.set()
     assert impatient.cancelled()
     assert patient.result().job == WIDE
+    await demo.close()
+
+
+@pytest.mark.req("SC-12", "JT-60")
+async def test_starts_are_told_of_the_queued_jobs_that_the_asker_may_see_and_are_those_of_the_forecasts() -> None:
+    demo = await open_demo(FIXTURE, going=False)
+    await demo.backend.submit(ALICE)
+    await demo.elapse(6)
+    queued = [row.id for row in await demo.backend.jobs() if row.queued]
+    running = [row.id for row in await demo.backend.jobs() if row.started_at]
+    assert queued
+    assert running
+    told = {each.job: each.at for each in await demo.backend.starts([*queued, *running, JobId(9999)])}
+    assert told == {job: (await demo.backend.explain(job)).forecast.likely_at for job in queued}
+    with pytest.raises(RequestRefused, match="at most 1000 jobs at once"):
+        await demo.backend.starts(range(1, 1002))  # type: ignore[arg-type] # as good as a list
     await demo.close()

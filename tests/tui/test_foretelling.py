@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from cockpit.model.job import JobState
 from cockpit.tui.foretelling import FRESH_MS, Foretelling
 
 
@@ -27,7 +26,7 @@ class Face:
 
 
 def queued(job: int) -> SimpleNamespace:
-    return SimpleNamespace(id=job, version=1, state=JobState.QUEUED)
+    return SimpleNamespace(id=job, version=1, queued=True)
 
 
 @pytest.mark.req("UI-02")

@@ -39,6 +39,7 @@ from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
 from cockpit.runtime.listening import listen
 from cockpit.runtime.machine import probe_machine
+from cockpit.runtime.oldlogs import tidy_logs
 from cockpit.runtime.serving import serve
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal
@@ -87,8 +88,10 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         async with asyncio.TaskGroup() as group:
             group.create_task(_look_at_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
             watching = group.create_task(_watch_jobs(engine, settings))
+            tidying = group.create_task(_tidy(engine, settings))
             await serve(engine, listener, setup)
             watching.cancel()
+            tidying.cancel()
     finally:
         await journal.close()
         folder.release()
@@ -113,6 +116,12 @@ async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(go_round(engine.host, Rounds(), settings.patrol_seconds))
         group.create_task(Watch(engine.host, engine.logs, alert).go_on())
+
+
+async def _tidy(engine: Engine, settings: UserSettings) -> None:
+    """What nobody deletes, day after day."""
+    jobs = engine.host.machine.state.jobs
+    await tidy_logs(engine.logs, lambda: jobs, engine.host.clock, settings.keep_logs_seconds)
 
 
 def _may_be_plain(settings: UserSettings, *, system: bool) -> bool:

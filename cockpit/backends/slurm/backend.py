@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -18,38 +17,30 @@ from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import licences, rules, values
-from cockpit.backends.slurm.mapping.accounting import Past, with_amounts
-from cockpit.backends.slurm.mapping.cluster import Everything
+from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.holding import folder_copied, holds
-from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
-from cockpit.backends.slurm.mapping.jobs import Found, found
-from cockpit.backends.slurm.mapping.reasons import with_figures
+from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mirror import Mirror, with_ended
+from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, past_row, task_row
+from cockpit.backends.slurm.rows import Rows, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
-from cockpit.backends.slurm.told_limits import limit_told
-from cockpit.backends.slurm.told_nodes import told_unavailable
+from cockpit.backends.slurm.why import SLURM, outlook
 from cockpit.backends.verbs import Verbs
-from cockpit.engine.foresight import MOST_HOLDERS, condition_of
-from cockpit.engine.spending import ended_job
 from cockpit.engine.views import job_row
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError
 from cockpit.model import asking, forecast, view
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
-from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
-from cockpit.sched.holders import holders
 
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
@@ -57,21 +48,12 @@ if TYPE_CHECKING:
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.directives import Directive
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.usage import Used
     from cockpit.runtime.clock import Timekeeper
 
 T = TypeVar("T")
 
-SLURM = "Slurm"
 LOOK_SECONDS = 1.0
 """How often a watcher looks whether it is time to ask again."""
-OWN_QUEUE = frozenset({"Priority", "Resources", "None", ""})
-"""What Slurm says of a job that only waits for its turn. Of other reasons the core may know nothing: then it cannot say
-that the job starts now."""
-HISTORY = "now-1days"
-"""So far back the list goes that shows ended jobs too."""
-RECENTLY = "now-8hours"
-"""So far back it goes where somebody watches: what was done today."""
 _MIRRORED = frozenset({"rules", "nodes", "reservations"})
 
 
@@ -130,7 +112,7 @@ class SlurmBackend(Verbs):
         return [*past, *rows.values()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
-        known = await self._look_up(job, task)
+        known = await look_up(self._reading, job, task)
         found, rows = known.job, await self._all_rows()
         row = task_row(rows[known.listed.id], found) if known.listed is not None else job_row(found, None)
         told = explanation(row, rows)
@@ -154,63 +136,14 @@ class SlurmBackend(Verbs):
         return list(holds(kept))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
-        known = await self._look_up(job, task)
+        known = await look_up(self._reading, job, task)
+        return await outlook(self._reading, self._mirror, known, await self._all_rows())
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+        """Slurm's own estimates, which came with the list: to foretell all is more than a list is worth."""
         rows = await self._all_rows()
-        row = task_row(rows[known.listed.id], known.job) if known.listed is not None else None
-        told = explanation(row, rows) if row is not None else None
-        if row is None or told is None:
-            raise RequestRefused(
-                Refusal(
-                    RefusalKind.CONFLICT,
-                    f"Job {slurm_id(job, task)} is {known.job.state}; only a queued job waits for something.",
-                )
-            )
-        everything = await self._reading.everything(closely=True)
-        core = await (await self._mirror.judge(everything)).explain(known.alike)
-        judged = core.explanation.reason if core.explanation is not None else None
-        reason = with_figures(told.reason, judged)
-        held, in_all, condition = core.holders, core.holders_in_all, core.condition
-        if reason is not judged:
-            reason, held = await self._limited(everything, known, reason)
-            in_all = len(held)
-        if isinstance(reason, WaitsForJob | DependencyNever) and reason.job:
-            condition = await self._condition(reason)
-        unknown = isinstance(reason, Told) and reason.code not in OWN_QUEUE and core.forecast.now
-        return replace(
-            core,
-            forecast=forecast.Forecast() if unknown else core.forecast,
-            job=row.id,
-            position=told.position,
-            explanation=replace(told, reason=reason),
-            unavailable=core.unavailable or tuple(told_unavailable(reason, known.job, everything)),
-            holders=held[:MOST_HOLDERS],
-            holders_in_all=in_all,
-            condition=condition,
-            named=(
-                *core.named,
-                *holdings((*told.ahead, *held[:MOST_HOLDERS]), rows, {each.job for each in core.named}),
-            ),
-            told_at=row.starts_by,
-            told_by=SLURM,
-        )
-
-    async def _limited(self, everything: Everything, known: Found, reason: Reason) -> tuple[Reason, tuple[JobId, ...]]:
-        """The reason with the limit's figures, where it is one, and who has what that gives."""
-        if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
-            wanted = licences.asked(known.listed.fields)
-            about = licences.figures(await self._reading.licences(), wanted)
-            return Told(reason.code, about), licences.holders(everything.jobs, wanted)
-        seen = await self._mirror.snapshot(everything)
-        if isinstance(reason, Told):
-            reason = limit_told(seen, known.job, reason.code) or reason
-        return reason, holders(seen, known.job, reason)
-
-    async def _condition(self, reason: WaitsForJob | DependencyNever) -> forecast.Condition | None:
-        """The job that is waited for, ended ones included; None: the cluster has forgotten it."""
-        try:
-            return condition_of(await self._find(reason.job, reason.task))
-        except RequestRefused:
-            return None
+        told = ((job, rows[job].starts_by) for job in jobs if job in rows)
+        return [forecast.Expected(job, at) for job, at in told if at is not None]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         """What becomes of one that fails changes nothing about its start."""
@@ -242,16 +175,12 @@ class SlurmBackend(Verbs):
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
-        found = await self._reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user or "")
-        done = [ended_job(_with_use(with_amounts(each.job), each.used)) for each in found]
-        wanted = (each for each in done if _within(each.row, since, until))
-        return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
+        return await ended_jobs(self._reading, since, until, user or "")
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
-        past = await self._reading.ended(_slurm_time(min(edges)), _slurm_time(max(edges)))
+        past = await jobs_between(self._reading, min(edges), max(edges))
         everything = await self._reading.everything(closely=True)
-        remembering = await with_ended(everything, [with_amounts(each.job) for each in past], self._clock, self._name)
-        return await remembering.spending(edges)
+        return await (await with_ended(everything, past, self._clock, self._name)).spending(edges)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         """What was seen of it while a cockpit was connected: a Slurm cluster tells no history."""
@@ -270,7 +199,7 @@ class SlurmBackend(Verbs):
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         while True:
-            known = await self._look_up(JobId(request.job))
+            known = await look_up(self._reading, JobId(request.job))
             chunk = await logs.read(self._commands, self._reading, known, request)
             if chunk.data or chunk.ended or not request.wait:
                 return chunk
@@ -399,39 +328,10 @@ class SlurmBackend(Verbs):
             return
 
     async def _find(self, job: JobId, task: int | None = None) -> Job:
-        return (await self._look_up(job, task)).job
-
-    async def _look_up(self, job: JobId, task: int | None = None) -> Found:
-        """Live, or out of accounting. An array's own id stands for its first task."""
-        wanted = job if task is None else job_id(job, task)
-        known = found(await self._reading.jobs(), wanted)
-        if known is not None:
-            return known
-        past, _ = await self._reading.accounted(slurm_id(wanted))
-        if past is None:
-            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
-        return Found(_with_use(past.job, past.used), None, past.fields)
+        return (await look_up(self._reading, job, task)).job
 
     async def _looked(self, *, closely: bool = False) -> InProcessBackend:
         return await self._mirror.look_at(await self._reading.everything(closely=closely))
 
     async def _judged(self) -> InProcessBackend:
         return await self._mirror.judge(await self._reading.everything(closely=True))
-
-
-def _with_use(job: Job, used: Used) -> Job:
-    """What accounting knows of the job as a whole stands with its first replica."""
-    if job.attempt is None or not job.attempt.replicas:
-        return job
-    first, *others = job.attempt.replicas
-    return replace(job, attempt=replace(job.attempt, replicas=(replace(first, used=used), *others)))
-
-
-def _within(row: JobRow, since: Millis | None, until: Millis | None) -> bool:
-    at = row.ended_at or 0
-    return (since is None or at >= since) and (until is None or at < until)
-
-
-def _slurm_time(at: Millis | None, otherwise: str = HISTORY) -> str:
-    """As sacct reads it; commands that read are run in UTC."""
-    return otherwise if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -9,10 +9,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from cockpit.backends.slurm.backend import SLURM, SlurmBackend
+from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands

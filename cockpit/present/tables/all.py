@@ -25,11 +25,12 @@ from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
 from cockpit.present.tables.staged import STAGED
+from cockpit.present.tables.starts import STARTS
 from cockpit.present.tables.trials import TRIALS
 from cockpit.present.tables.usage import USAGE
 
 _ALL: Final = (
-    *(JOBS, JOB, USAGE, EXPLAIN, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
+    *(JOBS, JOB, USAGE, EXPLAIN, STARTS, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
     *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS),
 )

@@ -138,7 +138,7 @@ class Table(ScrollView, can_focus=True):
     def rows_changed(self, changed: Iterable[Hashable], *, news: bool = True) -> None:
         """Cells of these rows may look different; order and number are as before. `news` brightens for a moment."""
         width = self._row_width
-        visible = {row_id: line for line, row_id in enumerate(self._visible_ids())}
+        visible = {row_id: line for line, row_id in enumerate(self.visible_ids())}
         for row_id in changed:
             before = self._drawn.pop(row_id, None)
             line = visible.get(row_id)
@@ -165,13 +165,13 @@ class Table(ScrollView, can_focus=True):
         """Everything may look different: another width, theme, or moment."""
         before, self._drawn = self._drawn, {}
         width = self._row_width
-        for line, row_id in enumerate(self._visible_ids()):
+        for line, row_id in enumerate(self.visible_ids()):
             self._repaint_cells(row_id, line, before.get(row_id), width)
 
     def tick(self) -> None:
         """Time has passed: paint again the visible cells that tell it."""
         self._fade()
-        self.rows_changed(list(self._visible_ids()), news=False)
+        self.rows_changed(list(self.visible_ids()), news=False)
 
     # Drawing
 
@@ -198,7 +198,7 @@ class Table(ScrollView, can_focus=True):
         drawn = self._drawn.get(row_id)
         if drawn is None:
             if len(self._drawn) >= MOST_DRAWN:
-                seen = set(self._visible_ids())
+                seen = set(self.visible_ids())
                 self._drawn = {each: cells for each, cells in self._drawn.items() if each in seen}
             width = self._row_width
             pairs = zip(self._rows.columns(width), self._rows.cells(row_id, width), strict=True)
@@ -253,7 +253,7 @@ class Table(ScrollView, can_focus=True):
     def _row_width(self) -> int:
         return max(0, self.scrollable_content_region.width - MARGIN)
 
-    def _visible_ids(self) -> Sequence[Hashable]:
+    def visible_ids(self) -> Sequence[Hashable]:
         top = self.scroll_offset.y
         return list(self._rows.order[top : top + self.size.height])
 

@@ -150,6 +150,7 @@ async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_t
     assert head.explanation is not None
     assert isinstance(head.explanation.reason, NotEnoughFree)
     assert (head.told_by, head.told_at) == ("Slurm", head.forecast.latest_at)
+    assert [(each.job, each.at) for each in await backend.starts([JobId(42), JobId(9999)])] == [(42, head.told_at)]
     limited = (await backend.explain(JobId(54))).explanation
     assert limited is not None
     assert reason_sentence(limited.reason, now(), None).startswith(

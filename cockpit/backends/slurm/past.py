@@ -1,0 +1,69 @@
+"""Jobs that are over: found one by one, listed as they ended, and summed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping.accounting import with_amounts
+from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
+from cockpit.backends.slurm.mapping.jobs import Found, found
+from cockpit.engine.spending import ended_job
+from cockpit.errors import RequestRefused
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.refusal import Refusal, RefusalKind
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.reading import Reading
+    from cockpit.model.accounting import EndedJob
+    from cockpit.model.job import Job
+    from cockpit.model.usage import Used
+
+HISTORY = "now-1days"
+"""So far back the list goes that shows ended jobs too."""
+RECENTLY = "now-8hours"
+"""So far back it goes where somebody watches: what was done today."""
+
+
+async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Found:
+    """Live, or out of accounting. An array's own id stands for its first task."""
+    wanted = job if task is None else job_id(job, task)
+    known = found(await reading.jobs(), wanted)
+    if known is not None:
+        return known
+    past, _ = await reading.accounted(slurm_id(wanted))
+    if past is None:
+        raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
+    return Found(_with_use(past.job, past.used), None, past.fields)
+
+
+async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | None, user: str) -> list[EndedJob]:
+    """Those that ended in that time, the newest first."""
+    told = await reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
+    done = (ended_job(_with_use(with_amounts(each.job), each.used)) for each in told)
+    wanted = (each for each in done if _within(each.row.ended_at or 0, since, until))
+    return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
+
+
+async def jobs_between(reading: Reading, since: Millis, until: Millis) -> list[Job]:
+    """Those that ended in that time, with the cards that they had."""
+    return [with_amounts(each.job) for each in await reading.ended(_slurm_time(since), _slurm_time(until))]
+
+
+def _with_use(job: Job, used: Used) -> Job:
+    """What accounting knows of the job as a whole stands with its first replica."""
+    if job.attempt is None or not job.attempt.replicas:
+        return job
+    first, *others = job.attempt.replicas
+    return replace(job, attempt=replace(job.attempt, replicas=(replace(first, used=used), *others)))
+
+
+def _within(at: int, since: Millis | None, until: Millis | None) -> bool:
+    return (since is None or at >= since) and (until is None or at < until)
+
+
+def _slurm_time(at: Millis | None, otherwise: str = HISTORY) -> str:
+    """As sacct reads it; commands that read are run in UTC."""
+    return otherwise if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,97 @@
+"""Why a job waits: the cluster's word, with what the embedded core and the cluster's own figures say behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping import licences
+from cockpit.backends.slurm.mapping.cluster import Everything
+from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.jobs import Found
+from cockpit.backends.slurm.mapping.reasons import with_figures
+from cockpit.backends.slurm.past import look_up
+from cockpit.backends.slurm.rows import explanation, holdings, task_row
+from cockpit.backends.slurm.told_limits import limit_told
+from cockpit.backends.slurm.told_nodes import told_unavailable
+from cockpit.engine.foresight import MOST_HOLDERS, condition_of
+from cockpit.errors import RequestRefused
+from cockpit.model.forecast import Condition, Forecast, Outlook
+from cockpit.model.ids import JobId
+from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.sched.holders import holders
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.mirror import Mirror
+    from cockpit.backends.slurm.reading import Reading
+    from cockpit.model.reasons import Explanation
+
+SLURM = "Slurm"
+OWN_QUEUE = frozenset({"Priority", "Resources", "None", ""})
+"""What Slurm says of a job that only waits for its turn. Of other reasons the core may know nothing: then it cannot say
+that the job starts now."""
+
+
+async def outlook(reading: Reading, mirror: Mirror, known: Found, rows: Mapping[JobId, JobRow]) -> Outlook:
+    """The whole answer. Refused for a job that waits for nothing."""
+    row, told = _waiting(known, rows)
+    everything = await reading.everything(closely=True)
+    core = await (await mirror.judge(everything)).explain(known.alike)
+    judged = core.explanation.reason if core.explanation is not None else None
+    reason, held, in_all = with_figures(told.reason, judged), core.holders, core.holders_in_all
+    if reason is not judged:
+        reason, held = await _limited(reading, mirror, everything, known, reason)
+        in_all = len(held)
+    unknown = isinstance(reason, Told) and reason.code not in OWN_QUEUE and core.forecast.now
+    named = (*told.ahead, *held[:MOST_HOLDERS])
+    return replace(
+        core,
+        forecast=Forecast() if unknown else core.forecast,
+        job=row.id,
+        position=told.position,
+        explanation=replace(told, reason=reason),
+        unavailable=core.unavailable or tuple(told_unavailable(reason, known.job, everything)),
+        holders=held[:MOST_HOLDERS],
+        holders_in_all=in_all,
+        condition=await _condition(reading, reason) or core.condition,
+        named=(*core.named, *holdings(named, rows, {each.job for each in core.named})),
+        told_at=row.starts_by,
+        told_by=SLURM,
+    )
+
+
+def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
+    row = task_row(rows[known.listed.id], known.job) if known.listed is not None else None
+    told = explanation(row, rows) if row is not None else None
+    if row is None or told is None:
+        message = f"Job {slurm_id(known.job.id)} is {known.job.state}; only a queued job waits for something."
+        raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
+    return row, told
+
+
+async def _limited(
+    reading: Reading, mirror: Mirror, everything: Everything, known: Found, reason: Reason
+) -> tuple[Reason, tuple[JobId, ...]]:
+    """The reason with the limit's figures, where it is one, and who has what that gives."""
+    if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
+        wanted = licences.asked(known.listed.fields)
+        about = licences.figures(await reading.licences(), wanted)
+        return Told(reason.code, about), licences.holders(everything.jobs, wanted)
+    seen = await mirror.snapshot(everything)
+    if isinstance(reason, Told):
+        reason = limit_told(seen, known.job, reason.code) or reason
+    return reason, holders(seen, known.job, reason)
+
+
+async def _condition(reading: Reading, reason: Reason) -> Condition | None:
+    """The job that is waited for, ended ones included; None: the cluster has forgotten it."""
+    if not isinstance(reason, WaitsForJob | DependencyNever) or not reason.job:
+        return None
+    try:
+        return condition_of((await look_up(reading, reason.job, reason.task)).job)
+    except RequestRefused:
+        return None

@@ -1,0 +1,44 @@
+"""`cockpit starts`: the queued jobs, and when each likely starts."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import TYPE_CHECKING
+
+from cockpit.headless.arguments import Verb
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.headless.verbs.jobs import asker
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobId, Millis
+
+AT_ONCE = 1_000
+"""So many starts are told in one answer."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    add_output_options(parser)
+
+
+async def run(call: Call) -> int:
+    from cockpit.present.tables.starts import STARTS as TABLE
+
+    user = await asker(call)
+    queued = [row for row in await call.backend.jobs() if row.queued]
+    ids = [row.id for row in queued]
+    starts: dict[JobId, Millis] = {}
+    for first in range(0, len(ids), AT_ONCE):
+        found = await call.backend.starts(ids[first : first + AT_ONCE])
+        starts |= {each.job: each.at for each in found}
+    soonest = sorted(queued, key=lambda row: (row.id not in starts, starts.get(row.id, 0)))
+    write_rows(TABLE, soonest, call.args, call.context(user=user, starts=starts), call.streams)
+    return ExitCode.OK
+
+
+STARTS = Verb(
+    arguments,
+    run,
+    ("cockpit starts", "cockpit starts --filter user:me", "cockpit starts -o json | jq '.rows[0].starts_at'"),
+)

@@ -1,0 +1,54 @@
+"""The columns of the list of expected starts: of queued jobs, and when each likely starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.tables.jobs import JOBS
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import Millis
+    from cockpit.model.jobrow import JobRow
+
+_OF_JOBS: Final = {column.id: column for column in JOBS.columns}
+
+
+def starts_at(row: JobRow, context: Context) -> Millis | None:
+    """None: nobody can say."""
+    return context.starts.get(row.id)
+
+
+def starts_in_seconds(row: JobRow, context: Context) -> int | None:
+    at = starts_at(row, context)
+    return None if at is None else max(0, at - context.now) // 1000
+
+
+STARTS: Final = Table(
+    name="starts",
+    identity=("id",),
+    help="Queued jobs, and when they likely start",
+    empty="No job is queued.",
+    columns=(
+        *(_OF_JOBS[name] for name in ("id", "name", "user", "partitions", "priority", "nodes", "cards")),
+        Column(
+            "starts_at",
+            "STARTS",
+            Kind.MOMENT,
+            "When it likely starts; null: nobody can say",
+            derive=starts_at,
+            nullable=True,
+            aliases=("start",),
+        ),
+        Column(
+            "starts_in_seconds",
+            "IN",
+            Kind.SECONDS,
+            "How long that is from now",
+            derive=starts_in_seconds,
+            nullable=True,
+            aliases=("in",),
+        ),
+        _OF_JOBS["why"],
+    ),
+)
