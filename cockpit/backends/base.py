@@ -200,8 +200,9 @@ class Backend(Protocol):
 
     async def end_reservation(self, name: str) -> None: ...
 
-    async def drain_node(self, name: str, reason: str) -> None:
-        """Nothing more starts there; what runs goes on. Administrators only, as is `resume_node`."""
+    async def drain_node(self, name: str, reason: str, within_seconds: int | None = None) -> None:
+        """Nothing more starts there; what runs goes on, or is told and has so many seconds to go. Administrators only,
+        as is `resume_node`."""
 
     async def resume_node(self, name: str) -> None: ...
 
