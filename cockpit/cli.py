@@ -10,18 +10,18 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cockpit.clusters.choosing import (
-    CLUSTERS,
-    DEMO,
     address_of,
     chosen,
     configured,
     is_read_in_this_process,
+    openable,
     own_places,
     settings_of,
     settled,
     system_meant,
 )
-from cockpit.clusters.opening import connect, live, opened, opened_for_commands, user_name
+from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, user_name
+from cockpit.config.clusternames import DEMO
 from cockpit.late import Late
 
 if TYPE_CHECKING:
@@ -128,15 +128,22 @@ async def _session_on(name: str) -> Session:
         backend, now = await opened(name)
     else:
         backend, now = live(name), SystemClock().now
+    others = beside(backend)
+
+    async def close() -> None:
+        await others.close()
+        await backend.close()
+
     return Session(
         backend=backend,
         now=now,
         user=getattr(backend, "asker", "") or user_name(),
         read_jobs=read_jobs,
-        close=backend.close,
+        close=close,
         filters=saved_filters(name),
-        clusters=CLUSTERS,
+        clusters=openable(),
         cluster=settled(name),
+        every=others,
     )
 
 
@@ -171,14 +178,21 @@ async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = 
     from cockpit.tui.opening import Session
 
     demo = await open_demo(fixture, seed, speed=speed, going=going)
+    others = beside(demo.backend)
+
+    async def close() -> None:
+        await others.close()
+        await demo.close()
+
     return Session(
         backend=demo.backend,
         now=demo.now,
         user=demo.person,
         read_jobs=read_jobs,
-        close=demo.close,
-        clusters=CLUSTERS,
+        close=close,
+        clusters=openable(),
         cluster=DEMO,
+        every=others,
         pace=demo.pace,
         elapse=asyncio.sleep if going else demo.elapse,
     )

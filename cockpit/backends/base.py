@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cockpit.model.staging import StagedCopy
     from cockpit.model.view import (
         AccountsShown,
+        ClusterRow,
         EngineStatus,
         HoldRow,
         JobDetail,
@@ -129,6 +130,10 @@ class Backend(Protocol):
 
     async def overview(self) -> Overview: ...
 
+    async def clusters(self) -> list[ClusterRow]:
+        """Those that it consists of, where it is several in one."""
+        ...
+
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         """Every live and held job in order of submission; with `ended` also those in accounting."""
         ...
@@ -195,8 +200,9 @@ class Backend(Protocol):
 
     async def end_reservation(self, name: str) -> None: ...
 
-    async def drain_node(self, name: str, reason: str) -> None:
-        """Nothing more starts there; what runs goes on. Administrators only, as is `resume_node`."""
+    async def drain_node(self, name: str, reason: str, within_seconds: int | None = None) -> None:
+        """Nothing more starts there; what runs goes on, or is told and has so many seconds to go. Administrators only,
+        as is `resume_node`."""
 
     async def resume_node(self, name: str) -> None: ...
 

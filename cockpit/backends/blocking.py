@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, JobDetail, NodeRow, Overview, Priorities
+    from cockpit.model.view import (
+        AccountsShown,
+        ClusterRow,
+        EngineStatus,
+        HoldRow,
+        JobDetail,
+        NodeRow,
+        Overview,
+        Priorities,
+    )
 
 T = TypeVar("T")
 Wrapped = TypeVar("Wrapped", bound="Backend")
@@ -58,6 +67,9 @@ class Blocking(Verbs, Generic[Wrapped]):
 
     async def status(self) -> EngineStatus:
         return self._run(self.backend.status())
+
+    async def clusters(self) -> list[ClusterRow]:
+        return self._run(self.backend.clusters())
 
     async def overview(self) -> Overview:
         return self._run(self.backend.overview())

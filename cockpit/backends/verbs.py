@@ -76,6 +76,10 @@ class Verbs(ABC):
     async def status(self) -> view.EngineStatus:
         return await self.read("status", messages.NoArgs(), view.EngineStatus)
 
+    async def clusters(self) -> list[view.ClusterRow]:
+        """One cluster consists of no others."""
+        return []
+
     async def overview(self) -> view.Overview:
         return await self.read("overview", messages.NoArgs(), view.Overview)
 
@@ -144,8 +148,8 @@ class Verbs(ABC):
     async def end_reservation(self, name: str) -> None:
         await self.act("end_reservation", messages.NameArgs(name), _DONE)
 
-    async def drain_node(self, name: str, reason: str) -> None:
-        await self.act("drain_node", messages.DrainArgs(name, reason), _DONE)
+    async def drain_node(self, name: str, reason: str, within_seconds: int | None = None) -> None:
+        await self.act("drain_node", messages.DrainArgs(name, reason, within_seconds), _DONE)
 
     async def resume_node(self, name: str) -> None:
         await self.act("resume_node", messages.NameArgs(name), _DONE)

@@ -6,6 +6,8 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -13,12 +15,6 @@ if TYPE_CHECKING:
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
 
-OWN, SYSTEM = "local", "system"
-"""Names of the embedded clusters: this user's engine, and the machine-wide one."""
-DEMO = "demo"
-"""Name of a cluster that is made up anew for each command."""
-SLURM = "slurm"
-"""Name of the Slurm cluster that this machine's commands speak to."""
 SLURM_CONFS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
 """Where Slurm's configuration is, as its packages or its own configless mode put it."""
 PING_SECONDS = 2.0
@@ -36,6 +32,7 @@ CLUSTERS = {
     SYSTEM: "this machine's engine",
     SLURM: "the Slurm cluster of this login node",
     DEMO: "made up, to look around",
+    EVERY_CLUSTER: "all clusters that you use, as one",
 }
 
 
@@ -54,13 +51,18 @@ def chosen(cluster: str | None) -> str:
 def is_read_in_this_process(name: str) -> bool:
     """It has no engine of ours to ask: its backend needs a loop here."""
     address = address_of(name)
-    return address == SLURM or _is_address(address)
+    return address in {SLURM, EVERY_CLUSTER} or _is_address(address)
 
 
 def members() -> Mapping[str, Member]:
     """The clusters of config.toml, by the names that they have there."""
     places = own_places()
     return settings_of(places).clusters if places.configured else {}
+
+
+def openable() -> dict[str, str]:
+    """Names to choose from, with a word about each: those of config.toml first."""
+    return {**{name: member.address for name, member in members().items()}, **CLUSTERS}
 
 
 def address_of(name: str) -> str:

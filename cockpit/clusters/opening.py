@@ -6,27 +6,28 @@ import os
 from typing import TYPE_CHECKING
 
 from cockpit.clusters.choosing import (
-    OWN,
     RECORDED,
     REST,
     SNAPSHOT,
     SSH,
-    SYSTEM,
     address_of,
     chosen,
     configured,
+    is_read_in_this_process,
     members,
     own_places,
     settings_of,
     system_runs,
 )
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cockpit.backends.base import Backend
+    from cockpit.backends.base import Backend, LiveBackend
+    from cockpit.backends.fleet.member import Opened
+    from cockpit.backends.fleet.watching import Watching
     from cockpit.backends.local.channel import Channel
-    from cockpit.backends.local.live import LiveBackend
     from cockpit.backends.slurm.reading import Manners
     from cockpit.config.members import Member
     from cockpit.formats.snapshotfile import Snapshot
@@ -44,7 +45,7 @@ def live(cluster: str | None) -> LiveBackend:
     """The same cluster for a face that stays open; it connects with the first question."""
     from random import Random
 
-    from cockpit.backends.local.live import LiveBackend
+    from cockpit.backends.local.live import LiveBackend as LiveEngine
     from cockpit.backends.local.way import Way
     from cockpit.config.places import system_paths
     from cockpit.runtime.clock import SystemClock
@@ -54,12 +55,17 @@ def live(cluster: str | None) -> LiveBackend:
         way = Way(system_paths(), system=True)
     else:
         way = Way(configured(own_places()))
-    return LiveBackend(way, SystemClock().now, Random())  # noqa: S311 - spreads retries over time
+    return LiveEngine(way, SystemClock().now, Random())  # noqa: S311 - spreads retries over time
 
 
-async def opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
+async def opened(name: str) -> tuple[LiveBackend, Callable[[], Millis]]:
     """A cluster that is read in this process, and the time that its moments are told in."""
     address = address_of(name)
+    if address == EVERY_CLUSTER:
+        from cockpit.clusters.several import every_cluster
+        from cockpit.runtime.clock import SystemClock
+
+        return every_cluster(_member), SystemClock().now
     if address.startswith(SNAPSHOT):
         from cockpit.backends.snapshot.backend import open_snapshot
 
@@ -72,7 +78,7 @@ async def opened(name: str) -> tuple[Backend, Callable[[], Millis]]:
     return await _slurm(address, members().get(name))
 
 
-async def _slurm(address: str, member: Member | None) -> tuple[Backend, Callable[[], Millis]]:
+async def _slurm(address: str, member: Member | None) -> tuple[LiveBackend, Callable[[], Millis]]:
     """A living one, as politely as the settings ask."""
     from cockpit.backends.slurm import opening
     from cockpit.runtime.clock import SystemClock
@@ -93,6 +99,33 @@ def _manners(member: Member | None) -> Manners:
     settings = settings_of(own_places())
     own = (member.ask_every_seconds, member.patience_seconds) if member is not None else (None, None)
     return Manners.every(own[0] or settings.ask_every_seconds, own[1] or settings.patience_seconds)
+
+
+async def _member(name: str) -> Opened:
+    """One of several."""
+    from cockpit.backends.fleet.member import Opened
+    from cockpit.runtime.clock import SystemClock
+
+    address = address_of(name)
+    if address == DEMO:
+        from cockpit.backends.demo.backend import open_demo
+
+        demo = await open_demo()
+        return Opened(demo.backend, demo.now, demo.close)
+    if is_read_in_this_process(name):
+        backend, now = await opened(name)
+        return Opened(backend, now, backend.close, still=address.startswith((RECORDED, SNAPSHOT)))
+    found = live(name)
+    return Opened(found, SystemClock().now, found.close)
+
+
+def beside(backend: object) -> Watching:
+    """All clusters that this person uses, for who looks at one of them, or at all."""
+    from cockpit.backends.fleet.backend import FleetBackend
+    from cockpit.backends.fleet.watching import Watching
+    from cockpit.clusters.several import every_cluster
+
+    return Watching(lambda: backend if isinstance(backend, FleetBackend) else every_cluster(_member))
 
 
 def opened_for_commands(name: str) -> tuple[Backend, Callable[[], Millis]]:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 from cockpit.config.filters import NAME
 from cockpit.formats.checked import Checked, duration
 from cockpit.formats.kinds import Path, Reading, Schema, Text, described
@@ -16,7 +17,7 @@ from cockpit.model.text import visible
 
 ASKED_SECONDS = Bounds(1, 3600, " s")
 PATIENCE_SECONDS = Bounds(1, 600, " s")
-TAKEN = frozenset({"all", "local", "system", "slurm", "demo"})
+TAKEN = frozenset({EVERY_CLUSTER, OWN, SYSTEM, SLURM, DEMO})
 """Names that mean something already."""
 
 

@@ -7,6 +7,7 @@ from typing import Final
 VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "overview": ("overview", "OVERVIEW", "This cluster at a glance; what cockpit says without a verb"),
     "jobs": ("jobs", "JOBS", "List every live and held job"),
+    "clusters": ("clusters", "CLUSTERS", "List the clusters that you use: whether they answer, and their load"),
     "job": ("job", "JOB", "Everything about one job"),
     "trials": ("trials", "TRIALS", "The trials of a sweep: their parameters, and how far they are"),
     "usage": ("usage", "USAGE", "What a job really uses, and how that went over time"),

@@ -40,8 +40,24 @@ def rest_id(number: int) -> JobId:
     return task_id(number, REST)
 
 
+_MEMBER_BIT = 53
+_OWN = (1 << _MEMBER_BIT) - 1
+
+
+def member_id(member: int, job: int) -> JobId:
+    """The id of a member's job where several clusters are shown as one; `member` counts from 1. Such ids stay inside
+    one process: JSON's numbers have 53 bits."""
+    return JobId(member << _MEMBER_BIT | job & _OWN)
+
+
+def member_of(job: int) -> tuple[int, JobId]:
+    """The member, 0 where there are none, and the id that it has there; the inverse of `member_id`."""
+    return job >> _MEMBER_BIT, JobId(job & _OWN)
+
+
 def task_of(job: int) -> tuple[int, int | None]:
-    """The number of the job or array, and the task's index; the inverse of `task_id`."""
+    """The number of the job or array, and the task's index; the inverse of `task_id`, whichever cluster it is of."""
+    job &= _OWN
     if not job & _FOREIGN:
         return job, None
     return (job ^ _FOREIGN) >> _NUMBER_BITS, job & _NUMBER

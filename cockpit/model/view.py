@@ -256,6 +256,33 @@ class Overview(msgspec.Struct, frozen=True):
     """Thousandths of cards that queued jobs ask for, by model; empty: any."""
 
 
+class ClusterState(StrEnum):
+    """How a cluster of the list of clusters answers."""
+
+    CONNECTING = "connecting"
+    """Nothing is known of it yet."""
+    LIVE = "live"
+    STILL = "still"
+    """A snapshot or a recording: it is as it was."""
+    SILENT = "no answer"
+    """What is known of it is as old as `ClusterRow.heard_at`, if anything is."""
+
+
+class ClusterRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster among those that this person uses."""
+
+    name: str
+    way: str
+    """How it is reached: `ssh://ann@login`, `local`."""
+    state: ClusterState
+    reason: str = ""
+    """Why it does not answer, as a sentence."""
+    heard_at: Millis | None = None
+    """How fresh is what is known of it; None: nothing is."""
+    overview: Overview | None = None
+    """As last heard."""
+
+
 class AccountRow(msgspec.Struct, frozen=True):
     """An account, or a user in one, with what it holds."""
 

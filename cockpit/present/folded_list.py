@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
 
-OPTIONAL = frozenset({"array", "component", "partitions", "priority"})
+OPTIONAL = frozenset({"array", "clusters", "component", "partitions", "priority"})
 """What jobs have on some clusters only."""
 _NOTHING: Final[frozenset[object]] = frozenset({(), None})
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
-from cockpit.model.ids import JobId, index_ranges, task_id
+from cockpit.model.ids import JobId, index_ranges, job_words, member_of, task_id
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.jobrow import JobRow, JobRows
 
@@ -110,17 +110,28 @@ def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]
     return [folded(group, gone) if folds(group, gone) else group[0] for group, gone in counted]
 
 
+def own_ids(rows: Iterable[JobRow]) -> list[JobRow]:
+    """Of several clusters as one: each with the id that its own cluster knows it by."""
+    return [_own(row) for row in rows]
+
+
+def _own(row: JobRow) -> JobRow:
+    array = replace(row.array, array=member_of(row.array.array)[1]) if row.array is not None else None
+    component = (member_of(row.component[0])[1], row.component[1]) if row.component is not None else None
+    return replace(row, id=member_of(row.id)[1], array=array, component=component)
+
+
 def id_text(row: JobRow) -> str:
     """`4711`; `4700_3` for a task; `4700_[0-2,5%2]` for several, with how many may run at once."""
     mark = "_" if row.array is not None else "+"
     if (whole := group_of(row)) is None:
-        return str(row.id)
+        return job_words(row.id)
     if isinstance(row, FoldedRow) or row.tasks:
         at_once = f"%{row.array.at_once}" if row.array is not None and row.array.at_once else ""
         indices = row.indices if isinstance(row, FoldedRow) else row.tasks
-        return f"{whole}{mark}[{index_ranges(indices)}{at_once}]"
+        return f"{job_words(whole)}{mark}[{index_ranges(indices)}{at_once}]"
     (index,) = _indices(row)
-    return f"{whole}{mark}{index}"
+    return f"{job_words(whole)}{mark}{index}"
 
 
 def task_count(row: JobRow) -> int:

@@ -128,6 +128,10 @@ def _start(row: JobRow, context: Context) -> Line:
     return line(Span(NOTHING, MUTED))
 
 
+def _clusters(row: JobRow, _: Context) -> Line:
+    return line(Span(", ".join(map(safe, dict.fromkeys(row.clusters))) or NOTHING, MUTED))
+
+
 def _placed_on(row: JobRow, _: Context) -> Line:
     return line(Span(", ".join(map(safe, dict.fromkeys(row.placed_on))) or NOTHING, MUTED))
 
@@ -149,6 +153,7 @@ def _why(row: JobRow, context: Context) -> Line:
 COLUMNS = (
     CellColumn("id", "ID", LEAST_ID_COLUMNS, _id, right=True, need=84),
     CellColumn("name", "NAME", 16, _name, grows=2, most=30),
+    CellColumn("clusters", "CLUSTER", 7, _clusters, grows=1, most=14),
     CellColumn("user", "USER", 8, _user, grows=1, most=12, need=94),
     CellColumn("state", "STATE", 14, state_cell),
     CellColumn("partitions", "QUEUE", 6, _queue, grows=1, most=12, need=108),
@@ -178,11 +183,12 @@ class Laid(NamedTuple):
 def laid_out(total: int, id_columns: int = LEAST_ID_COLUMNS, without: frozenset[str] = frozenset()) -> tuple[Laid, ...]:
     """The columns that fit but those `without`, the left-over space shared among those that grow."""
     wanted = [each for each in COLUMNS if each.id not in without]
-    added = sum(each.width + GAP for each in wanted if each.id in SOMETIMES)
+    always = sum(each.width + GAP for each in wanted if each.id == "clusters")
+    added = always + sum(each.width + GAP for each in wanted if each.id in SOMETIMES)
     columns = [
         each._replace(
             width=id_columns if each.id == "id" else each.width,
-            need=each.need + added if each.id in LESSER else each.need,
+            need=each.need and each.need + (added if each.id in LESSER else always),
         )
         for each in wanted
     ]

@@ -27,7 +27,7 @@ from cockpit.model.reasons import (
     StandsStill,
     WaitsForJob,
 )
-from cockpit.model.spec import DependencyKind, task_text
+from cockpit.model.spec import DependencyKind
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import amount, bare_amount, listed
@@ -222,4 +222,4 @@ def _amount(reason: LimitReached, amount: float) -> str:
 def _job(reason: WaitsForJob | DependencyNever) -> str:
     if not reason.job and reason.kind is DependencyKind.SINGLETON:
         return "another job"
-    return f"job {task_text(reason.job, reason.task) if reason.job else job_shown(reason.job)}"
+    return f"job {job_shown(reason.job)}{'' if reason.task is None else f'_{reason.task}'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.present import units
 from cockpit.present.job_values import why
@@ -40,12 +41,12 @@ def waiting_words(detail: JobDetail, context: Context, key: str) -> str:
     """What is to be known of a session that was just submitted, and is not entered now."""
     row = detail.row
     if row.ended_at is not None:
-        return f"session {row.id} has ended already: {why(row, context) or row.state}"
+        return f"session {job_words(row.id)} has ended already: {why(row, context) or row.state}"
     if row.state is JobState.RUNNING:
-        return f"session {row.id} runs; its page shows its address once it has printed one"
+        return f"session {job_words(row.id)} runs; its page shows its address once it has printed one"
     said = why(row, context)
     entering = f"; {key} enters it once it runs" if key else ""
-    return f"session {row.id} is {row.state}{f': {said}' if said else ''}{entering}"
+    return f"session {job_words(row.id)} is {row.state}{f': {said}' if said else ''}{entering}"
 
 
 def address_words(job: JobId, address: str) -> str:

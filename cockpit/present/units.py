@@ -51,6 +51,11 @@ def spoken(seconds: int) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+def age(seconds: int) -> str:
+    """A duration in a column: its largest unit alone, `2 s`, `17 h`, `3 d`."""
+    return " ".join(spoken(seconds).split(" ")[:2])
+
+
 def memory(mib: int) -> str:
     """`512M`, `64G`, `1.5T`: the largest unit that needs at most one decimal."""
     for unit, size in (("T", 1024 * 1024), ("G", 1024)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.present.refusals import refusal_text
@@ -56,6 +57,7 @@ class Acting(Upkeep):
             accounts=self.accounts,
             admin=self.overview is None or self.overview.admin,
             trying=self.priority_rows.tried is not None,
+            several=self.cluster == EVERY_CLUSTER,
         )
 
     @property

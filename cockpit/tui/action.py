@@ -23,6 +23,7 @@ ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
 """Three parts of one view."""
 QUEUES = "queues"
 CATALOGUE = "catalogue"
+CLUSTERS = "clusters"
 WEIGH = "weigh priorities"
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
 SHARE = "accounts"
@@ -33,13 +34,13 @@ ON_PLACES = frozenset({ACCOUNTS, QOS})
 """Parts that say who may use how much, and where that is changed."""
 PARTS = (ACCOUNTS, QOS, SPENDING)
 ON_ACCOUNTS = frozenset(PARTS)
-ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, JOB, NODE}) | ON_ACCOUNTS
+ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, CLUSTERS, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
 """Views with a job under the cursor: on a card, whose it is."""
 ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
 """Views with a job that may be queued."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE}) | ON_ACCOUNTS
+ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, CLUSTERS}) | ON_ACCOUNTS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
@@ -64,6 +65,8 @@ class Situation(NamedTuple):
     """This person may change what is everybody's."""
     trying: bool = False
     """Other weights are tried out."""
+    several: bool = False
+    """All clusters are looked at as one."""
 
 
 class Action(NamedTuple):
@@ -205,6 +208,10 @@ def needs_trial(situation: Situation) -> str:
 
 def needs_filter(situation: Situation) -> str:
     return "" if situation.filter else "Nothing is filtered; / filters while you type."
+
+
+def of_one_cluster(situation: Situation) -> str:
+    return "This is each cluster's own: choose one (8) and open it with Enter." if situation.several else ""
 
 
 def only_in_demo(situation: Situation) -> str:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui import account_deeds, catalogue_deeds, deeds, priority_deeds, queue_deeds
+from cockpit.tui import account_deeds, catalogue_deeds, cluster_deeds, deeds, priority_deeds, queue_deeds
 from cockpit.tui.action import (
     DEMO,
     GO,
     LOOK,
     Action,
+    of_one_cluster,
     only_in_demo,
     only_outside_demo,
 )
@@ -22,15 +23,56 @@ from cockpit.tui.view_actions import NAMING, SERVICE, SHARING, SPENT, WEIGHING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_GOING = (
-    Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
-    Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
-    Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
+_OF_ONE = (
     Action("accounts", "accounts", ("4",), "Accounts, shares, card-hours, QOS", account_deeds.show_accounts, GO),
     Action("card_hours", "card-hours", ("h",), "What was held, day by day", account_deeds.show_spending, GO),
     Action("priorities", "priorities", ("5",), "Who comes first, and why", priority_deeds.show_priorities, GO),
     Action("queues", "queues", ("6",), "Quotas and partitions", queue_deeds.show_queues, GO),
     Action("catalogue", "catalogue", ("7",), "Datasets, models, images …", catalogue_deeds.show_catalogue, GO),
+)
+"""What several clusters have no common view of."""
+_GOING = (
+    Action("jobs", "jobs", ("1",), "The list of jobs", deeds.show_jobs, GO),
+    Action("nodes", "nodes", ("2",), "The nodes and what is used", deeds.show_nodes, GO),
+    Action("cards", "cards", ("3",), "The cards and who holds them", deeds.show_cards, GO),
+    Action(
+        "accounts",
+        "accounts",
+        ("4",),
+        "Accounts, shares, card-hours, QOS",
+        account_deeds.show_accounts,
+        GO,
+        why_not=of_one_cluster,
+    ),
+    Action(
+        "card_hours",
+        "card-hours",
+        ("h",),
+        "What was held, day by day",
+        account_deeds.show_spending,
+        GO,
+        why_not=of_one_cluster,
+    ),
+    Action(
+        "priorities",
+        "priorities",
+        ("5",),
+        "Who comes first, and why",
+        priority_deeds.show_priorities,
+        GO,
+        why_not=of_one_cluster,
+    ),
+    Action("queues", "queues", ("6",), "Quotas and partitions", queue_deeds.show_queues, GO),
+    Action(
+        "catalogue",
+        "catalogue",
+        ("7",),
+        "Datasets, models, images …",
+        catalogue_deeds.show_catalogue,
+        GO,
+        why_not=of_one_cluster,
+    ),
+    Action("clusters", "clusters", ("8",), "All clusters that you use", cluster_deeds.show_clusters, GO),
     Action("demo", "demo", (), "Look around a living cluster", deeds.open_demo, GO, why_not=only_outside_demo),
     Action("command", "command", ("colon",), "Any action by its name", deeds.ask_command, GO, in_row=True),
     Action("cluster", "cluster", (), "Another cluster", deeds.choose_cluster, GO),

@@ -14,13 +14,14 @@ from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N
 from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
 from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.catalogue import CATALOGUE as catalogue_table  # noqa: N811 - likewise
+from cockpit.present.tables.clusters import CLUSTERS as cluster_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - likewise
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
 from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
 from cockpit.tui.acting import Acting
-from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.face import HelpEntry
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _TABLES = {
     SPENDING: spending_table,
     QUEUES: queue_table,
     CATALOGUE: catalogue_table,
+    CLUSTERS: cluster_table,
 }
 
 

@@ -19,6 +19,7 @@ from cockpit.present.tables.accounting import HOURS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
+from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 """Short words that people's fingers know; none of them destroys."""
 """Of a number that is taken for a priority at all."""
+
+_FILTERED: Final = {
+    each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES, HOURS, CATALOGUE, CLUSTERS)
+}
+"""Tables whose rows a person filters, by view."""
 
 
 def completions(app: Face) -> Sequence[str]:
@@ -80,9 +86,9 @@ def _save_filter(app: Face, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     name = name.removeprefix(SAVED)
     view, text = app.view_name, app.main_view.filter_text
-    table = {each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES, HOURS, CATALOGUE)}.get(
-        view
-    )
+    table = {
+        each.name: each for each in (JOBS, NODES, CARDS, PRIORITY, ACCOUNTS, QOS, QUEUES, HOURS, CATALOGUE, CLUSTERS)
+    }.get(view)
     if table is None or not text:
         app.perform("save_filter")
         return

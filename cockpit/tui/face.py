@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountRow, AccountsShown, JobDetail, NodeRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, ClusterRow, JobDetail, NodeRow, Overview
     from cockpit.present.answer import Around
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cockpit.tui.account_rows import AccountRows, QosRows
     from cockpit.tui.card_rows import CardRows
     from cockpit.tui.catalogue_rows import CatalogueRows
+    from cockpit.tui.cluster_rows import ClusterRows
     from cockpit.tui.job_rows import JobRows
     from cockpit.tui.node_rows import NodeRows
     from cockpit.tui.priority_rows import PriorityRows
@@ -67,6 +68,7 @@ class MainView(Protocol):
     def ask_command(self, text: str = "") -> None: ...
     def show_jobs_of_user(self, user: str) -> None: ...
     def show_jobs_of_queue(self) -> None: ...
+    def cluster_under_cursor(self) -> ClusterRow | None: ...
     def show_jobs_of_name(self) -> None: ...
     def redraw_spending(self) -> None: ...
     def fold_all(self) -> None: ...
@@ -123,6 +125,7 @@ class Face(KeysInTurn):
     account_rows: AccountRows
     qos_rows: QosRows
     queue_rows: QueueRows
+    cluster_rows: ClusterRows
     catalogue_rows: CatalogueRows
     spending_rows: SpendingRows
     accounts: AccountsShown | None

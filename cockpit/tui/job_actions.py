@@ -10,6 +10,7 @@ from cockpit.tui.action import (
     ACT,
     ANYWHERE,
     CATALOGUE,
+    CLUSTERS,
     JOB,
     JOBS,
     KEPT,
@@ -30,6 +31,7 @@ from cockpit.tui.action import (
     needs_running,
     needs_session,
     needs_time,
+    of_one_cluster,
 )
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
@@ -46,7 +48,8 @@ ACTING: Final = (
         "Submit a new job",
         job_deeds.new_job,
         ACT,
-        ANYWHERE - ON_ACCOUNTS - {CATALOGUE},
+        ANYWHERE - ON_ACCOUNTS - {CATALOGUE, CLUSTERS},
+        of_one_cluster,
         acts=True,
         in_row=True,
     ),

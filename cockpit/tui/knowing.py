@@ -17,6 +17,7 @@ from cockpit.tui.account_rows import AccountRows, QosRows
 from cockpit.tui.ascii import AsciiFilter
 from cockpit.tui.card_rows import CardRows
 from cockpit.tui.catalogue_rows import CatalogueRows
+from cockpit.tui.cluster_rows import ClusterRows
 from cockpit.tui.expecting import Expecting
 from cockpit.tui.face import Face
 from cockpit.tui.foretelling import Foretelling
@@ -71,6 +72,7 @@ class Knowing(Face):
         self.account_rows = AccountRows(self.context, outside.filters.of)
         self.qos_rows = QosRows(self.context, outside.filters.of)
         self.queue_rows = QueueRows(self.context, outside.filters.of)
+        self.cluster_rows = ClusterRows(self.context, outside.filters.of)
         self.catalogue_rows = CatalogueRows(self.context, outside.filters.of)
         self.spending_rows = SpendingRows(self.context, self._letters, outside.filters.of)
         self.accounts: AccountsShown | None = None

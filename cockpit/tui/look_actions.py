@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.tui import list_deeds, page_deeds, queue_deeds
+from cockpit.tui import cluster_deeds, list_deeds, page_deeds, queue_deeds
 from cockpit.tui.action import (
     ACCOUNTS,
     CARDS,
+    CLUSTERS,
     JOB,
     JOBS,
     LOOK,
@@ -55,6 +56,26 @@ LOOKING: Final = (
         queue_deeds.queue_jobs,
         LOOK,
         frozenset({QUEUES}),
+        in_row=True,
+    ),
+    Action(
+        "open_cluster",
+        "open",
+        ("enter",),
+        "This cluster in place of the open one",
+        cluster_deeds.open_cluster,
+        LOOK,
+        frozenset({CLUSTERS}),
+        in_row=True,
+    ),
+    Action(
+        "every_job",
+        "all jobs",
+        ("a",),
+        "The jobs of all clusters in one list",
+        cluster_deeds.every_job,
+        LOOK,
+        frozenset({CLUSTERS}),
         in_row=True,
     ),
     Action(

@@ -14,7 +14,7 @@ from cockpit.present.nearest import nearest
 from cockpit.runtime.leaving import leave_politely
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.outside import Outside
+from cockpit.tui.outside import NoOthers, Outside, Several
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -45,6 +45,8 @@ class Session:
     """What can be opened instead, by name, with a word about each."""
     cluster: str = ""
     """Its name among them."""
+    every: Several = field(default_factory=NoOthers)
+    """All clusters that this person uses."""
     pace: Pace | None = None
     """Of a demo."""
     elapse: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -108,6 +110,7 @@ def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) 
         filters=session.filters,
         clusters=session.clusters,
         cluster=session.cluster,
+        every=session.every,
         read_only=READ_ONLY if settings.read_only else "",
         badge=lambda: _badge(session.pace),
         pace=session.pace,

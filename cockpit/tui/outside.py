@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cockpit.config.filters import SavedFilters
 from cockpit.tui import theme as themes
@@ -13,8 +13,24 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
+    from cockpit.model.view import ClusterRow
     from cockpit.tui.face import Pace
     from cockpit.tui.theme import RoleTheme
+
+
+class Several(Protocol):
+    """Clusters that are watched from the first question on."""
+
+    async def clusters(self) -> list[ClusterRow]:
+        """As they stand: none of them is waited for."""
+        ...
+
+
+class NoOthers:
+    """Where nobody said which clusters there are."""
+
+    async def clusters(self) -> list[ClusterRow]:
+        return []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +50,8 @@ class Outside:
     clusters: Mapping[str, str] = field(default_factory=dict)
     """What can be opened instead, by name, with a word about each."""
     cluster: str = ""
+    every: Several = field(default_factory=NoOthers)
+    """All clusters that the person uses."""
     read_only: str = ""
     """Why nothing may be changed; empty when it may."""
     badge: Callable[[], str] = lambda: ""

@@ -9,11 +9,12 @@ import gc
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
 from cockpit.present.patrol_words import slow_sentence
 from cockpit.present.safe import safe
-from cockpit.tui.action import CARDS, CATALOGUE, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
+from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.arrivals import Arrivals
 from cockpit.tui.hangup import has_hung_up
 from cockpit.tui.knowing import Knowing
@@ -202,6 +203,8 @@ class Upkeep(Knowing):
             _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
         if self.main_screen.view == CATALOGUE:
             _show_changes(self.main_screen.catalogue, *self.catalogue_rows.take(await self.backend.catalogue()))
+        if self.main_screen.view == CLUSTERS or self.cluster == EVERY_CLUSTER:
+            _show_changes(self.main_screen.clusters, *self.cluster_rows.take(await self.outside.every.clusters()))
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
             await self._ask_spending()

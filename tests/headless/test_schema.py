@@ -90,7 +90,11 @@ def test_the_schema_notices_a_wrong_document(desk: Desk) -> None:
 def test_the_names_of_all_schemas(desk: Desk) -> None:
     listed = {line.split()[0] for line in desk("schema").lines}
     assert listed == {"job", "cluster", "catalogue-file", *TABLES}
-    assert set(TABLES) == {*COMMANDS, "launch-script"}  # of another cluster: test_slurm_verbs.py
+    assert set(TABLES) == {
+        *COMMANDS,
+        "launch-script",
+        "clusters",
+    }  # of other clusters: tests/clusters, test_slurm_verbs
     assert desk("schema", "nonsense").code == 64
 
 

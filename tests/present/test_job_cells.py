@@ -18,9 +18,12 @@ from tests.doubles.samples import HOUR, MINUTE, NOW, failed_row, five_jobs, job_
 
 CONTEXT = Context(now=NOW, zone=UTC)
 
+ONE_CLUSTER = frozenset({"clusters"})
+"""Where all jobs are of one, its name is no column."""
+
 
 def ids(total: int) -> list[str]:
-    return [laid.column.id for laid in laid_out(total)]
+    return [laid.column.id for laid in laid_out(total, without=ONE_CLUSTER)]
 
 
 def cell(name: str, row: JobRow, context: Context = CONTEXT) -> Line:
@@ -38,21 +41,21 @@ def test_eighty_columns_show_what_matters_most() -> None:
 
 @pytest.mark.req("UI-01", "UI-24")
 def test_wider_screens_show_more_in_the_order_of_its_worth() -> None:
-    everything = [column.id for column in COLUMNS]
+    everything = [column.id for column in COLUMNS if column.id != "clusters"]
     assert ids(118) == [each for each in everything if each not in {"priority", "nodes", "placed_on"}]
     assert ids(198) == everything
 
 
 @pytest.mark.parametrize("total", [*range(20, 240, 7), 78, 118, 198])
 def test_the_columns_fill_the_width(total: int) -> None:
-    laid = laid_out(total)
+    laid = laid_out(total, without=ONE_CLUSTER)
     used = sum(each.width for each in laid) + GAP * (len(laid) - 1)
     assert used == total or laid[-1].width == 1
 
 
 @pytest.mark.parametrize("total", [78, 118, 198])
 def test_sentences_grow_more_than_names(total: int) -> None:
-    widths = {laid.column.id: laid.width for laid in laid_out(total, without=SOMETIMES)}
+    widths = {laid.column.id: laid.width for laid in laid_out(total, without=SOMETIMES | ONE_CLUSTER)}
     assert widths["why"] >= 28
     assert widths["name"] <= 30
     assert widths.get("user", 8) <= 12
@@ -61,7 +64,7 @@ def test_sentences_grow_more_than_names(total: int) -> None:
 @pytest.mark.req("UI-01")
 @pytest.mark.parametrize(("total", "shown"), [(78, set()), (118, {"partitions"}), (130, SOMETIMES), (198, SOMETIMES)])
 def test_queue_and_priority_leave_the_sentence_its_room(total: int, shown: set[str]) -> None:
-    widths = {laid.column.id: laid.width for laid in laid_out(total)}
+    widths = {laid.column.id: laid.width for laid in laid_out(total, without=ONE_CLUSTER)}
     assert widths.keys() & SOMETIMES == shown
     assert widths["why"] >= 21
 
@@ -74,7 +77,7 @@ def test_ids_are_as_wide_as_the_largest() -> None:
 @pytest.mark.parametrize("total", [78, 118, 198])
 def test_every_row_lines_up_whatever_its_name(total: int) -> None:
     for row in [*five_jobs(), job_row(1, name="👩‍💻 训练 ﷽"), job_row(2, user="ユーザー")]:
-        for column, width in laid_out(total):
+        for column, width in laid_out(total, without=ONE_CLUSTER):
             assert line_width(fitted(column.cell(row, CONTEXT), width, right=column.right)) == width
 
 
@@ -153,3 +156,12 @@ def test_a_folded_array_counts_its_tasks_and_their_states() -> None:
     assert text("state", row).split() == ["◌", "2", "●", "1"]
     assert (text("partitions", tasks[0]), text("priority", row)) == ("gpu,cpu", "17 450")
     assert (text("partitions", row), text("priority", tasks[0])) == ("–", "–")
+
+
+@pytest.mark.req("UI-10")
+def test_of_several_clusters_the_name_is_told_and_the_sentence_keeps_its_room() -> None:
+    assert [laid.column.id for laid in laid_out(78)] == ["name", "clusters", "state", "cards", "started_at", "why"]
+    widths = {laid.column.id: laid.width for laid in laid_out(118)}
+    assert "elapsed_seconds" not in widths
+    assert widths["why"] >= 21
+    assert "elapsed_seconds" in {laid.column.id for laid in laid_out(140)}

@@ -44,7 +44,10 @@ def test_a_person_chooses_other_keys() -> None:
 
 def test_a_key_may_do_one_thing_in_this_view_and_another_in_that() -> None:
     opening = {action.id: action.keys for action in ACTIONS if "enter" in action.keys}
-    assert set(opening) == {"open", "open_node", "node_jobs", "queue_jobs", "unfold", "held_jobs", "set_entry"}
+    assert set(opening) == {
+        *("open", "open_node", "open_cluster", "node_jobs", "queue_jobs"),
+        *("unfold", "held_jobs", "set_entry"),
+    }
 
 
 @pytest.mark.req("UI-20")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options
 from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
-from cockpit.present.folding import fold, standing
+from cockpit.present.folding import fold, own_ids, standing
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS as TABLE
 
@@ -25,6 +26,9 @@ async def run(call: Call) -> int:
     user = await asker(call)
     if call.args.watch and call.args.fold:
         raise UsageError("--watch tells of each job; --fold is for the list")
+    every = call.args.cluster == EVERY_CLUSTER
+    if call.args.watch and every:
+        raise UsageError("--watch follows the jobs of one cluster; `cockpit -c all` follows all of them on a screen")
     if call.args.watch:
         from cockpit.headless.watch import watch_jobs
 
@@ -33,8 +37,20 @@ async def run(call: Call) -> int:
         rows = await call.backend.jobs(ended=call.args.all)
         whole = not call.args.filter
         folding = (lambda chosen: fold(chosen, all_that_live=whole)) if call.args.fold else standing
-        write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, folding)
+        shown = (lambda chosen: own_ids(folding(chosen))) if every else folding
+        write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, shown)
+        if every:
+            await _tell_of_the_silent(call)
     return ExitCode.OK
+
+
+async def _tell_of_the_silent(call: Call) -> None:
+    from cockpit.model.view import ClusterState
+    from cockpit.present.safe import safe
+
+    for row in await call.backend.clusters():
+        if row.state is ClusterState.SILENT:
+            call.streams.say(f"{safe(row.name)} does not answer, so its jobs are not here: {safe(row.reason)}")
 
 
 async def asker(call: Call) -> str:
@@ -62,5 +78,6 @@ JOBS = Verb(
         "cockpit jobs -o json | jq '.rows[] | select(.cards >= 4) | .id'",
         "cockpit jobs --watch --filter state:running",
         "cockpit jobs --fold --sort -priority",
+        "cockpit jobs -c all --filter 'user:me'",
     ),
 )

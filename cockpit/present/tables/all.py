@@ -10,6 +10,7 @@ from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.card_models import CARD_MODELS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
+from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.engine import ENGINE
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.findings import FINDINGS
@@ -32,7 +33,7 @@ from cockpit.present.tables.usage import USAGE
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, STARTS, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
-    *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS),
+    *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, CLUSTERS),
 )
 
 TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}

@@ -13,7 +13,7 @@ from cockpit.present.filters import quoted
 from cockpit.present.queue_answer import jobs_filter
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
-from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.arranging import Arranging
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
 
@@ -29,6 +29,7 @@ HINTS = {
     ACCOUNTS: "user:me account:vision fair_share<0.5 running>0 limits~grptres",
     QUEUES: "depth>0 cards_borrowed>0 kind:quota name~nlp",
     CATALOGUE: "kind:dataset owner:me project:nlp access:ro name~corpus",
+    CLUSTERS: "state:live queued<10 cards>8 name~lab",
     QOS: "name~high priority>=100 settings~maxwall",
     SPENDING: "name~ai card_hours>100 share>=10 !name:others",
     PRIORITY: "user:me partition:gpu fairshare<1000 position<=20 note:held",
@@ -157,6 +158,7 @@ class Typing(Arranging):
             SPENDING: app.spending_rows.filter_by,
             QUEUES: app.queue_rows.filter_by,
             CATALOGUE: app.catalogue_rows.filter_by,
+            CLUSTERS: app.cluster_rows.filter_by,
         }
         by[self.view](text)
 

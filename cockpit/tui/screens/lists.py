@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
-from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.card_map import CardMap
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.table import Table
@@ -16,7 +16,7 @@ from cockpit.tui.widgets.titles import Titles
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from cockpit.model.view import NodeRow, QueueRow
+    from cockpit.model.view import ClusterRow, NodeRow, QueueRow
     from cockpit.present.accounting import Held
     from cockpit.tui.face import Face
 
@@ -40,6 +40,7 @@ class Lists(Screen[None]):
         self.priority = Table(self.app.priority_rows, theme, id=PRIORITY)
         self.queues = Table(self.app.queue_rows, theme, id=QUEUES)
         self.catalogue = Table(self.app.catalogue_rows, theme, id=CATALOGUE)
+        self.clusters = Table(self.app.cluster_rows, theme, id=CLUSTERS)
         self._ranks = PriorityPart(self.app, self.priority)
         yield Titles(self.jobs, id="titles")
         with ContentSwitcher(initial=JOBS, id="rows"):
@@ -58,6 +59,7 @@ class Lists(Screen[None]):
             PRIORITY: self.priority,
             QUEUES: self.queues,
             CATALOGUE: self.catalogue,
+            CLUSTERS: self.clusters,
         }
 
     @property
@@ -85,6 +87,11 @@ class Lists(Screen[None]):
         """None in an empty list."""
         here = self.queues.cursor_id
         return None if here is None else self.app.queue_rows.row(here)  # type: ignore[arg-type]  # ids of queues
+
+    def cluster_under_cursor(self) -> ClusterRow | None:
+        """None in an empty list."""
+        here = self.clusters.cursor_id
+        return None if here is None else self.app.cluster_rows.row(here)  # type: ignore[arg-type]  # names of clusters
 
     def show_view(self, view: str) -> None:
         """Another table in the same frame."""

@@ -8,7 +8,7 @@ from textual import on
 
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
 from cockpit.present.spans import Span, line
-from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.telling import LEAST_PANEL, Telling
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
@@ -26,6 +26,7 @@ VIEWS = (
     ("5", "Priority"),
     ("6", "Queues"),
     ("7", "Catalogue"),
+    ("8", "Clusters"),
 )
 DEEDS = {"priority": "priorities"}
 """What shows a view, where it is not called as that."""
@@ -35,7 +36,7 @@ CHART, SMALL_CHART = 14, 8
 MOST_PANEL = 9
 """Lines of the answer panel on large screens."""
 TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", QUEUES: "Queues"}
-TITLES |= {CATALOGUE: "Catalogue", ACCOUNTS: "Accounts", QOS: "Accounts", SPENDING: "Accounts"}
+TITLES |= {CATALOGUE: "Catalogue", CLUSTERS: "Clusters", ACCOUNTS: "Accounts", QOS: "Accounts", SPENDING: "Accounts"}
 """In the row of views."""
 
 
@@ -111,6 +112,7 @@ class MainScreen(Telling):
             NODES: "open_node",
             QUEUES: "queue_jobs",
             CATALOGUE: "set_entry",
+            CLUSTERS: "open_cluster",
             ACCOUNTS: "unfold",
             QOS: "modify",
             SPENDING: "held_jobs",

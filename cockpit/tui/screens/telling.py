@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.present.account_answer import first_account_lines, place_answer
 from cockpit.present.answer import answer
 from cockpit.present.card_answer import card_answer, legend, totals
 from cockpit.present.catalogue_cells import entry_answer, no_entries_lines
+from cockpit.present.cluster_answer import cluster_answer
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.node_answer import node_answer
 from cockpit.present.queue_answer import legend_line, queue_answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.present.spending_cells import spending_answer
-from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.entry_line import Typing
 from cockpit.tui.widgets.lines import Lines
 
@@ -49,6 +51,7 @@ class Telling(Typing):
             PRIORITY: self._rank_answer,
             QUEUES: self._queue_answer,
             CATALOGUE: self._entry_answer,
+            CLUSTERS: self._cluster_answer,
         }
         self.query_one("#answer", Lines).show(answers[self.view]())
 
@@ -96,6 +99,11 @@ class Telling(Typing):
         if row is not None:
             yield from entry_answer(row, self._keys(), self.query_one("#answer").size.width)
 
+    def _cluster_answer(self) -> Iterator[Line]:
+        row = self.cluster_under_cursor()
+        if row is not None:
+            yield from cluster_answer(row, self.app.context(), self._keys(), self.query_one("#answer").size.width)
+
     def _keys(self) -> Mapping[str, str]:
         return self.app.around(self.size.width).keys
 
@@ -108,10 +116,12 @@ class Telling(Typing):
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
-        notes |= {QUEUES: self._queues_note, CATALOGUE: lambda: iter(())}
+        notes |= {QUEUES: self._queues_note, CATALOGUE: lambda: iter(()), CLUSTERS: lambda: iter(())}
         yield from notes.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
+        if (silent := self.app.cluster_rows.silent()) and self.app.cluster == EVERY_CLUSTER:
+            yield Span(f"   ⚠ {safe(', '.join(silent))}: no answer", "warning")
         jobs = self.app.job_rows.list
         if jobs.mine:
             yield Span("   mine", ACCENT)

@@ -115,8 +115,9 @@ async def test_a_separator_is_another_each_time() -> None:
 async def test_cockpits_leave_each_other_their_answers(tmp_path: Path) -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
-    folder = folder_for("a cluster", tmp_path / "own", private=True)
+    folder = folder_for("a cluster", tmp_path / "cockpit" / "own", private=True)
     assert folder is not None
+    assert (tmp_path / "cockpit").stat().st_mode & 0o777 == 0o700, "where the engine's socket is to lie too"
     cockpits = [asking(commands, clock, FolderShelf(folder, clock.now)) for _ in range(10)]
     told = await asyncio.gather(*(each.ask(QUESTION, 10) for each in cockpits))
     assert {each.stdout for each in told} == {"fine"}

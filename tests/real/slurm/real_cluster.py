@@ -190,7 +190,9 @@ class RealCluster(SlurmDaemons):
             lines.append(f"NodeName={node} Name=gpu Type={model} File={folder}/{node}-[0-{count - 1}]")
         lines += [f"NodeName={node} Name=shard Count={count}" for node, count in SHARDS.items()]
         (self.folder / "gres.conf").write_text("\n".join([*lines, ""]))
-        (self.folder / "cgroup.conf").write_text("")
+        version = subprocess.run(["slurmd", "-V"], check=True, capture_output=True, text=True).stdout.split()[-1]
+        disabled = int(version.split(".")[0]) >= 23  # 22.05 does not know the word, and does without
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if disabled else "")
 
     def _own_lines(self) -> list[str]:
         return [f"SlurmdSpoolDir={self.folder}/spool/%n", f"SlurmdPidFile={self.folder}/slurmd-%n.pid"]

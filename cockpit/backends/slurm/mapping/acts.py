@@ -135,6 +135,8 @@ def _cards(spec: JobSpec) -> str:
 
 
 def drain_node(args: messages.DrainArgs) -> Command:
+    if args.within_seconds is not None:
+        raise CannotBe("within: Slurm lets go on what runs on a drained node; leave it out, and cancel or requeue jobs")
     return Command(("scontrol", "update", f"NodeName={args.name}", "State=DRAIN", f"Reason={args.reason}"))
 
 

@@ -108,8 +108,9 @@ def _is_for_all(folder: Path) -> bool:
 
 def _made(folder: Path, mode: int) -> Path | None:
     try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # this user's, whose engine wants it so
         with suppress(FileExistsError):
-            folder.mkdir(parents=True)
+            folder.mkdir()
             folder.chmod(mode)
         found = folder.lstat()
     except OSError:

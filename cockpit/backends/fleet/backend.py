@@ -1,0 +1,266 @@
+"""All clusters as one: a merged list of jobs, and every question and act at the cluster whose job it is about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.fleet.member import Member, Opened
+from cockpit.backends.fleet.numbers import in_fleet
+from cockpit.backends.verbs import Verbs
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.model import forecast, view
+from cockpit.model.ids import JobId, Millis, member_of
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.frozen import refuse
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from cockpit.backends.base import LiveBackend
+    from cockpit.formats.snapshotfile import Snapshot
+    from cockpit.model.accounting import EndedJob
+    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.events import EventRecord
+    from cockpit.model.job import Job
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.priority import WeightChanges
+
+T = TypeVar("T")
+Question = Callable[[], Awaitable[T]]
+
+LOOK_SECONDS = 1.0
+PATIENCE_SECONDS = 10.0
+"""So long a one-shot command waits for the slowest of them."""
+ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, or Enter in the view of clusters)."
+"""What is not told of several clusters together."""
+
+
+class FleetBackend(Verbs):
+    """Implements `LiveBackend` over its members, in the order in which they are given."""
+
+    def __init__(
+        self,
+        name: str,
+        members: Sequence[tuple[str, str, Callable[[], Awaitable[Opened]]]],
+        now: Callable[[], Millis],
+    ) -> None:
+        """`members`: name, way and how it is opened."""
+        self._name = name
+        self.members = [Member(number, *each, now) for number, each in enumerate(members, 1)]
+        self._tasks = Tasks()
+        self._listeners: set[asyncio.Queue[JobsDelta]] = set()
+        self._look: Announced | None = None
+
+    def begin(self) -> None:
+        """Watch them all from now on, in the running event loop."""
+        if not self._watched:
+            for member in self.members:
+                self._tasks.start(member.follow(self._tell), f"watching {member.name}")
+
+    async def clusters(self) -> list[view.ClusterRow]:
+        """As they stand while they are watched; else after each was asked once, for a bounded time."""
+        if not self._watched:
+            await self._each(Member.look)
+        return self._standing()
+
+    async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
+        """Of those that answer in time; `clusters` says which do not."""
+
+        async def of(member: Member) -> list[JobRow]:
+            return list(member.in_fleet(await (await member.backend()).jobs(ended=ended)))
+
+        return [row for rows in await self._each(of) for row in rows]
+
+    async def overview(self) -> view.Overview:
+        await self.clusters()
+        return self._sum()
+
+    async def nodes(self) -> list[view.NodeRow]:
+        async def of(member: Member) -> list[view.NodeRow]:
+            return in_fleet(await (await member.backend()).nodes(), member.words)
+
+        return [row for rows in await self._each(of) for row in rows]
+
+    async def holds(self) -> list[view.HoldRow]:
+        async def of(member: Member) -> list[view.HoldRow]:
+            return in_fleet(await (await member.backend()).holds(), member.words)
+
+        return [row for rows in await self._each(of) for row in rows]
+
+    async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
+        member, own = self._whose(job)
+        found = await (await self._there(member)).job(own, task=task)
+        (row,) = member.in_fleet([found.row])
+        return replace(in_fleet(found, member.words), row=row)
+
+    async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
+        member, own = self._whose(job)
+        return in_fleet(await (await self._there(member)).explain(own, task=task), member.words)
+
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        if job is None:
+            refuse(ONE_CLUSTERS)
+        member, own = self._whose(job)
+        return in_fleet(await (await self._there(member)).events(job=own, after=after, limit=limit), member.words)
+
+    async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
+        member, own = self._whose(job)
+        return in_fleet(await (await self._there(member)).wait(own, timeout_seconds=timeout_seconds), member.words)
+
+    async def logs(self, request: LogRequest) -> LogChunk:
+        member, own = self._whose(request.job)
+        return await (await self._there(member)).logs(replace(request, job=own))
+
+    async def open_shell(self, request: ShellRequest) -> ShellSession:
+        member, own = self._whose(request.job)
+        return await (await self._there(member)).open_shell(replace(request, job=own))
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        async def of(member: Member) -> list[EndedJob]:
+            found = await (await member.backend()).accounting(since=since, until=until, user=user)
+            rows = member.in_fleet(each.row for each in found)
+            return [replace(each, row=row) for each, row in zip(found, rows, strict=True)]
+
+        found = [each for several in await self._each(of) for each in several]
+        return sorted(found, key=lambda each: -(each.row.ended_at or 0))
+
+    async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
+        del weights
+        refuse(ONE_CLUSTERS)
+
+    async def snapshot(self) -> Snapshot:
+        refuse(ONE_CLUSTERS)
+
+    def announce(self, look: Announced) -> bool:
+        """Each of them that runs commands shows them."""
+        self._look = look
+        return True
+
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        del anything
+        self.begin()
+        queue: asyncio.Queue[JobsDelta] = asyncio.Queue()
+        self._listeners.add(queue)
+        try:
+            yield JobsDelta(tuple(row for member in self.members for row in member.rows.values()), (), 0)
+            while True:
+                yield await queue.get()
+        finally:
+            self._listeners.discard(queue)
+
+    @property
+    def connection(self) -> Connection:
+        """None of them holds the others up: there is always something to show."""
+        return Connection(Phase.CONNECTED)
+
+    async def connections(self) -> AsyncIterator[Connection]:
+        yield self.connection
+        await asyncio.get_running_loop().create_future()
+
+    async def overviews(self) -> AsyncIterator[view.Overview]:
+        self.begin()
+        told: view.Overview | None = None
+        while True:
+            now = self._sum()
+            if now != told:
+                yield now
+            told = now
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+        for member in self.members:
+            with suppress(CockpitError):
+                await member.close()
+
+    async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        return await self._passed_on("read", op, args, answer)
+
+    async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        return await self._passed_on("await_answer", op, args, answer)
+
+    async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        return await self._passed_on("act", op, args, answer)
+
+    async def _passed_on(self, how: str, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """To the cluster of its job, or of its node."""
+        member, own = self._addressed(args)
+        backend = await self._there(member)
+        assert isinstance(backend, Verbs)
+        found: T = await getattr(backend, how)(op, own, answer)
+        return in_fleet(found, member.words)
+
+    def _addressed(self, args: msgspec.Struct) -> tuple[Member, msgspec.Struct]:
+        job, name = getattr(args, "job", None), getattr(args, "name", "")
+        if job is not None:
+            member, own = self._whose(job)
+            return member, replace(args, job=own)
+        cluster, colon, node = name.partition(":")
+        known = next((each for each in self.members if colon and each.name == cluster), None)
+        if known is None:
+            refuse(ONE_CLUSTERS)
+        return known, replace(args, name=node)
+
+    def _whose(self, job: int) -> tuple[Member, JobId]:
+        number, own = member_of(job)
+        if not 1 <= number <= len(self.members):
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"Say of which cluster: lab:{own}, for one."))
+        return self.members[number - 1], own
+
+    async def _there(self, member: Member) -> LiveBackend:
+        """Told what it runs, where somebody wants to see that."""
+        backend = await member.backend()
+        if self._look is not None:
+            backend.announce(self._look)
+        return backend
+
+    @property
+    def _watched(self) -> bool:
+        return len(self._tasks) > 0
+
+    def _standing(self) -> list[view.ClusterRow]:
+        return [member.row() for member in self.members]
+
+    async def _each(self, ask: Callable[[Member], Awaitable[T]]) -> list[T]:
+        """Of all that answer in time, in their order; while they are watched only those that do."""
+        asked = [each for each in self.members if each.answers or not self._watched]
+
+        async def one(member: Member) -> list[T]:
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    return [await ask(member)]
+            except (CockpitError, TimeoutError):
+                return []
+
+        return [found for answers in await asyncio.gather(*map(one, asked)) for found in answers]
+
+    def _tell(self, delta: JobsDelta) -> None:
+        for queue in self._listeners:
+            queue.put_nowait(delta)
+
+    def _sum(self) -> view.Overview:
+        """Of all that are known of, the silent ones as last heard."""
+        rows = self._standing()
+        known = [row.overview for row in rows if row.overview is not None]
+        states = {state for each in known for state in each.jobs_by_state}
+        return view.Overview(
+            cluster=self._name,
+            jobs_by_state={state: sum(each.jobs_by_state.get(state, 0) for each in known) for state in states},
+            held=sum(each.held for each in known),
+            nodes=sum(each.nodes for each in known),
+            cpus=sum(each.cpus for each in known),
+            used_cpus=sum(each.used_cpus for each in known),
+            memory_mib=sum(each.memory_mib for each in known),
+            used_memory_mib=sum(each.used_memory_mib for each in known),
+            card_milli=sum(each.card_milli for each in known),
+            used_card_milli=sum(each.used_card_milli for each in known),
+            admin=False,
+        )

@@ -1,0 +1,167 @@
+"""One cluster of several: opened when it is first needed, watched as long as somebody looks, believed only while it
+answers. Nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.backends.base import Connection, JobsDelta, Phase
+from cockpit.backends.fleet.numbers import Words, in_fleet
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.model.ids import JobId, Millis, member_id
+from cockpit.model.jobrow import JobRow
+from cockpit.model.view import ClusterRow, ClusterState, Overview
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cockpit.backends.base import LiveBackend
+
+RETRY_SECONDS = 5.0
+"""Before a cluster that could not be opened is tried again."""
+
+
+class Opened(NamedTuple):
+    """A cluster, the time that it lives in, and how it is left."""
+
+    backend: LiveBackend
+    now: Callable[[], Millis]
+    close: Callable[[], Awaitable[None]]
+    still: bool = False
+    """Its time stands still: a snapshot, or a recording."""
+
+
+class Member:
+    """Rows, figures and standing as last heard, in the fleet's words."""
+
+    def __init__(
+        self, number: int, name: str, way: str, opening: Callable[[], Awaitable[Opened]], now: Callable[[], Millis]
+    ) -> None:
+        self.number, self.name, self.way = number, name, way
+        self._opening, self._now = opening, now
+        self._opened: Opened | None = None
+        self._lock = asyncio.Lock()
+        self.rows: dict[JobId, JobRow] = {}
+        self.overview: Overview | None = None
+        self._connection = Connection(Phase.CONNECTING)
+
+    async def backend(self) -> LiveBackend:
+        """Opened once; a failure is told, and it is tried anew with the next question. Raises `CockpitError`."""
+        async with self._lock:
+            if self._opened is None:
+                try:
+                    self._opened = await self._opening()
+                except CockpitError as error:
+                    self._connection = Connection(Phase.STALE, str(error))
+                    raise
+            return self._opened.backend
+
+    @property
+    def words(self) -> Words:
+        """A cluster whose time is another's is told in the time of the one who looks."""
+        shift = self._now() - self._opened.now() if self._opened is not None else 0
+        return Words(self.number, self.name, shift if abs(shift) > 1000 else 0)
+
+    @property
+    def answers(self) -> bool:
+        return self._connection.phase is Phase.CONNECTED
+
+    def row(self) -> ClusterRow:
+        """How it stands."""
+        state = _STATES[self._connection.phase]
+        if state is ClusterState.LIVE and self._opened is not None and self._opened.still:
+            state = ClusterState.STILL
+        return ClusterRow(
+            name=self.name,
+            way=self.way,
+            state=state,
+            reason=self._connection.reason,
+            heard_at=self._heard_at(state),
+            overview=self.overview,
+        )
+
+    def _heard_at(self, state: ClusterState) -> Millis | None:
+        """A demo's own time is no measure of how old anything is."""
+        if self._opened is None:
+            return None
+        if state is ClusterState.STILL:
+            return self._opened.now()
+        good, own = self._connection.good_at, self.words.shift_ms == 0
+        if state is ClusterState.LIVE:
+            return good if good is not None and own else self._now()
+        return good
+
+    async def look(self) -> None:
+        """Ask for its figures once; how that went is told by `row`."""
+        with suppress(CockpitError):
+            backend = await self.backend()
+            await self._asked(backend)
+
+    async def _asked(self, backend: LiveBackend) -> None:
+        try:
+            self.overview = await backend.overview()
+        except RequestRefused:
+            raise
+        except CockpitError as error:
+            self._connection = replace(self._connection, phase=Phase.STALE, reason=str(error))
+            raise
+        connection = backend.connection
+        good = connection.good_at if connection.good_at is not None else self._now()
+        self._connection = Connection(Phase.CONNECTED, good_at=good)
+
+    async def follow(self, changed: Callable[[JobsDelta], None]) -> None:
+        """Never ends. `changed` gets every change of its jobs, in the fleet's words."""
+        while True:
+            try:
+                backend = await self.backend()
+            except CockpitError:
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            async with asyncio.TaskGroup() as watching:
+                watching.create_task(self._follow_jobs(backend, changed))
+                watching.create_task(self._follow_figures(backend))
+                watching.create_task(self._follow_standing(backend))
+
+    async def _follow_jobs(self, backend: LiveBackend, changed: Callable[[JobsDelta], None]) -> None:
+        async for delta in backend.watch_jobs():
+            rows = tuple(self.in_fleet(delta.changed))
+            removed = tuple(member_id(self.number, job) for job in delta.removed)
+            self.rows.update((row.id, row) for row in rows)
+            for job in removed:
+                self.rows.pop(job, None)
+            changed(JobsDelta(rows, removed, delta.version, delta.loaded))
+
+    async def _follow_figures(self, backend: LiveBackend) -> None:
+        async for overview in backend.overviews():
+            self.overview = overview
+
+    async def _follow_standing(self, backend: LiveBackend) -> None:
+        async for connection in backend.connections():
+            self._connection = connection
+
+    def in_fleet(self, rows: Iterable[JobRow]) -> Iterable[JobRow]:
+        """Rows that say whose they are."""
+        words = self.words
+        for row in rows:
+            found = in_fleet(row, words)
+            inner = tuple(f"{self.name}/{each}" for each in row.clusters) or (self.name,)
+            first = row.component
+            component = (member_id(self.number, first[0]), first[1]) if first is not None else None
+            yield replace(found, clusters=inner, component=component)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+
+_STATES = {
+    Phase.CONNECTING: ClusterState.CONNECTING,
+    Phase.CONNECTED: ClusterState.LIVE,
+    Phase.STALE: ClusterState.SILENT,
+}

@@ -1,0 +1,54 @@
+"""All clusters that this person uses, as one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cockpit.clusters.choosing import (
+    CLUSTERS,
+    members,
+    own_places,
+    slurm_if_it_answers,
+    system_runs,
+)
+from cockpit.config.clusternames import EVERY_CLUSTER, OWN, SLURM, SYSTEM
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from cockpit.backends.fleet.backend import FleetBackend
+    from cockpit.backends.fleet.member import Opened
+
+
+def every_cluster(open_member: Callable[[str], Awaitable[Opened]]) -> FleetBackend:
+    """Nothing is asked yet. `open_member`: opens the one of that name."""
+    from cockpit.backends.fleet.backend import FleetBackend
+    from cockpit.runtime.clock import SystemClock
+
+    found = [(name, way, partial(open_member, name)) for name, way in _ways()]
+    return FleetBackend(f"{EVERY_CLUSTER} · {len(found)} clusters", found, SystemClock().now)
+
+
+def _ways() -> Iterator[tuple[str, str]]:
+    """Those of config.toml, then those of this machine that are there: an engine that does not run is not started."""
+    named = {name: member.address for name, member in members().items()}
+    yield from named.items()
+    there = {SLURM: bool(slurm_if_it_answers()), SYSTEM: system_runs(), OWN: _own_runs()}
+    found = [name for name, is_there in there.items() if is_there and name not in named.values()]
+    for name in found if found or named else [OWN]:
+        yield name, CLUSTERS[name]
+
+
+def _own_runs() -> bool:
+    """Where its folder cannot be used, none does."""
+    from cockpit.backends.local.start import connect
+    from cockpit.errors import CockpitError
+
+    try:
+        channel = connect(own_places())
+    except CockpitError:
+        return False
+    if channel is not None:
+        channel.close()
+    return channel is not None

@@ -1,0 +1,16 @@
+"""Names that mean a cluster wherever one is asked for. Nothing is loaded with them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OWN: Final = "local"
+"""This user's engine."""
+SYSTEM: Final = "system"
+"""The machine-wide one."""
+DEMO: Final = "demo"
+"""A cluster that is made up anew for each command."""
+SLURM: Final = "slurm"
+"""The Slurm cluster that this machine's commands speak to."""
+EVERY_CLUSTER: Final = "all"
+"""All clusters that a person uses, as one."""

@@ -1,0 +1,37 @@
+"""What the actions on clusters do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.tui.action import CLUSTERS, JOBS
+
+if TYPE_CHECKING:
+    from cockpit.tui.face import Face
+
+
+def show_clusters(app: Face) -> None:
+    """Also from a job's page."""
+    while len(app.screen_stack) > 1:
+        app.pop_screen()
+    app.main_view.show_view(CLUSTERS)
+
+
+def open_cluster(app: Face) -> None:
+    """This cockpit closes, and one on the cluster under the cursor opens."""
+    row = app.main_view.cluster_under_cursor()
+    if row is None:
+        return
+    if row.name == app.cluster:
+        app.main_view.show_view(JOBS)
+    else:
+        app.go_to_cluster(row.name)
+
+
+def every_job(app: Face) -> None:
+    """One table over all of them."""
+    if app.cluster == EVERY_CLUSTER:
+        app.main_view.show_view(JOBS)
+    else:
+        app.go_to_cluster(EVERY_CLUSTER)

@@ -1,0 +1,69 @@
+"""All clusters of config.toml from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cockpit import cli
+from cockpit.clusters import choosing, several
+
+CONFIG = (
+    '[clusters]\nold = "recorded:22.05"\nnew = "recorded:24.11"\nlab = "slurmrestd+unix:///nonexistent/rest.sock"\n'
+)
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CONFIG_HOME", "RUNTIME_DIR", "STATE_HOME"):
+        (tmp_path / name).mkdir(mode=0o700)
+        monkeypatch.setenv(f"XDG_{name}", str(tmp_path / name))
+    monkeypatch.delenv("COCKPIT_CLUSTER", raising=False)
+    monkeypatch.setattr(several, "system_runs", lambda: False)
+    monkeypatch.setattr(several, "slurm_if_it_answers", str)
+    (tmp_path / "CONFIG_HOME" / "cockpit-cluster").mkdir()
+    (tmp_path / "CONFIG_HOME" / "cockpit-cluster" / "config.toml").write_text(CONFIG)
+
+
+@pytest.mark.req("UI-10")
+def test_every_cluster_is_listed_whether_it_answers_or_not(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["clusters", "-o", "json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capfd.readouterr().out)["rows"]}
+    assert [(name, row["state"], row["running"], row["cards"]) for name, row in rows.items()] == [
+        ("old", "still", 9, {"used": 16, "total": 16}),
+        ("new", "still", 8, {"used": 16, "total": 16}),
+        ("lab", "no answer", None, None),
+    ]
+    assert "cannot be reached: No such file or directory" in rows["lab"]["reason"]
+    assert cli.main(["clusters", "--filter", "state:still", "--columns", "name", "--no-header"]) == 0
+    assert capfd.readouterr().out.split() == ["old", "new"]
+
+
+@pytest.mark.req("UI-10", "TR-04")
+def test_one_list_of_all_their_jobs_by_their_own_ids(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["jobs", "-c", "all", "--filter", "name~train", "-o", "json"]
+    assert cli.main(words) == 0
+    printed = capfd.readouterr()
+    rows = json.loads(printed.out)["rows"]
+    assert [(row["id"], row["clusters"], row["placed_on"]) for row in rows] == [
+        (6, ["old"], ["old:n3"]),
+        (6, ["new"], ["new:n3"]),
+    ]
+    assert "lab does not answer, so its jobs are not here: slurmrestd at /nonexistent/rest.sock" in printed.err
+    assert cli.main(["jobs", "-c", "all", "--fold", "--filter", "cluster:new name:arr"]) == 0
+    assert "46_[0-9%2]" in capfd.readouterr().out
+
+
+@pytest.mark.req("UI-10")
+def test_a_job_is_named_with_its_cluster(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["job", "new:47", "-o", "json"]) == 0
+    assert '"name":"stage1"' in capfd.readouterr().out.replace(" ", "")
+    assert cli.main(["jobs", "-c", "all", "--watch"]) == 64
+    assert "--watch follows the jobs of one cluster" in capfd.readouterr().err
+
+
+def test_without_any_there_is_this_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several, "members", dict)
+    assert list(several._ways()) == [(choosing.OWN, choosing.CLUSTERS[choosing.OWN])]

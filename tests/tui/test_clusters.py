@@ -1,0 +1,91 @@
+"""All clusters that a person uses, and their jobs in one table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from cockpit.backends.fleet.backend import FleetBackend
+from cockpit.backends.fleet.member import Opened
+from cockpit.backends.fleet.watching import Watching
+from cockpit.backends.slurm.opening import open_recorded
+from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.errors import Unreachable
+from cockpit.runtime.clock import SystemClock
+from cockpit.tui.opening import Session
+from tests.tui.driver import Cockpit, at_the_cockpit
+from tests.tui.lab import the_lab
+
+
+async def recorded() -> Opened:
+    backend, now = await open_recorded("22.05")
+    return Opened(backend, now, backend.close, still=True)
+
+
+async def silent() -> Opened:
+    raise Unreachable("lab cannot be reached over SSH: it is asleep.")
+
+
+def a_fleet() -> FleetBackend:
+    members = [("old", "recorded:22.05", recorded), ("again", "recorded:22.05", recorded), ("lab", "ssh://lab", silent)]
+    return FleetBackend("all · 3 clusters", members, SystemClock().now)
+
+
+@asynccontextmanager
+async def all_clusters(size: tuple[int, int] = (120, 40)) -> AsyncIterator[Cockpit]:
+    fleet = a_fleet()
+    session = Session(
+        backend=fleet,
+        now=SystemClock().now,
+        user="ann",
+        read_jobs=lambda *_: [],
+        close=fleet.close,
+        cluster=EVERY_CLUSTER,
+        every=Watching(lambda: fleet),
+    )
+    async with at_the_cockpit(session, size) as cockpit:
+        yield cockpit
+
+
+@pytest.mark.req("UI-10")
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_all_clusters_with_their_state_age_and_load(size: tuple[int, int]) -> None:
+    async with the_lab(every=Watching(a_fleet), size=size) as lab:
+        screen = await lab.cockpit.press("8").sees("old", "again", "lab", "✗ no answer", "■ stands still", "16/16 ━")
+        assert "asleep" not in screen or size[0] >= 110
+        await lab.cockpit.press("G").stands_on("lab").sees("lab  does not answer: lab cannot be reached over SSH")
+        await lab.cockpit.press("/").type("state:still").press("enter").misses("✗ no answer")
+        await lab.cockpit.press("escape").press("g").stands_on("old").sees("jobs ", "54 queued", "16 of 16 cards")
+
+
+@pytest.mark.req("UI-10")
+@pytest.mark.parametrize(("keys", "next_cluster"), [(("8", "j", "enter"), "again"), (("8", "a"), EVERY_CLUSTER)])
+async def test_another_is_opened_in_its_place(keys: tuple[str, ...], next_cluster: str) -> None:
+    async with the_lab(every=Watching(a_fleet)) as lab:
+        await lab.cockpit.press(keys[0]).sees("■ stands still").press(*keys[1:])
+        assert lab.cockpit.app.next_cluster == next_cluster
+
+
+@pytest.mark.req("UI-10")
+async def test_one_table_over_all_of_them_with_one_filter() -> None:
+    async with all_clusters() as cockpit:
+        await cockpit.sees("CLUSTER", "⚠ lab: no answer", "all · 3 clusters", "timesout")
+        screen = await cockpit.press("/").type("cluster:again state:running").press("enter").sees("train-h100")
+        listed = [line for line in screen.splitlines() if "● running" in line]
+        assert listed
+        assert all("again" in line for line in listed)
+        await cockpit.press("5").sees("This is each cluster's own")
+
+
+@pytest.mark.req("UI-10")
+async def test_the_panel_and_the_page_are_those_of_the_right_cluster() -> None:
+    async with all_clusters() as cockpit:
+        await cockpit.press("/").type("cluster:again name:stage2").press("enter").stands_on("stage2")
+        await (
+            cockpit.sees("48 stage2  waits for job 47 to succeed")
+            .press("enter")
+            .misses("train-h100")
+            .sees("stage2", "Why")
+        )
