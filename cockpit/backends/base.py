@@ -113,7 +113,7 @@ class Backend(Protocol):
         """It is acted on by commands of its own, so that `direct` does something."""
         ...
 
-    def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> Shown | None:
         """What would submit the job; None: the cluster is cockpit's own, which starts it as `launch.plan` says. Raises
         `RequestRefused` as `submit` would."""
         ...

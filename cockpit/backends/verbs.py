@@ -60,7 +60,7 @@ class Verbs(ABC):
     def takes_scripts(self) -> bool:
         return False
 
-    def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> Shown | None:
         del spec
         return None
 

@@ -73,7 +73,7 @@ class MemoryBackend:
     def announce(self, look: object) -> bool:
         return False
 
-    def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> Shown | None:
         if self.refusal is not None:
             raise RequestRefused(self.refusal)
         return Shown(("sbatch", f"--job-name={spec.name}"), "#!/bin/sh\ntrue\n") if self.takes_scripts else None
