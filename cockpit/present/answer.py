@@ -20,6 +20,7 @@ from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
+from cockpit.present.job_values import elapsed_seconds, wait_seconds, why
 from cockpit.present.kept_words import cost_words, uncovered_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
@@ -32,7 +33,6 @@ from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread, wrapped
 from cockpit.present.states import seconds_left
-from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
 from cockpit.present.workers import LEFT_OVER, below_min, workers_now
 
 PROGRESS_COLUMNS = 30

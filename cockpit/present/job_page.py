@@ -19,6 +19,7 @@ from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence
+from cockpit.present.job_values import elapsed_seconds, state_text, why
 from cockpit.present.kept_words import cost_words, uncovered_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
@@ -30,7 +31,6 @@ from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
-from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.trial_lines import trial_lines
 from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
 

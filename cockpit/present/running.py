@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.job import JobState
 from cockpit.present import units
+from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.patrol_words import slow_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, Line, Span, line
-from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
