@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "tests.plugins.skips", "tests.plugins.requirements"]
 
+
+settings.register_profile("anywhere", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("anywhere")  # the same examples on every machine, however slow it is
 
 SHARING = ("people", "slurm")
 """Groups for which something is made once that takes long: an environment for everybody, a Slurm cluster."""

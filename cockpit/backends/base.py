@@ -113,7 +113,7 @@ class Backend(Protocol):
         """It is acted on by commands of its own, so that `direct` does something."""
         ...
 
-    def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> Shown | None:
         """What would submit the job; None: the cluster is cockpit's own, which starts it as `launch.plan` says. Raises
         `RequestRefused` as `submit` would."""
         ...
@@ -200,8 +200,9 @@ class Backend(Protocol):
 
     async def end_reservation(self, name: str) -> None: ...
 
-    async def drain_node(self, name: str, reason: str) -> None:
-        """Nothing more starts there; what runs goes on. Administrators only, as is `resume_node`."""
+    async def drain_node(self, name: str, reason: str, within_seconds: int | None = None) -> None:
+        """Nothing more starts there; what runs goes on, or is told and has so many seconds to go. Administrators only,
+        as is `resume_node`."""
 
     async def resume_node(self, name: str) -> None: ...
 

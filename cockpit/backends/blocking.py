@@ -56,8 +56,8 @@ class Blocking(Verbs, Generic[Wrapped]):
     def takes_scripts(self) -> bool:
         return self.backend.takes_scripts
 
-    def written(self, spec: JobSpec) -> Shown | None:
-        return self.backend.written(spec)
+    async def written(self, spec: JobSpec) -> Shown | None:
+        return self._run(self.backend.written(spec))
 
     async def direct(self, wanted: Directive) -> JobId | None:
         return self._run(self.backend.direct(wanted))

@@ -60,7 +60,7 @@ class Verbs(ABC):
     def takes_scripts(self) -> bool:
         return False
 
-    def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> Shown | None:
         del spec
         return None
 
@@ -148,8 +148,8 @@ class Verbs(ABC):
     async def end_reservation(self, name: str) -> None:
         await self.act("end_reservation", messages.NameArgs(name), _DONE)
 
-    async def drain_node(self, name: str, reason: str) -> None:
-        await self.act("drain_node", messages.DrainArgs(name, reason), _DONE)
+    async def drain_node(self, name: str, reason: str, within_seconds: int | None = None) -> None:
+        await self.act("drain_node", messages.DrainArgs(name, reason, within_seconds), _DONE)
 
     async def resume_node(self, name: str) -> None:
         await self.act("resume_node", messages.NameArgs(name), _DONE)

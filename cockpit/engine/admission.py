@@ -77,7 +77,7 @@ class Admission:
         """Look at the next one."""
         project = self._edited.project if self._edited is not None else spec.project or self._owner.name
         names = Meant(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
-        charged = charge(self._machine.state, names.spec, self._owner)
+        charged = charge(self._machine.state, names.spec.as_accepted, self._owner)
         spec = charged.spec
         errors = [*submission_errors(spec), *([] if self._part else meeting_errors(spec))]
         if errors:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.eventrules import Rules, change, change_waiting, free, ledger, since, usage_rules, write_down
 from cockpit.model import events
+from cockpit.model.eviction import Grounds
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
 from cockpit.model.node import Allocation
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 RULES = Rules()
+PRESSURE_REST_MS = 60_000
+"""So long best effort keeps off, once a node had too little memory for it."""
 
 
 def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN401 - of Replica
@@ -87,6 +90,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         ending=None,
         exit=None,
         below_min_at=None,
+        rests_until=None,
     )
 
 
@@ -238,7 +242,9 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
     if body.retry or body.cause is EndCause.REQUEUE:
         change(state, record, body.job, retries=body.retry)
     if body.below_min:
-        change(state, record, body.job, below_min_at=record.at)
+        pressed = job.ending is not None and job.ending.grounds is Grounds.PRESSURE
+        rests_until = Millis(record.at + PRESSURE_REST_MS) if pressed else None
+        change(state, record, body.job, below_min_at=record.at, rests_until=rests_until)
 
 
 @RULES.of(events.WaitEnded)
@@ -302,6 +308,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         ended_at=record.at,
         held_until=body.held_until,
         below_min_at=None,
+        rests_until=None,
     )
     if job.attempt is not None and job.attempt.members:
         free(state, job.attempt.members, record.at)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def watched(machine: Machine) -> Iterator[Job]:
     """The jobs whose nodes are looked at from time to time."""
-    return (job for job in machine.state.jobs.values() if _is_watched(job))
+    return (job for each in machine.occupied if (job := machine.state.jobs.get(each)) is not None and _is_watched(job))
 
 
 def faulty(machine: Machine, node: NodeName, because: str, now: Millis) -> list[EventBody]:

@@ -121,6 +121,9 @@ class Observer(Protocol):
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         """A worker of an elastic job has not been heard of for so long; None: it has not begun yet."""
 
+    def node_pressed(self, node: NodeName) -> None:
+        """A node with best-effort workers runs short of memory."""
+
     def epilog_failed(self, node: NodeName, because: str) -> None: ...
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine import reclaiming
 from cockpit.model import events
+from cockpit.model.ids import Millis
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import VALUE_BYTES
+from cockpit.model.rules import GRACE_SECONDS, VALUE_BYTES
 from cockpit.model.text import visible
 from cockpit.model.textrules import text_error
 
@@ -37,6 +39,22 @@ def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] 
             RefusalKind.CONFLICT, f"Node {found.name} is drained already, by {found.drained_by}: {found.state_reason}."
         )
     return [events.NodeDrained(found.name, by, reason)]
+
+
+def take_back(
+    machine: Machine, name: str, reason: str, by: str, now: Millis, seconds: int
+) -> list[EventBody] | Refusal:
+    """Start nothing more there, and have what runs go within so many seconds: the node's provider wants it. It may have
+    been drained before."""
+    found = _node(machine, name)
+    if isinstance(found, Refusal):
+        return found
+    for path, error in (("reason", text_error(reason, VALUE_BYTES)), ("within", GRACE_SECONDS.error(seconds))):
+        if error:
+            return Refusal(RefusalKind.INVALID, f"{path}: {error}.")
+    gone_at = Millis(now + 1000 * seconds)
+    taken = reclaiming.taken_back(machine, found.name, gone_at, now)
+    return [events.NodeDrained(found.name, by, reason, gone_at), *taken]
 
 
 def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:

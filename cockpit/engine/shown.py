@@ -72,7 +72,9 @@ def shown_job(shown: Shown, job: Job, *, own: bool) -> Job:
         waits_for=tuple(_condition(named, each) for each in job.waits_for),
         never=named(job.never) if job.never is not None else None,
         clears=tuple(map(shown, job.clears)),
-        leaving=tuple(replace(each, for_job=shown(each.for_job)) for each in job.leaving),
+        leaving=tuple(
+            replace(each, for_job=shown(each.for_job)) if each.for_job is not None else each for each in job.leaving
+        ),
         suspension=_suspension(shown, job.suspension) if job.suspension is not None else None,
         ending=replace(ending, for_job=shown(ending.for_job)) if ending and ending.for_job is not None else ending,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model import events
+from cockpit.model.eviction import Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, Job, JobState
 from cockpit.model.spec import WorkerRestart
@@ -14,6 +15,7 @@ from cockpit.sched.shrinking import staying
 from cockpit.sched.tres import billed
 
 _REPLACING = frozenset({JobState.STARTING, JobState.RESUMING, JobState.RUNNING})
+PRESSED = "its node ran short of memory"
 SILENT = "it has not answered"
 FIRST_TRANSIENT = 128
 """Of exit codes; those below tell of the program itself. Source: the training operators' ExitCode policy."""
@@ -54,8 +56,10 @@ def recalled(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
 
 def left(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBody]:
     """Recalled workers whose processes are gone."""
-    out = tuple(sorted({each.rank for each in job.leaving}.intersection(ranks)))
-    return without(state, job, out) if out else []
+    going = [each for each in job.leaving if each.rank in ranks]
+    pressed = any(each.grounds is Grounds.PRESSURE for each in going)
+    out = tuple(sorted(each.rank for each in going))
+    return without(state, job, out, PRESSED if pressed else "") if out else []
 
 
 def without(state: ClusterState, job: Job, ranks: tuple[int, ...], because: str = "") -> list[EventBody]:
@@ -98,11 +102,16 @@ def blocked(machine: Machine, job: Job, rank: int, status: ExitStatus) -> list[E
 
 
 def can_spare(job: Job, rank: int) -> bool:
-    """Whether enough workers are left without this one that have not come to their end."""
+    """Whether enough workers are left without this one."""
+    return len([other for other in live_workers(job) if other != rank]) >= job.spec.least_nodes
+
+
+def live_workers(job: Job) -> list[int]:
+    """The ranks of those that stay, and have not come to their end."""
     attempt = job.attempt
     assert attempt is not None
-    left = [part.rank for part in staying(attempt.placement, job) if part.rank != rank]
-    return len([other for other in left if attempt.replicas[other].ended_at is None]) >= job.spec.least_nodes
+    ranks = [part.rank for part in staying(attempt.placement, job)]
+    return [rank for rank in ranks if attempt.replicas[rank].ended_at is None]
 
 
 def replaced(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cockpit.formats.kinds import Choice, Flag, Whole
 from cockpit.formats.labels import Labels
-from cockpit.formats.measures import Duration
+from cockpit.formats.measures import Duration, Price
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules import GRACE_SECONDS, NODES, RESTARTS, WAIT_SECONDS
 from cockpit.model.spec import AfterWait, Elastic, JobRestart, ReclaimSignal, WorkerRestart
@@ -79,6 +79,30 @@ ELASTIC = Table(
             attribute="after_wait",
             kind=Choice(AfterWait),
             about="What it does when it was suspended for that long: wait in the queue, or fail.",
+        ),
+        Field(
+            name="spot",
+            attribute="spot",
+            kind=Flag(),
+            about="It may run on spot nodes, which are taken back at any time after a notice.",
+        ),
+        Field(
+            name="max_price",
+            attribute="max_price_milli",
+            kind=Price(),
+            about="Only on nodes whose label price is no higher, such as 0.35; those without one cost nothing.",
+        ),
+        Field(
+            name="best_effort",
+            attribute="best_effort",
+            kind=Flag(),
+            about="Its workers ask for no CPUs and no memory, have no limits, and go first where a node runs short.",
+        ),
+        Field(
+            name="supervised",
+            attribute="supervised",
+            kind=Flag(),
+            about="Its best-effort workers are told before they go; without it they are just killed.",
         ),
         Field(
             name="launcher_selector",

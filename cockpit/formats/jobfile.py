@@ -106,7 +106,7 @@ def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
         given["elastic"] = resume.sizes(given.get("nodes", 1))
     if pools := given.get("worker_pools"):
         given.setdefault("specs", (pools[0].spec,))
-    spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given)
+    spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given).as_accepted
     between = [] if reading.errors else [*conflict_errors(spec), *meeting_errors(spec)]
     reading.errors += [*field_errors(spec), *grammar_errors(spec), *between]
     return spec

@@ -14,7 +14,7 @@ from cockpit.model.quantity import (
     parse_duration,
     parse_memory,
 )
-from cockpit.model.rules import CARDS, MEMORY_MIB, Bounds
+from cockpit.model.rules import CARDS, MEMORY_MIB, PRICE_MILLI, Bounds
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.text import visible
 
@@ -39,6 +39,24 @@ class Memory:
     def schema(self) -> Schema:
         whole = Whole(MEMORY_MIB).schema()
         return {"anyOf": [whole, {"type": "string", "pattern": MEMORY_PATTERN}], "examples": ["512M", "1.5G", 2048]}
+
+
+class Price:
+    """Thousandths, of a number that nodes' labels say in the same unit."""
+
+    stand_in = 0
+
+    def read(self, value: object, at: str, reading: Reading) -> int:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= PRICE_MILLI.high / 1000:
+            return round(1000 * value)
+        reading.wrong(at, f"is {described(value)}; write a number such as 0.35")
+        return self.stand_in
+
+    def write(self, value: int) -> float | int:
+        return value // 1000 if value % 1000 == 0 else value / 1000
+
+    def schema(self) -> Schema:
+        return {"type": "number", "minimum": 0, "maximum": PRICE_MILLI.high / 1000, "examples": [0.35]}
 
 
 class Duration:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.formats.fields import JOB
 from cockpit.formats.yamltext import plain_is_text
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.model.text import is_visible
 
 
@@ -17,6 +17,10 @@ def spec_as_table(spec: JobSpec) -> dict[str, object]:
     """Plain values by field name, for YAML or JSON: what differs from the defaults, and the limits always."""
     if spec.resume is not None:
         spec = replace(spec, elastic=None)  # its own follows from it
+    if spec.is_best_effort:
+        unsaid = NodeSpec()
+        bare = tuple(replace(each, cpus=unsaid.cpus, memory_mib=unsaid.memory_mib) for each in spec.specs)
+        spec = replace(spec, specs=bare)
     table = JOB.write(spec)
     if spec.worker_pools:  # the first one says it
         table.pop("specs", None)

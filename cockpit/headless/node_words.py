@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.headless.registry import VERBS
 from cockpit.headless.typed_line import typed
+from cockpit.present.units import spoken
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -48,14 +49,16 @@ def _end(args: Namespace, _now: Millis) -> Asked:
 
 def _drain(args: Namespace, _now: Millis) -> Asked:
     done = f"drained {', '.join(args.nodes)}: nothing more starts there"
-    return Asked(tuple(_of("drain_node", name, args.reason) for name in args.nodes), done)
+    if args.within is not None:
+        done += f", and what runs there has {spoken(args.within)} to go"
+    return Asked(tuple(_of("drain_node", name, args.reason, args.within) for name in args.nodes), done)
 
 
 def _resume(args: Namespace, _now: Millis) -> Asked:
     return Asked(tuple(_of("resume_node", name) for name in args.nodes), f"gave back {', '.join(args.nodes)}")
 
 
-def _of(operation: str, *arguments: str) -> Deed:
+def _of(operation: str, *arguments: str | int | None) -> Deed:
     def deed(backend: Backend) -> Awaitable[None]:
         doing: Awaitable[None] = getattr(backend, operation)(*arguments)
         return doing

@@ -8,6 +8,11 @@ from cockpit.model.rules import NODES, spec_errors
 from cockpit.model.spec import JobSpec, Mode
 from cockpit.model.textrules import COMMAND_BYTES
 
+COMPUTE_QOS = "alibabacloud.com/compute-qos"
+"""The label of pods of best effort: `best-effort`."""
+SUPERVISED = "job-supervisor.kube-ai.io/managed-by-job-supervisor"
+"""The annotation of pods that are told before they are evicted: `true`."""
+
 
 def submission_errors(spec: JobSpec) -> list[str]:
     """One sentence per wrong field, led by its path. The engine asks this of every submission."""
@@ -27,6 +32,13 @@ def meeting_errors(spec: JobSpec) -> list[str]:
         f"{Mode.TENSORFLOW}, or nodes: 1"
     )
     return [said]
+
+
+def warnings(spec: JobSpec) -> tuple[str, ...]:
+    """What is allowed and probably not meant, led by its field's path."""
+    if spec.is_best_effort and spec.elastic is not None and not spec.elastic.supervised:
+        return (f"elastic.supervised: without it ({SUPERVISED}) best-effort workers are killed without a notice",)
+    return ()
 
 
 def grammar_errors(spec: JobSpec) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
+from cockpit.launch.checks import warnings
 from cockpit.launch.command import STAYS_OPEN, expand
 from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_agent, outfit
 from cockpit.launch.network import host_of, hosts
@@ -103,7 +104,7 @@ def launch_plan(
         hosts=known,
         relays={port: known[host] for port, host in mode.relays.items()},
         files={**mode.files, DISCOVERY: DISCOVERY_SCRIPT} if launches else mode.files,
-        hints=(*mode.hints, *((*pool_hints(given), *advice(given)) if own == 0 else ())),
+        hints=(*mode.hints, *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ())),
     )
 
 

@@ -149,6 +149,8 @@ class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
     node: NodeName
     by: str
     reason: str
+    gone_at: Millis | None = None
+    """When it is taken back from whoever runs there still; None: it is not."""
 
 
 class NodeResumed(msgspec.Struct, frozen=True, tag="node_resumed"):
@@ -335,8 +337,8 @@ class WorkersRecalled(msgspec.Struct, frozen=True, tag="workers_recalled"):
     job: JobId
     ranks: tuple[int, ...]
     kill_at: Millis
-    for_job: JobId
-    """Whose room they make."""
+    for_job: JobId | None
+    """Whose room they make; None: nobody's."""
     grounds: Grounds
 
 

@@ -24,3 +24,7 @@ class Grounds(StrEnum):
     """Its partition is of a higher tier (preempt/partition_prio)."""
     QUOTA = "quota"
     """Its queue is below what it is guaranteed, and the other's has borrowed."""
+    RECLAIM = "reclaim"
+    """No job's: the node is taken back."""
+    PRESSURE = "pressure"
+    """No job's: the node runs short of memory, and best effort goes first."""

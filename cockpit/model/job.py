@@ -123,6 +123,8 @@ class EndCause(StrEnum):
     """Another job takes its room."""
     REQUEUE = "requeue"
     """A person has it begin anew."""
+    RECLAIMED = "reclaimed"
+    """What it runs on is taken back: a node, or what best effort had of one."""
     FAULT = "fault"
     """Something of a node that it runs on has failed."""
     SLOW = "slow"
@@ -131,7 +133,7 @@ class EndCause(StrEnum):
     """It was suspended for want of workers for longer than it waits."""
 
 
-BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.BELOW_MIN})
+BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.RECLAIMED, EndCause.BELOW_MIN})
 """Why an elastic job has to give up so many workers that it is suspended."""
 
 
@@ -254,10 +256,10 @@ class Leaving(msgspec.Struct, frozen=True, kw_only=True):
     at: Millis
     kill_at: Millis
     """When its grace is over; equal to `at` when there is none."""
-    for_job: JobId
-    """Whose room it makes."""
+    for_job: JobId | None
+    """Whose room it makes; None: nobody's."""
     grounds: Grounds
-    """By what right that one takes it."""
+    """By what right it has to."""
     killed: bool = False
 
 
@@ -347,6 +349,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """By cluster of a fleet: when it was given up there last, for want of room."""
     below_min_at: Millis | None = None
     """Since when it is suspended for want of room for its fewest workers; it waits among those that are queued."""
+    rests_until: Millis | None = None
+    """Of best effort that a node had too little for: it does not start again before."""
     revoked_at: Millis | None = None
     """When it went back to its queue: its place there is that of a job that came then."""
 

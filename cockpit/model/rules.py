@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.kindrules import kind_checks, kind_conflicts
 from cockpit.model.labels import key_error, value_error
@@ -53,6 +55,8 @@ CARDS = Bounds(0, 1024)
 TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
+PRICE_MILLI = Bounds(0, 1_000_000_000)
+"""Of a node, in thousandths of whatever its label counts in."""
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
 RESTARTS = Bounds(0, 1000)
@@ -120,7 +124,9 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "nodes", NODES.error(spec.nodes)
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
-        yield from node_spec_checks(f"specs[{index}]", alternative)
+        bare = spec.is_best_effort and alternative.cpus == alternative.memory_mib == 0
+        asked = replace(alternative, cpus=CPUS.low, memory_mib=MEMORY_MIB.low) if bare else alternative
+        yield from node_spec_checks(f"specs[{index}]", asked)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
@@ -199,6 +205,8 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
         if spec.elastic.grace_seconds is not None:
             yield "elastic.grace_period", GRACE_SECONDS.error(spec.elastic.grace_seconds)
         yield "elastic.max_wait_time", WAIT_SECONDS.error(spec.elastic.max_wait_seconds)
+        if spec.elastic.max_price_milli is not None:
+            yield "elastic.max_price", PRICE_MILLI.error(spec.elastic.max_price_milli)
         yield from _selector_checks("elastic.launcher_selector", spec.elastic.launcher_selector)
 
 
@@ -312,9 +320,12 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
     if spec.nodes != wanted:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
-    for name in ("spot", "best_effort", "supervised"):
-        if getattr(elastic, name):
-            yield f"elastic.{name}", "is not done yet; leave it out"
+    if elastic.max_price_milli is not None and not elastic.spot:
+        yield "elastic.max_price", "is for spot nodes; write spot: true, or remove it"
+    if elastic.supervised and not elastic.best_effort:
+        yield "elastic.supervised", "is for best-effort workers, all others are told anyway; remove it"
+    if elastic.best_effort and spec.exclusive:
+        yield "exclusive", "cannot stand beside elastic.best_effort, which asks for nothing; remove one of them"
     if elastic.launcher_selector and not spec.has_launcher:
         yield "elastic.launcher_selector", "is for jobs with a launcher; write mode: horovod, or remove it"
     if spec.divide_over_clusters:

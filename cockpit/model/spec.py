@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.image import HOST, Mpi
@@ -283,6 +284,8 @@ class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     after_wait: AfterWait = AfterWait.QUEUE
     spot: bool = False
     """Also on nodes that their provider takes back when it likes."""
+    max_price_milli: int | None = None
+    """Only on nodes whose label `price` is no higher, in thousandths; None: whatever they cost."""
     best_effort: bool = False
     """Its workers ask for neither CPUs nor memory, and have no limits (`alibabacloud.com/compute-qos: best-effort`)."""
     supervised: bool = False
@@ -443,6 +446,17 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     def end_grace_seconds(self) -> int:
         """Between the request to end and the kill."""
         return self.grace_seconds if self.resume is None else self.resume.grace_seconds
+
+    @property
+    def is_best_effort(self) -> bool:
+        return self.elastic is not None and self.elastic.best_effort
+
+    @property
+    def as_accepted(self) -> JobSpec:
+        """Of best effort, the job without what its workers do not ask for; every other one itself."""
+        if not self.is_best_effort:
+            return self
+        return replace(self, specs=tuple([replace(each, cpus=0, memory_mib=0) for each in self.specs]))
 
     @property
     def has_launcher(self) -> bool:

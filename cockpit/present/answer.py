@@ -20,6 +20,7 @@ from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
+from cockpit.present.job_values import elapsed_seconds, wait_seconds, why
 from cockpit.present.kept_words import cost_words, uncovered_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
@@ -32,8 +33,7 @@ from cockpit.present.safe import safe
 from cockpit.present.sessions import command_words
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread, wrapped
 from cockpit.present.states import seconds_left
-from cockpit.present.tables.jobs import elapsed_seconds, wait_seconds, why
-from cockpit.present.workers import below_min, workers_now
+from cockpit.present.workers import LEFT_OVER, below_min, workers_now
 
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
@@ -224,9 +224,9 @@ def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.cards(row.card_milli)} {models or 'cards'}" if row.card_milli else ""
     nodes = units.counted(row.nodes, "node") if row.workers is None else f"{workers_now(row)} workers"
-    size = f"{nodes}, {units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}"
+    each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else LEFT_OVER
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
-    return line(Span(f"{INDENT}asks for ", MUTED), f"{size}{cards}", limit)
+    return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
 
 
 def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:

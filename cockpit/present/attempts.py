@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model.job import EndCause
+from cockpit.model.spec import OnSlow
 from cockpit.present.folding import id_text
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -34,6 +35,9 @@ def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, st
     """Label and text of each line: what follows a failure, and how it went before; none where there is neither."""
     if follows := _after_failure(detail.job.spec):
         yield "on failure", follows
+    if (resume := detail.job.spec.resume) is not None and resume.performance is not None:
+        moves = ", and it goes on elsewhere" if resume.performance.action is OnSlow.RESCHEDULE else ""
+        yield "when slow", f"alert above {resume.performance.threshold:g} of an iteration's time{moves}"
     earlier = detail.job.earlier
     if not earlier:
         return

@@ -150,7 +150,8 @@ def _before_running(body: _BeforeRunning) -> str:
         case events.JobPlaced():
             where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
             spec = f", by spec {body.spec_index + 1}; the others are withdrawn" if body.spec_index else ""
-            return where + _attempt(body.attempt) + spec
+            launcher = f", its launcher on {safe(body.launcher)}" if body.launcher else ""
+            return where + launcher + _attempt(body.attempt) + spec
         case _:
             return _before_start(body)
 
@@ -196,7 +197,7 @@ def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.Repl
 
 def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
     patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
-    if body.for_job is None:
+    if body.for_job is None and body.grounds is None:
         return f"is asked to end ({_cause(body.cause)}){patience}"
     again = ", and waits again" if body.requeue else ""
     return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Final, assert_never
 
 from cockpit.model import events
 from cockpit.model.eviction import EvictionMode, Grounds
@@ -20,6 +21,10 @@ _GROUNDS = {
     Grounds.PARTITION: "whose partition is of a higher tier",
     Grounds.QUOTA: "whose queue is owed what its own has borrowed",
 }
+_OF_NOBODY: Final[Mapping[Grounds | None, str]] = {
+    Grounds.RECLAIM: "its node is taken back",
+    Grounds.PRESSURE: "its node runs short of memory, and best effort goes first",
+}
 _DEEDS = {
     EvictionMode.CANCEL: ("ends", "end"),
     EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
@@ -29,8 +34,10 @@ _DEEDS = {
 """Of one, and of several."""
 
 
-def gives_way(for_job: JobId, grounds: Grounds | None) -> str:
-    """To whom, and by what right that one takes its room."""
+def gives_way(for_job: JobId | None, grounds: Grounds | None) -> str:
+    """To whom, and by what right that one takes its room; of nobody's sake why."""
+    if for_job is None or grounds in _OF_NOBODY:
+        return _OF_NOBODY.get(grounds, "gives way")
     return f"gives way to job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 

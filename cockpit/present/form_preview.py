@@ -14,7 +14,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, STRONG, Line, Span, line, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
@@ -76,16 +76,13 @@ def preview_lines(
             yield from _foreign_lines(spec, read, manifest=preview is Preview.MANIFEST)
 
 
-def script_lines(spec: JobSpec, written: Callable[[JobSpec], Shown | None], columns: int) -> Iterator[Line]:
-    """What a cluster that takes scripts will really be handed, by what it says itself."""
+def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator[Line]:
+    """What a cluster that takes scripts will really be handed, or why it cannot be. None: not known yet."""
     yield line(Span(HANDED, STRONG))
-    try:
-        shown = written(spec)
-    except RequestRefused as no:
-        for said in no.refusal.message.splitlines():
+    if isinstance(shown, RequestRefused):
+        for said in shown.refusal.message.splitlines():
             yield from wrapped(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
-        return
-    if shown is not None:
+    elif shown is not None:
         yield from wrapped(line(Span(safe(shlex.join(shown.argv)), ACCENT)), columns)
         for each in text_lines(shown.stdin):
             yield from wrapped(each, columns)

@@ -14,13 +14,13 @@ from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
 from cockpit.present.copying import percent
 from cockpit.present.folding import FoldedRow, id_text, progress, task_count
+from cockpit.present.job_values import elapsed_seconds, why
 from cockpit.present.layout import GAP, fitting
 from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.states import GLYPHS, retry_words, seconds_left
-from cockpit.present.tables.jobs import elapsed_seconds, why
 
 TIME_COLUMNS = 5
 BAR_COLUMNS = 8

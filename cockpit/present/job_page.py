@@ -19,6 +19,7 @@ from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.batch_tasks import batch_lines
 from cockpit.present.columns import Context
 from cockpit.present.events import event_sentence
+from cockpit.present.job_values import elapsed_seconds, state_text, why
 from cockpit.present.kept_words import cost_words, uncovered_words
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
@@ -30,9 +31,8 @@ from cockpit.present.sessions import command_words
 from cockpit.present.spans import plain
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
-from cockpit.present.tables.jobs import elapsed_seconds, state_text, why
 from cockpit.present.trial_lines import trial_lines
-from cockpit.present.workers import replica_count, replica_name, workers_fact
+from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
@@ -192,11 +192,11 @@ def asked_for(job: Job) -> str:
 
 def _node_spec(spec: NodeSpec) -> str:
     named = f"{safe(spec.name)}: " if spec.name else ""
-    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)]
+    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [LEFT_OVER]
     if spec.card_milli:
         kind = listed(spec.card_models, "or") or ("cards" if spec.card_milli > WHOLE_CARD else "card")
         parts.append(f"{units.cards(spec.card_milli)} {kind}")
-    return f"{named}{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{named}{', '.join(parts[:-1])}{' and ' if len(parts) > 1 else ''}{parts[-1]}"
 
 
 def _ahead(detail: JobDetail) -> str:

@@ -15,6 +15,7 @@ from cockpit.present.job_launch import replicas_tab
 from cockpit.present.job_priority import priority_tab
 from cockpit.present.job_terminal import terminal_tab
 from cockpit.present.job_usage import usage_tab
+from cockpit.present.job_values import state_text
 from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
 from cockpit.present.reason_strip import NOTHING_RECORDED, RECORDED, strip_lines
@@ -22,7 +23,6 @@ from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.states import GLYPHS
-from cockpit.present.tables.jobs import state_text
 from cockpit.present.trial_lines import trial_lines
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.job_page import asked_for
+from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.measured import measured, measured_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import MUTED, Line, Span, line
-from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis

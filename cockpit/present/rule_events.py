@@ -76,7 +76,8 @@ def _of_nodes(
         case events.CopyRemoved():
             return f"the copy of {safe(body.what)} {safe(body.source)} was removed"
         case events.NodeDrained():
-            return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}"
+            taken = f"; it is taken back at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
+            return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}{taken}"
         case events.NodeResumed():
             return f"node {safe(body.node)} was given back by {safe(body.by)}"
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.job import JobState
 from cockpit.present import units
+from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.patrol_words import slow_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, Line, Span, line
-from cockpit.present.tables.jobs import elapsed_seconds
 
 if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
@@ -54,7 +54,8 @@ def _fullness(measured: tuple[ReplicaUse, Allocation]) -> float:
 def _uses(use: ReplicaUse, place: Allocation, *, several: bool) -> Iterator[Span]:
     if use.memory_mib is not None:
         yield Span(f"{INDENT}uses ", MUTED)
-        yield Span(f"{units.memory(use.memory_mib)}/{units.memory(place.memory_mib)}")
+        most = f"/{units.memory(place.memory_mib)}" if place.memory_mib else ""
+        yield Span(f"{units.memory(use.memory_mib)}{most}")
         yield Span(f" of memory{f' in its fullest replica, {use.rank}' if several else ''}", MUTED)
 
 
@@ -74,7 +75,7 @@ def _of_time(row: JobRow, context: Context) -> Iterator[str]:
 
 def _of_memory(measured: list[tuple[ReplicaUse, Allocation]]) -> Iterator[str]:
     for use, place in measured:
-        if (use.peak_memory_mib or 0) >= NEARLY_ALL * place.memory_mib:
+        if place.memory_mib and (use.peak_memory_mib or 0) >= NEARLY_ALL * place.memory_mib:
             most, has = units.memory(use.peak_memory_mib or 0), units.memory(place.memory_mib)
             yield f"replica {use.rank} has had {most} of its {has} of memory; beyond that it is killed"
 

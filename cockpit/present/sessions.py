@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.present import units
+from cockpit.present.job_values import why
 from cockpit.present.safe import safe
-from cockpit.present.tables.jobs import why
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId

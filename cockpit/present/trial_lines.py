@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.present.batch_tasks import progress_words
 from cockpit.present.job_cells import coarse
+from cockpit.present.job_values import elapsed_seconds, state_text
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import STRONG, Line, Span, line
 from cockpit.present.states import GLYPHS
-from cockpit.present.tables.jobs import elapsed_seconds, state_text
 from cockpit.present.tables.trials import trials_of, values_text
 
 if TYPE_CHECKING:

@@ -28,6 +28,10 @@ _NO_GROWTH: Final = {
 }
 
 
+LEFT_OVER: Final = "what is left over (best effort)"
+"""What whoever asks for nothing has."""
+
+
 def workers_now(row: JobRow) -> str:
     """`3 (1–8)`: how many it has, or asks for, and between which bounds; a dash: it is not elastic."""
     return f"{row.nodes} ({row.workers[0]}–{row.workers[2]})" if row.workers is not None else "–"

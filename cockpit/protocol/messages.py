@@ -117,6 +117,8 @@ class NameArgs(msgspec.Struct, frozen=True):
 class DrainArgs(msgspec.Struct, frozen=True):
     name: str
     reason: str
+    within_seconds: int | None = None
+    """Whoever runs there has so long to go; None: as long as it likes."""
 
 
 class ExtendArgs(msgspec.Struct, frozen=True):

@@ -183,9 +183,13 @@ async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs)
 
 
 async def drain_node(engine: Engine, asked: Asked, args: messages.DrainArgs) -> bytes:
-    """Let nothing more start on a node."""
-    by = asked.actor.name
-    return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, by))
+    """Let nothing more start on a node, and whoever runs there go, if it is taken back."""
+    by, within = asked.actor.name, args.within_seconds
+    if within is None:
+        return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, by))
+    return await _act(
+        engine, asked, lambda machine, now: service.take_back(machine, args.name, args.reason, by, now, within)
+    )
 
 
 async def resume_node(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:

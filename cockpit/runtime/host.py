@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, prechecks, scripts, service, workers
+from cockpit.engine import decide, prechecks, reclaiming, scripts, service, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
@@ -253,6 +253,10 @@ class Host:
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         """The executor has not heard of a worker for longer than it was asked to wait."""
         self._observe(lambda machine, now: workers.silent(machine, replica, silent_ms, now), f"silence of {replica}")
+
+    def node_pressed(self, node: NodeName) -> None:
+        """The executor sees that there is too little memory for all on the node."""
+        self._observe(lambda machine, now: reclaiming.pressed(machine, node, now), f"pressure on {node}")
 
     def epilog_failed(self, node: NodeName, because: str) -> None:
         """The executor could not tidy the node up."""

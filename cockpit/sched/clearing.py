@@ -68,7 +68,9 @@ class Clearing:
 
     def room_for(self, ask: Ask, shape: Shape, index: Index, place: Place) -> Cleared | None:
         """The fewest that have to give way for a job that has no room; None where that cannot be, or those who are
-        ending anyway leave it room enough."""
+        ending anyway leave it room enough. For best effort nobody does, and before anybody else it does itself."""
+        if ask.job.spec.is_best_effort:
+            return None
         if find(self.without_leaving(index), shape) is not None:
             return None
         if self._takers >= MOST_TAKERS:
@@ -183,7 +185,10 @@ class Clearing:
             for offer in claims.offers(ask.job, shape.partition, index):
                 if offer.concession.job not in self._gives_way:
                     found.setdefault(offer.concession.job, offer)
-        return list(found.values())
+        if not self._snapshot.elastic:
+            return list(found.values())
+        jobs = self._snapshot.jobs
+        return sorted(found.values(), key=lambda offer: not jobs[offer.concession.job].spec.is_best_effort)
 
     def _unshrunk(self, offers: Iterable[Offer]) -> list[Offer]:
         """Without those who have given workers in this pass: what is left of them is not asked for at once."""

@@ -10,7 +10,7 @@ from cockpit.model.reasons import BeginsLater, DependencyNever, Held, Reason, Wa
 def is_conditional(job: Job) -> bool:
     """Whether `Gates.own` may ever say something about the job as it is."""
     spec = job.spec
-    waits = bool(job.held_by or job.waits_for) or job.never is not None
+    waits = bool(job.held_by or job.waits_for) or job.never is not None or job.rests_until is not None
     return waits or spec.begin_at is not None or spec.suspension.scheduling or bool(spec.reservation)
 
 
@@ -25,6 +25,8 @@ def unmet(job: Job, now: Millis) -> Reason | None:
         return WaitsForJob(first.kind, first.job, len(job.waits_for) - 1, first.task)
     if job.spec.begin_at is not None and job.spec.begin_at > now:
         return BeginsLater(job.spec.begin_at)
+    if job.rests_until is not None and job.rests_until > now:
+        return BeginsLater(job.rests_until)
     return None
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from math import inf
 from typing import Protocol
 
 from cockpit.model.labels import Taint, tolerated
 from cockpit.model.spec import JobSpec
 from cockpit.sched.shape import Shape, shape_of
+
+PRICE = "price"
+"""The label of a node that says what it costs."""
 
 
 class Place(Protocol):
@@ -52,7 +56,16 @@ def _is_asked_for(place: Place, shape: Shape) -> bool:
         shape.pool in (None, place.pool)
         and shape.driver_version in (None, place.driver_version)
         and all(place.labels.get(key) == value for key, value in shape.selector)
+        and (shape.max_price_milli is None or _price_milli(place) <= shape.max_price_milli)
     )
+
+
+def _price_milli(place: Place) -> float:
+    """By its label; nothing without one, and too much where nobody can read it."""
+    try:
+        return 1000 * float(place.labels.get(PRICE, "0"))
+    except ValueError:
+        return inf
 
 
 def _is_apart(place: Place, shape: Shape) -> bool:

@@ -12,7 +12,7 @@ from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.eligibility import kept_off, suits
+from cockpit.sched.eligibility import PRICE, kept_off, suits
 from cockpit.sched.floor import Floor, admits, serves
 from cockpit.sched.launchers import may_launch
 from cockpit.sched.room import Room, room_of, shortfall
@@ -184,4 +184,6 @@ def _too_small(spec: NodeSpec, lacking: Sequence[tuple[Resource, int]]) -> Never
 def _no_eligible(shape: Shape, out_of_service: Iterable[NodeName]) -> NoEligibleNode:
     pins = tuple(NodeName(name) for name in shape.node_names)
     labels = tuple(pair_text(*pair) for pair in shape.selector)
+    if shape.max_price_milli is not None:
+        labels = (*labels, f"{PRICE}<={shape.max_price_milli / 1000:g}")
     return NoEligibleNode(pins, shape.pool or "", shape.driver_version or "", tuple(out_of_service), labels)

@@ -99,7 +99,7 @@ class Floor:
             (spec, *others) = shape.specs
             chooses = (
                 shape.nodes > 1 or others or shape.helpers or spec.card_milli or shape.exclusive or shape.node_names
-            )
+            ) or not spec.cpus
             kinds = self.kinds_for(shape, spec) if not chooses else []
             self._plain[shape] = kinds[0].number if len(kinds) == 1 else None
             return self._plain[shape]

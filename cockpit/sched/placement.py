@@ -155,6 +155,19 @@ _order_of = attrgetter("order")
 
 def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
     """Every room in service that holds one replica now, best fit first (the order of `room.best_fit_rank`)."""
+    rooms = _fitting(index, shape, spec)
+    return rooms if spec.cpus else (room for room in rooms if not _is_all_taken(room))
+
+
+def _is_all_taken(room: Room) -> bool:
+    """One tenant has all of it, and may not want others beside itself: nothing is left over there for best effort."""
+    if room.cpus or room.memory_mib or len(room.tenants) != 1:
+        return False
+    (tenant,) = room.tenants.values()
+    return tenant.cpus == room.node.cpus and tenant.memory_mib == room.node.memory_mib
+
+
+def _fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
     if shape.node_names:
         at_hand = [room for room in pinned(index, shape) if _fits(room, shape, spec)]
         return iter(sorted(at_hand, key=lambda room: best_fit_rank(room, spec)))

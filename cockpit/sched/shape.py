@@ -10,6 +10,9 @@ from msgspec.structs import replace
 from cockpit.model.labels import Toleration
 from cockpit.model.spec import JobSpec, NodeSpec
 
+SPOT = Toleration("spot")
+"""Nodes that their provider may take back have a taint of this key; a job with `spot` puts up with it."""
+
 
 class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """The part of a job spec that decides where it may run and what it takes, in one partition at one moment."""
@@ -34,6 +37,8 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """Reservations whose nodes it may not use: it would run into them."""
     helpers: tuple[NodeSpec, ...] = ()
     """What further replicas of other kinds ask for, each on a node of its own too."""
+    max_price_milli: int | None = None
+    """Of its nodes, as their label says."""
     launcher: tuple[tuple[str, str], ...] = ()
     """Labels, by key, that a node must have for the launcher to be there, which is given nothing of it."""
 
@@ -61,11 +66,12 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         spec.driver_version,
         spec.exclusive,
         tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
-        spec.tolerations,
+        spec.tolerations if spec.elastic is None or not spec.elastic.spot else (*spec.tolerations, SPOT),
         bool(spec.pool_nodes),
         partition,
         spec.reservation,
         helpers=spec.helpers,
+        max_price_milli=spec.elastic.max_price_milli if spec.elastic is not None else None,
         launcher=tuple(sorted(spec.elastic.launcher_selector.items())) if spec.elastic is not None else (),
     )
 

@@ -9,7 +9,7 @@ from cockpit.errors import SpecErrors
 from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.ids import job_words
 from cockpit.present.safe import safe
-from cockpit.tui.job_deeds import named, task_of
+from cockpit.tui.job_deeds import enter, named, task_of
 from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
@@ -50,6 +50,13 @@ async def move_to_top(app: Face) -> None:
     rows = app.chosen_rows()
     await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
     app.notify(f"moved {named(rows)} to the top")
+
+
+async def look_inside(app: Face) -> None:
+    """A shell in a new job, where the one under the cursor left a copy of its folder or its container."""
+    app.check_terminal()
+    (row, *_) = app.chosen_rows()
+    await enter(app, await app.backend.job(row.id))
 
 
 def ask_update(app: Face) -> None:

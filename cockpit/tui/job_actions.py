@@ -204,6 +204,17 @@ ACTING: Final = (
         in_row=True,
     ),
     Action(
+        "look_inside",
+        "look inside",
+        (),
+        "A job in what a failed one left (Slurm)",
+        directive_deeds.look_inside,
+        ACT,
+        ON_JOBS,
+        needs_job,
+        acts=True,
+    ),
+    Action(
         "attach",
         "attach",
         ("a",),

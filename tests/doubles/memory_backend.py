@@ -73,7 +73,7 @@ class MemoryBackend:
     def announce(self, look: object) -> bool:
         return False
 
-    def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> Shown | None:
         if self.refusal is not None:
             raise RequestRefused(self.refusal)
         return Shown(("sbatch", f"--job-name={spec.name}"), "#!/bin/sh\ntrue\n") if self.takes_scripts else None
@@ -157,8 +157,8 @@ class MemoryBackend:
     async def end_reservation(self, name: str) -> None:
         self._act("end_reservation", name)
 
-    async def drain_node(self, name: str, reason: str) -> None:
-        self._act("drain_node", name, reason)
+    async def drain_node(self, name: str, reason: str, within_seconds: int | None = None) -> None:
+        self._act("drain_node", name, reason, *(() if within_seconds is None else (within_seconds,)))
 
     async def resume_node(self, name: str) -> None:
         self._act("resume_node", name)

@@ -193,3 +193,37 @@ def test_a_worker_that_answers_no_more_is_left_out(user: CockpitUser) -> None:
     eventually(lambda: any("it has not answered for" in row["sentence"] for row in user.rows("events", job)))
     (user.work / "out" / "gate").touch()
     assert user.wait(job) == 0
+
+
+FILLS = """
+(head -c 200000000 /dev/zero; sleep infinity) | tail  # which keeps what may be its last line
+"""
+
+
+@pytest.mark.req("EL-02", "EL-01")
+def test_a_node_that_is_taken_back_costs_a_worker_and_no_failure(user: CockpitUser) -> None:
+    user.configure("cluster.toml", RULES)
+    size = {"workers": 2, "max_workers": 2}
+    job = user.submit(WATCHES, name="train", output="out", specs=ONE, elastic=size)
+    eventually(lambda: sees(user, 0, 0, 1) and sees(user, 1, 0, 1))
+    user.ok("nodes", "drain", "n2", "--reason", "spot", "--within", "60s")
+    eventually(lambda: sees(user, 0, 0, 2) and sees(user, 2, 0, 2))
+    assert user.ok("logs", f"{job}/1") == "saved\n"
+    row = user.row("jobs", "--filter", f"id:{job}", "--columns", "state,retries,placed_on")
+    assert row == {"state": "running", "retries": 0, "placed_on": ["n1", "n3"]}
+    told = [row["sentence"] for row in user.rows("events", job)]
+    assert any(each.startswith("its node is taken back: replica 1 is recalled, and killed at ") for each in told)
+    user.ok("cancel", job, "--now", "--yes")
+
+
+@pytest.mark.req("EL-08")
+def test_best_effort_yields_when_its_node_runs_short_of_memory(user: CockpitUser) -> None:
+    user.configure("cluster.toml", RULES)
+    size = {"workers": 1, "best_effort": True}
+    submitted = user.run("submit", str(user.job(FILLS, name="scraps", output="out", elastic=size)))
+    job = submitted.stdout.decode().split()[-1]
+    assert b"elastic.supervised: without it" in submitted.stderr
+    eventually(lambda: user.row("jobs", "--filter", f"id:{job}")["state"] == "suspended")
+    told = [row["sentence"] for row in user.rows("events", job)]
+    assert any(each.startswith("its node runs short of memory, and best effort goes first") for each in told)
+    user.ok("cancel", job, "--now", "--yes")

@@ -12,9 +12,10 @@ from cockpit.engine.access import Actor
 from cockpit.engine.machine import Machine
 from cockpit.engine.submit import submit
 from cockpit.model import events
-from cockpit.model.catalogue import AlgorithmEntry, ModelEntry, PoolEntry, SpecEntry
+from cockpit.model.catalogue import AlgorithmEntry, ImageEntry, ModelEntry, PoolEntry, SpecEntry
 from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, FleetPart, Member
 from cockpit.model.ids import JobId, NodeName
+from cockpit.model.image import Mpi
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.mounts import Algorithm, Model, ModelSource
 from cockpit.model.node import Allocation, CardSlice
@@ -389,6 +390,7 @@ def test_a_cluster_gets_what_the_names_of_the_fleet_s_catalogue_mean() -> None:
                 ModelEntry(name="bert", access=Access.RO, source=ModelSource.PRETRAINED, path="/models/bert"),
                 SpecEntry(name="two", access=Access.RO, spec=NodeSpec(card_milli=2000)),
                 PoolEntry(name="second", access=Access.RO, nodes=("north/n2",)),
+                ImageEntry(name="torch", access=Access.RO, image="dir:/roots/torch", mpi=Mpi.MPICH),
             )
         )
     )
@@ -397,6 +399,7 @@ def test_a_cluster_gets_what_the_names_of_the_fleet_s_catalogue_mean() -> None:
         models=(Model(name="bert", source=ModelSource.PRETRAINED),),
         specs=(NodeSpec(name="two"),),
         pool="second",
+        image="torch",
     )
     (job,) = driver.submit(named)
     driver.settle()
@@ -404,5 +407,6 @@ def test_a_cluster_gets_what_the_names_of_the_fleet_s_catalogue_mean() -> None:
     part = driver.members[member].job(there)
     assert [each.folder for _, each in part.spec.references()] == ["/algo/vit", "/models/bert"]
     assert part.spec.specs == (NodeSpec(card_milli=2000),)
+    assert (part.spec.root_image, part.spec.image_mpi) == ("dir:/roots/torch", Mpi.MPICH)
     assert part.attempt is not None
     assert [each.node for each in part.attempt.placement] == ["n2"]

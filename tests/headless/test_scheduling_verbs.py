@@ -116,6 +116,10 @@ def test_nodes_are_drained_and_given_back(desk: Desk) -> None:
         ("resume_node", "n1"),
     ]
     assert desk("nodes", "drain", "n1").code == ExitCode.USAGE
+    desk.backend.asked.clear()
+    desk("nodes", "drain", "n1", "--reason", "spot", "--within", "90s")
+    desk("nodes", "drain", "n2", "--reason", "spot", "--within")
+    assert desk.backend.asked == [("drain_node", "n1", "spot", 90), ("drain_node", "n2", "spot", 300)]
 
 
 @pytest.mark.req("SC-10")

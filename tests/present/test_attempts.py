@@ -11,7 +11,7 @@ from cockpit.engine.views import job_row
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.node import Allocation
-from cockpit.model.spec import Elastic, JobRestart, Restart, Resume, WorkerRestart
+from cockpit.model.spec import Elastic, JobRestart, OnSlow, Performance, Restart, Resume, WorkerRestart
 from cockpit.present.attempts import attempt_facts, attempt_id
 from cockpit.present.columns import Context
 from tests.builders import HOUR, MINUTE
@@ -69,6 +69,13 @@ def test_a_job_that_begins_once_has_nothing_to_tell() -> None:
 )
 def test_what_follows_a_failure_is_told_before_there_is_one(spec: dict, said: str) -> None:
     assert told(**spec) == ("4715", [f"on failure: {said}"])
+
+
+@pytest.mark.req("EL-13")
+def test_what_follows_slow_iterations_is_told_too() -> None:
+    performance = Performance(threshold=0.9, action=OnSlow.RESCHEDULE)
+    _, lines = told(resume=Resume(max_resumes=1, grace_seconds=60, performance=performance))
+    assert lines[1:] == ["when slow: alert above 0.9 of an iteration's time, and it goes on elsewhere"]
 
 
 @pytest.mark.req("JT-18", "JT-17")

@@ -12,8 +12,8 @@ from cockpit.model.staging import Progress
 from cockpit.present.columns import Context
 from cockpit.present.copying import copying_sentence, percent
 from cockpit.present.job_cells import state_cell
+from cockpit.present.job_values import copied_json, why
 from cockpit.present.spans import plain
-from cockpit.present.tables.jobs import copied_json, why
 from tests.doubles import samples
 
 GIB = 1 << 30

@@ -16,8 +16,9 @@ from cockpit.model.view import JobDetail
 from cockpit.present.columns import Context
 from cockpit.present.job_cells import COLUMNS
 from cockpit.present.job_page import replicas
+from cockpit.present.job_values import why
 from cockpit.present.spans import plain
-from cockpit.present.tables.jobs import JOBS, why
+from cockpit.present.tables.jobs import JOBS
 from cockpit.present.workers import replica_count, workers_fact, workers_now
 from tests.doubles.samples import NOW, job, job_row
 

@@ -57,6 +57,32 @@ def test_images_by_name_need_a_program_that_has_them(around) -> None:
         assert (found.level, found.found) == (Level.OK, f"by name from {by_name}, or as dir:PATH and tar:PATH")
 
 
+@pytest.mark.req("UI-44", "LA-10")
+def test_an_ordinary_users_networks_need_a_program_and_a_tunnel_to_lead_outward(around, tmp_path: Path) -> None:
+    here = Answer(Outcome.ANSWERED, 0, "1.2.0")
+    (no_rules,) = containers.outward(around())
+    assert "nftables is not installed" in no_rules.found
+    (no_program,) = containers.outward(around(ask=answering(nft=here)))
+    assert (no_program.level, "slirp4netns nor pasta" in no_program.found) == (Level.NOTE, True)
+    with_pasta = around(ask=answering(nft=here, pasta=here))
+    (no_tunnel,) = containers.outward(with_pasta)
+    assert "/dev/net/tun" in no_tunnel.found
+    (tmp_path / "root/dev/net").mkdir(parents=True)
+    (tmp_path / "root/dev/net/tun").touch()
+    (found,) = containers.outward(with_pasta)
+    assert (found.level, found.found) == (Level.OK, "jobs with several nodes have one, by pasta")
+
+
+@pytest.mark.req("UI-44", "LA-10")
+def test_roots_networks_need_a_machine_that_forwards(around, tmp_path: Path) -> None:
+    root = around(uid=0, ask=answering(nft=Answer(Outcome.ANSWERED, 0, "nftables v1.0.6")))
+    (found,) = containers.outward(root)
+    assert "this machine forwards nothing" in found.found
+    (tmp_path / "root/proc/sys/net/ipv4").mkdir(parents=True)
+    (tmp_path / "root/proc/sys/net/ipv4/ip_forward").write_text("1\n")
+    assert containers.outward(root)[0].found == "jobs with several nodes have one, by NAT"
+
+
 @pytest.mark.req("UI-44")
 def test_everything_on_this_machine_in_sentences(tmp_path: Path) -> None:
     env = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": str(tmp_path)}

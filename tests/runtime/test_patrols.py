@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from email import message_from_bytes
 from email.policy import default
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cockpit.model.events import PerformanceFell
+from cockpit.engine.effects import SignalReplica
+from cockpit.model.events import NodesChanged, PerformanceFell
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import Slow
 from cockpit.model.node import Allocation, Node
+from cockpit.model.spec import JobSpec, Performance, Resume
 from cockpit.runtime.alerts import Alerts
-from cockpit.runtime.faultpatrol import Rounds
-from cockpit.runtime.iterations import Iterations
+from cockpit.runtime.clock import VirtualClock
+from cockpit.runtime.faultpatrol import Rounds, go_round
+from cockpit.runtime.iterations import Iterations, Watch
+from tests.builders import NOON, a_node, a_spec
 from tests.doubles.samples import job
 from tests.runtime.containers.test_prechecking import CARDS, NODE, PART
+from tests.runtime.host_world import BY_ANN, World
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
 
 LINE = "this iteration hardware time is {} and e2e time is {} ms.\n"
 FELL = PerformanceFell(JobId(4711), 1, Slow(rank=0, hardware_ms=95.0, e2e_ms=100.0), 0.9, "ann@example.org")
@@ -93,3 +103,62 @@ def test_its_owner_is_written_to_and_a_command_is_told(tmp_path: Path) -> None:
 def test_what_fails_stands_in_the_log(capfd: pytest.CaptureFixture[str], command: str, why: str) -> None:
     asyncio.run(Alerts("lab", "", command).tell(job(), FELL))
     assert capfd.readouterr().err.strip() == f"cockpit engine: the alert about job {job().id}: {command} {why}"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    world = World(tmp_path, VirtualClock(NOON))
+    await world.begin()
+    yield world
+    await world.stop()
+
+
+def resuming(**fields: Any) -> JobSpec:
+    return a_spec(pool="a", resume=Resume(max_resumes=1, grace_seconds=60, **fields))
+
+
+async def in_pool(world: World) -> JobId:
+    """A running job on one of two nodes."""
+    nodes = (a_node("n1", pool="a"), a_node("n2", pool="a"))
+    await world.host.act(lambda *_: [NodesChanged(nodes)], BY_ANN)
+    return await world.run(resuming(performance=Performance(threshold=0.5)))
+
+
+@pytest.mark.req("EL-11")
+async def test_every_period_its_node_is_looked_at_and_one_that_does_not_answer_has_a_fault(world: World) -> None:
+    job = await in_pool(world)
+    answers = threading.Event()
+
+    def probe() -> Node:
+        answers.wait(5)
+        return NODE
+
+    async with asyncio.TaskGroup() as group:
+        patrol = group.create_task(go_round(world.host, Rounds(probe, world.folder), 1))
+        while not world.executor.of(SignalReplica):
+            world.clock.advance(1000)
+            await asyncio.sleep(0.01)
+        patrol.cancel()
+        answers.set()
+    node = world.host.machine.state.jobs[job].attempt.placement[0].node
+    assert world.host.machine.state.nodes[node].state_reason == "it has not answered for 1 s"
+
+
+@pytest.mark.req("EL-13")
+async def test_a_slow_line_is_in_the_journal_before_anybody_is_told(world: World) -> None:
+    job = await in_pool(world)
+    logs = world.folder / "logs"
+    (logs / str(job)).mkdir(parents=True)
+    told: list[PerformanceFell] = []
+
+    async def alert(fell: PerformanceFell) -> None:
+        assert world.host.machine.state.jobs[job].attempt.slow == fell.slow
+        told.append(fell)
+
+    watch = Watch(world.host, logs, alert)
+    await watch.look()
+    with (logs / str(job) / "1.0.stderr").open("a") as log:
+        log.write(LINE.format(5, 10) + LINE.format(6, 10) + LINE.format(7, 10))
+    await watch.look()
+    await watch.look()
+    assert [each.slow for each in told] == [Slow(rank=0, hardware_ms=6.0, e2e_ms=10.0)]

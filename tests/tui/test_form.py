@@ -197,9 +197,8 @@ ARENA = 'arena submit pytorchjob --name=bert --gpus=1 --image=host --workers=2 -
 
 
 @pytest.mark.req("LA-70", "UI-08")
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_what_people_have_already_is_pasted_into_the_form(size: tuple[int, int]) -> None:
-    async with the_lab(size=size) as lab:
+async def test_what_people_have_already_is_pasted_into_the_form() -> None:
+    async with the_lab(size=(80, 24)) as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY).paste(SCRIPT)
         await cockpit.sees("name          vit", "command       srun python train.py", "nodes         2")

@@ -57,6 +57,13 @@ async def test_a_batch_script_is_shown_before_it_is_submitted(tmp_path: Path) ->
         await cockpit.sees("sbatch --parsable", "#SBATCH --nodes=2", "srun hostname")
 
 
+@pytest.mark.req("SL-23")
+async def test_a_job_that_left_nothing_says_so() -> None:
+    async with cluster() as cockpit:
+        await cockpit.sees("timesout").press("colon").type("4").press("enter").stands_on("victim")
+        await cockpit.press("colon").type("look-inside").press("enter").sees("only a running job can be entered")
+
+
 @pytest.mark.req("SL-21")
 async def test_the_form_shows_the_script_that_will_be_run() -> None:
     async with cluster() as cockpit:

@@ -164,6 +164,7 @@ def _engine(
             depot=Depot(folder, lambda: machine.state.cluster.staging, clock, fetcher),
             scripts=scripts,
         )
+        executor.memory_of = lambda name: machine.state.nodes[name].memory_mib
         executor.prechecks = Prechecks(lambda name: machine.state.nodes[name], folder)
         executor.open()
         return executor

@@ -13,6 +13,7 @@ from cockpit.backends.slurm import judging
 from cockpit.backends.slurm.judging import refused
 from cockpit.backends.slurm.mapping import account_acts, acts, directives
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
+from cockpit.backends.slurm.mapping.containers import PROBE, Runtime, runtime_of
 from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import found
@@ -22,6 +23,7 @@ from cockpit.backends.slurm.wire.calls import Failed, checked
 from cockpit.errors import CockpitError, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
+from cockpit.model.image import HOST
 from cockpit.model.job import Job
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol import messages
@@ -76,6 +78,7 @@ class Acts:
     def __init__(self, commands: Commands, reading: Reading, asker: str) -> None:
         self._commands, self._reading, self._asker = commands, reading, asker
         self._admin: bool | None = None
+        self._runtime: Runtime | None = None
         self.look: Announced | None = None
         """Sees every command before it is run."""
 
@@ -93,7 +96,7 @@ class Acts:
         if op in _NOT_THERE:
             raise refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
         if isinstance(args, messages.SubmitArgs):
-            found = submissions(args.specs)
+            found = submissions(args.specs, await self.runtime(args.specs))
             return [*await self._folders(args.specs), *found]
         try:
             await self._judge(op, args)
@@ -124,10 +127,14 @@ class Acts:
             raise refused(RefusalKind.INVALID, str(error)) from None
         return _submitted(done) if isinstance(wanted, SubmitScript) else None
 
+    async def show(self, commands: Sequence[Shown]) -> None:
+        """Raises `NotRun` where they are not to be run."""
+        if self.look is not None and not await self.look(commands):
+            raise NotRun
+
     async def _carry_out(self, commands: Sequence[Command]) -> list[str]:
         """One after the other; what each printed. Submissions are undone where one of them is refused."""
-        if self.look is not None and not await self.look([await self._shown(each) for each in commands]):
-            raise NotRun
+        await self.show([await self._shown(each) for each in commands])
         done: list[str] = []
         for command in commands:
             try:
@@ -140,6 +147,12 @@ class Acts:
             finally:
                 self._reading.forget()
         return done
+
+    async def runtime(self, specs: Sequence[JobSpec]) -> Runtime | None:
+        """What makes containers on this cluster; looked for once, when a job asks for an image."""
+        if self._runtime is None and any(spec.image != HOST for spec in specs):
+            self._runtime = runtime_of((await self._commands.run(PROBE, seconds=SECONDS)).stdout)
+        return self._runtime
 
     async def _folders(self, specs: Sequence[JobSpec]) -> list[Command]:
         """Slurm writes into no folder that is not there, and says so nowhere. A way in that makes none goes on."""
@@ -206,12 +219,12 @@ class Acts:
         raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
 
 
-def submissions(specs: Sequence[JobSpec]) -> list[Command]:
+def submissions(specs: Sequence[JobSpec], runtime: Runtime | None) -> list[Command]:
     """Raises `RequestRefused` with one line for each field that Slurm has no word for, led by its path."""
     found, wrong = [], []
     for place, spec in enumerate(specs):
         try:
-            found.append(acts.submit(spec))
+            found.append(acts.submit(spec, runtime))
         except CannotBe as error:
             wrong += [f"jobs[{place}].{line}" for line in str(error).splitlines()]
     if wrong:

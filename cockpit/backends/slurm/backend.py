@@ -18,7 +18,7 @@ from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import licences, rules, values
 from cockpit.backends.slurm.mapping.accounting import Past
-from cockpit.backends.slurm.mapping.holding import folder_copied, holds
+from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mirror import Mirror, with_ended
 from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up
@@ -207,10 +207,10 @@ class SlurmBackend(Verbs):
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         found = await self._find(JobId(request.job))
-        copy = ""
-        if found.state is JobState.QUEUED and found.spec.debug_hold.allocation is HoldAllocation.FREE:
-            copy = folder_copied(await self._reading.comment(slurm_id(found.id)))
-        argv = entering.in_copy(found, copy, request) if copy else entering.command(found, request)
+        if found.spec.debug_hold.allocation is not HoldAllocation.FREE or found.state is JobState.RUNNING:
+            return await self._commands.open_shell(entering.command(found, request), request)
+        argv = entering.anew(found, await self._reading.comment(slurm_id(found.id)), request)
+        await self._acts.show([Shown(argv)])  # it is a job of its own, which is billed
         return await self._commands.open_shell(argv, request)
 
     def announce(self, look: Announced) -> bool:
@@ -221,8 +221,8 @@ class SlurmBackend(Verbs):
     def takes_scripts(self) -> bool:
         return True
 
-    def written(self, spec: JobSpec) -> Shown:
-        (command,) = submissions([spec])
+    async def written(self, spec: JobSpec) -> Shown:
+        (command,) = submissions([spec], await self._acts.runtime([spec]))
         return Shown(*command)
 
     async def direct(self, wanted: Directive) -> JobId | None:

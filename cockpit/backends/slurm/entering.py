@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cockpit.backends.slurm.mapping.containers import Left, Runtime, left
+from cockpit.backends.slurm.mapping.holding import folder_copied
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.script import gres
 from cockpit.errors import RequestRefused
@@ -12,16 +14,29 @@ from cockpit.model.refusal import Refusal, RefusalKind
 SHELL = ("/bin/bash", "-l")
 
 
-def in_copy(job: Job, folder: str, request: ShellRequest) -> tuple[str, ...]:
-    """srun of a new job of the same size, in the copy of a failed one's folder."""
-    each = job.spec.specs[0]
+def anew(job: Job, comment: str, request: ShellRequest) -> tuple[str, ...]:
+    """srun of a new job of the same size: in the copy of a failed one's folder, or in the container that it left.
+    Refused where there is neither any more."""
+    each, container, copy = job.spec.specs[0], left(comment), folder_copied(comment)
+    if container is None and not copy:
+        message = f"Job {slurm_id(job.id)} is {job.state}, and Slurm no longer tells where what it left is."
+        raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
     size = ("--nodes=1", "--ntasks=1", f"--cpus-per-task={each.cpus}", f"--mem={each.memory_mib}M")
     cards = (f"--gres={gres(each)}",) if each.card_milli else ()
     place = (f"--partition={','.join(job.partitions)}",) if job.partitions else ()
     whose = (f"--account={job.account}",) if job.account else ()
-    named = (f"--job-name={job.spec.name}-look", f"--chdir={folder}")
+    where = (f"--chdir={copy}",) if container is None else (f"--nodelist={container.node}",)
     pty = ("--pty",) if request.terminal else ()
-    return ("srun", *named, *size, *cards, *place, *whose, *pty, *(request.command or SHELL))
+    own = (f"--job-name={job.spec.name}-look", *size, *cards, *place, *whose, *where, *pty)
+    return ("srun", *own, *_within(container), *(request.command or SHELL))
+
+
+def _within(container: Left | None) -> tuple[str, ...]:
+    if container is None:
+        return ()
+    if container.runtime is Runtime.PYXIS:
+        return (f"--container-name={container.kept}",)
+    return ("apptainer", "exec", "--overlay", container.kept, container.image)
 
 
 def command(job: Job, request: ShellRequest) -> tuple[str, ...]:

@@ -213,9 +213,13 @@ class Reading:
         return tuple(running.steps(printed.stdout, UTC))
 
     async def comment(self, job: str) -> str:
-        """Of the job of Slurm's id, as it is now."""
-        argv = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
-        return (await self._answers.ask(argv, 0.0)).stdout.strip()
+        """Of the job of Slurm's id: as it is now, else as accounting remembers it."""
+        live = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
+        past = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=Comment")
+        try:
+            return (await self._answers.ask(live, 0.0)).stdout.strip()
+        except Failed:
+            return (await self._optional("sacct", past, 0.0)).stdout.strip()
 
     async def everything(self, *, closely: bool) -> Everything:
         """All that the embedded core needs; `closely`: also which cards of which node each job has."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventBody
     from cockpit.model.fleet import FleetPart
+    from cockpit.model.spec import JobSpec
 
     Decision = Callable[[Machine, Millis], Sequence[EventBody] | Refusal]
     Deed = Callable[[JobId, Ending | None, Machine, Millis], Sequence[EventBody]]
@@ -92,10 +93,16 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
 def _submitted(job: Job, name: str, part: FleetPart, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
     if job_of(member, job, part) is not None:
         return []
-    decided = submit(member, [spec_of(job, name, part)], Actor(job.submitter, admin=True), now=now, part=True)
+    spec = spec_of(job, name, part)
+    decided = submit(member, [spec], Actor(job.submitter, admin=True), now=now, part=True)
     if isinstance(decided, Refusal):
         return decided  # the fleet gives it up when its time is over
-    return [replace(each, part=part) if isinstance(each, events.JobSubmitted) else each for each in decided]
+    return [_of_part(each, part, spec) if isinstance(each, events.JobSubmitted) else each for each in decided]
+
+
+def _of_part(submitted: events.JobSubmitted, part: FleetPart, spec: JobSpec) -> events.JobSubmitted:
+    """With what the fleet's catalogue says of its image: the member's knows nothing of it."""
+    return replace(submitted, part=part, spec=replace(submitted.spec, image_mpi=spec.image_mpi))
 
 
 def _on_part(

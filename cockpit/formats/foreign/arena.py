@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from cockpit.formats.foreign.draft import Draft, command_line, memory_mib, runnable
 from cockpit.formats.foreign.options import read_line
+from cockpit.formats.foreign.pytorchjob import BEST_EFFORT
+from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 
 _MODES: Final = {
     "etjob": "horovod",
@@ -25,7 +27,7 @@ _KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tf
 """Of modes, where a job is not elastic."""
 _FLAGS: Final = frozenset(
     {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "clean-task-policy"}
-    | {"hostNetwork", "hostIPC", "hostPID", "debug", "best-effort"}
+    | {"hostNetwork", "hostIPC", "hostPID", "debug"}
 )
 _ELASTIC: Final = {
     "min-workers": "min_workers",
@@ -35,7 +37,6 @@ _ELASTIC: Final = {
     "job-backoff-limit": "backoff_limit",
     "worker-restart-policy": "worker_restart_policy",
     "spot-instance": "spot",
-    "best-effort": "best_effort",
     "launcher-selector": "launcher_selector",
 }
 _COUNTS: Final = frozenset({"min_workers", "max_workers", "max_wait_time", "backoff_limit"})
@@ -83,12 +84,18 @@ def _repeated(name: str, value: str, draft: Draft) -> None:
     elif name == "selector" and "=" in value:
         key, _, wanted = value.partition("=")
         draft.values.setdefault("node_selector", {})[key] = wanted
+    elif value == f"{COMPUTE_QOS}={BEST_EFFORT}":
+        draft.values["best_effort"] = True
+    elif value == f"{SUPERVISED}=true":
+        draft.values["supervised"] = True
     else:
         draft.lacks(f"--{name}={value}")
 
 
 def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: frozenset[str]) -> None:
-    elastic: dict[str, Any] = {}
+    elastic: dict[str, Any] = {
+        name: draft.values.pop(name) for name in ("best_effort", "supervised") if name in draft.values
+    }
     for name, value in options.items():
         if name in {"name", "image"}:
             draft.values[name] = value
@@ -156,6 +163,8 @@ def write_arena(values: Mapping[str, Any]) -> str:
         ("memory", spec.get("memory") and f"{spec['memory']}i"),
         ("ps", values.get("parameter_servers")),
         *((option, _flag_text(elastic[field])) for option, field in _ELASTIC.items() if field in elastic),
+        *((("label", f"{COMPUTE_QOS}={BEST_EFFORT}"),) if "best_effort" in elastic else ()),
+        *((("annotation", f"{SUPERVISED}=true"),) if "supervised" in elastic else ()),
         *(("env", f"{name}={value}") for name, value in env.items()),
         *(("selector", f"{name}={value}") for name, value in values.get("node_selector", {}).items()),
         *(("toleration", "all" if each == "*" else each) for each in values.get("tolerations", [])),

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, cpu_count, memory_mib
+from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.launch.command import plain_arguments
 from cockpit.model.image import HOST
 from cockpit.model.spec import WHOLE_CARD
 
 if TYPE_CHECKING:
-    from cockpit.model.spec import JobSpec, NodeSpec
+    from cockpit.model.spec import Elastic, JobSpec, NodeSpec
 
 _GPU: Final = "nvidia.com/gpu"
 _CARDS: Final = (_GPU, "amd.com/gpu", "cambricon.com/mlu", "huawei.com/Ascend910", "huawei.com/ascend-1980")
+BEST_EFFORT: Final = "best-effort"
 _OF_NO_CONCERN: Final = frozenset({"name", "ports", "imagePullPolicy"})
 
 
@@ -64,8 +66,7 @@ def _pod(kind: str, replica: dict[str, Any], draft: Draft) -> None:
     if (policy := replica.get("restartPolicy", "Never")) != "Never":
         draft.lacks(f"{at}.restartPolicy={policy}", "containers here are not restarted; see restart")
     template = replica.get("template") or {}
-    for name in template.get("metadata") or {}:
-        draft.lacks(f"{at}.template.metadata.{name}")
+    _metadata(dict(template.get("metadata") or {}), at, draft)
     pod = dict(template.get("spec") or {})
     containers = pod.pop("containers", None) or [{}]
     for extra in containers[1:]:
@@ -79,6 +80,20 @@ def _pod(kind: str, replica: dict[str, Any], draft: Draft) -> None:
         del pod["restartPolicy"]
     for name in pod:
         draft.lacks(f"{at}.template.spec.{name}")
+
+
+def _metadata(metadata: dict[str, Any], at: str, draft: Draft) -> None:
+    """The label and the annotation that say how its pods share their nodes, and what else there is."""
+    labels, notes = dict(metadata.pop("labels", None) or {}), dict(metadata.pop("annotations", None) or {})
+    if labels.get(COMPUTE_QOS) == BEST_EFFORT:
+        del labels[COMPUTE_QOS]
+        supervised = str(notes.pop(SUPERVISED, "")).lower() == "true"
+        draft.values["elastic"] = {"best_effort": True, **({"supervised": True} if supervised else {})}
+    for group, left in (("labels", labels), ("annotations", notes)):
+        for name in left:
+            draft.lacks(f"{at}.template.metadata.{group}.{name}")
+    for name in metadata:
+        draft.lacks(f"{at}.template.metadata.{name}")
 
 
 def _toleration(each: Mapping[str, Any]) -> str:
@@ -136,9 +151,10 @@ def _policy(policy: Mapping[str, Any], draft: Draft) -> None:
 
 
 def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
-    if policy is None:
+    best_effort = draft.values.pop("elastic", {})
+    if policy is None and not best_effort:
         return
-    left = dict(policy)
+    left = dict(policy or {"minReplicas": draft.values.get("nodes", 1)})
     sizes = {
         name: left.pop(key)
         for name, key in (("min_workers", "minReplicas"), ("max_workers", "maxReplicas"))
@@ -146,6 +162,7 @@ def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
     }
     workers = draft.values.pop("nodes", 1)
     draft.values["elastic"] = {"workers": workers, "max_workers": max(workers, sizes.get("min_workers", 1)), **sizes}
+    draft.values["elastic"] |= best_effort
     for name in left:
         draft.lacks(f"spec.elasticPolicy.{name}")
 
@@ -154,7 +171,8 @@ def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
     """The manifest."""
     count = spec.nodes if spec.elastic is None else spec.elastic.workers
     kinds = {"Master": 1, "Worker": count - 1}
-    template = {"spec": _pod_spec(spec)}
+    metadata = _pod_metadata(spec.elastic) if spec.elastic is not None and spec.elastic.best_effort else {}
+    template = {**metadata, "spec": _pod_spec(spec)}
     replicas = {
         kind: {"replicas": number, "restartPolicy": "Never", "template": template}
         for kind, number in kinds.items()
@@ -171,6 +189,11 @@ def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
     if spec.elastic is not None:
         body["elasticPolicy"] = {"minReplicas": spec.elastic.min_workers, "maxReplicas": spec.elastic.max_workers}
     return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": spec.name}, "spec": body}
+
+
+def _pod_metadata(elastic: Elastic) -> dict[str, Any]:
+    noted = {"annotations": {SUPERVISED: "true"}} if elastic.supervised else {}
+    return {"metadata": {"labels": {COMPUTE_QOS: BEST_EFFORT}, **noted}}
 
 
 def _pod_spec(spec: JobSpec) -> dict[str, Any]:
@@ -199,7 +222,7 @@ def _pod_spec(spec: JobSpec) -> dict[str, Any]:
 
 
 def _limits(spec: NodeSpec) -> dict[str, Any]:
-    limits: dict[str, Any] = {"cpu": str(spec.cpus), "memory": f"{spec.memory_mib}Mi"}
+    limits: dict[str, Any] = {"cpu": str(spec.cpus), "memory": f"{spec.memory_mib}Mi"} if spec.cpus else {}
     if spec.card_milli >= WHOLE_CARD:
         limits[_GPU] = spec.whole_cards
     return limits

@@ -33,7 +33,7 @@ async def run(call: Call) -> int:
 
     specs, places = read_files(call)
     if call.backend.takes_scripts:
-        return _scripts(call, specs, places)
+        return await _scripts(call, specs, places)
     who = _submitter()
     launches = [each for spec in specs for name, task in _tasks(spec).items() for each in _launches(name, task, who)]
     if not is_page(call.args):
@@ -46,7 +46,7 @@ async def run(call: Call) -> int:
     return ExitCode.OK
 
 
-def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) -> int:
+async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) -> int:
     """A cluster of others is handed a script, which finds out the rest once it runs."""
     from cockpit.present.command_text import command_lines
     from cockpit.present.tables.launch_script import LAUNCH_SCRIPT, LaunchScript
@@ -54,7 +54,7 @@ def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) -> int
     rows = []
     for spec, place in zip(specs, places, strict=True):
         try:
-            shown = call.backend.written(spec)
+            shown = await call.backend.written(spec)
         except RequestRefused as no:
             raise RequestRefused(placed(no.refusal, [place])) from no
         if shown is not None:

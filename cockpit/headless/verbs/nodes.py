@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from cockpit.headless.arguments import UsageError, Verb, count, mebibytes
+from cockpit.headless.arguments import UsageError, Verb, count, mebibytes, seconds
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.node import NodeState
-from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.spec import RECLAIM_SECONDS, WHOLE_CARD, NodeSpec
 from cockpit.model.view import NodeRow
 from cockpit.present.safe import safe
 from cockpit.present.tables.nodes import NODES as TABLE
@@ -58,11 +58,21 @@ def card_milli(text: str) -> int:
 def drain_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes; what runs there goes on")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="what people read who wait for them")
+    parser.add_argument(
+        "--within",
+        type=seconds,
+        nargs="?",
+        const=RECLAIM_SECONDS,
+        metavar="TIME",
+        help="they are taken back, as spot nodes are: who runs there is told, and has so long to go (5m)",
+    )
 
 
 async def run_drain(call: Call) -> int:
-    reason = call.args.reason
-    return await try_each(call, call.args.nodes, lambda name: call.backend.drain_node(name, reason), "drained", safe)
+    reason, within = call.args.reason, call.args.within
+    return await try_each(
+        call, call.args.nodes, lambda name: call.backend.drain_node(name, reason, within), "drained", safe
+    )
 
 
 def resume_arguments(parser: ArgumentParser) -> None:
@@ -73,7 +83,11 @@ async def run_resume(call: Call) -> int:
     return await try_each(call, call.args.nodes, call.backend.resume_node, "resumed", safe)
 
 
-DRAIN = Verb(drain_arguments, run_drain, ('cockpit nodes drain n07 --reason "new memory"',))
+DRAIN = Verb(
+    drain_arguments,
+    run_drain,
+    ('cockpit nodes drain n07 --reason "new memory"', "cockpit nodes drain n07 --reason spot --within 5m"),
+)
 RESUME = Verb(resume_arguments, run_resume, ("cockpit nodes resume n07",))
 NODES = Verb(
     arguments,

@@ -130,7 +130,7 @@ def _with_options(values: dict[str, object], options: dict[str, object]) -> dict
 
 async def _until_it_runs(call: Call, job: JobId) -> JobRow:
     """What it waits for is told meanwhile, and whenever that changes."""
-    from cockpit.present.tables.jobs import why
+    from cockpit.present.job_values import why
 
     told = None
     async for delta in call.backend.watch_jobs():

@@ -13,6 +13,7 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
@@ -47,6 +48,9 @@ async def run(call: Call) -> int:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
         specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
+    for spec, place in zip(specs, places, strict=True):
+        for warning in warnings(spec):
+            call.streams.say(f"{place}: {warning}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     try:
         ids = await call.backend.submit(specs) if specs else []

@@ -2,153 +2,33 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from operator import attrgetter
 from typing import Final
 
 from cockpit.model.job import EndCause, JobState
-from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import Held, Reason, WouldDelay
 from cockpit.model.spec import Access, JobKind
-from cockpit.model.staging import Progress
-from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Kind, Table
-from cockpit.present.copying import copying_sentence, percent
-from cockpit.present.folding import FoldedRow, id_text, progress, task_count
-from cockpit.present.moments import iso
-from cockpit.present.phrases import listed
-from cockpit.present.reasons import REASON_TYPES, reason_sentence
-from cockpit.present.safe import safe
-from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
-from cockpit.present.workers import below_min, short_of_workers, workers_now
-
-
-def why(row: JobRow, context: Context) -> str | None:
-    """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
-    said = _own_why(row, context)
-    if row.retries is None:
-        return said
-    return f"{said}; {retry_words(row.retries)}" if said else retry_words(row.retries)
-
-
-def _own_why(row: JobRow, context: Context) -> str | None:
-    if row.reason is not None:
-        sentence = reason_sentence(row.reason, context.now, context.zone)
-        suspended = below_min(row, context.now, context.zone)
-        return f"{suspended}; {sentence}" if suspended else sentence
-    if row.ending is not None:
-        return ending_sentence(row.ending)
-    if row.end_cause is not None:
-        return end_sentence(row, row.end_cause) or None
-    if row.state is _STAGING:
-        return copying_sentence(row.staged)
-    return short_of_workers(row) if row.workers is not None else None
-
-
-def copied_json(progress: Progress | None) -> dict[str, int | None] | None:
-    if progress is None:
-        return None
-    told = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
-    return {**told, "seconds_left": progress.seconds_left}
-
-
-def state_text(row: JobRow, context: Context) -> str:
-    return state_words(row.state, row.held_until, context.now, ending=row.ending is not None)
-
-
-def states_text(row: JobRow, context: Context) -> str:
-    """`queued`; `2 running, 7 queued` of a folded array."""
-    if isinstance(row, FoldedRow):
-        gone = (f"{row.gone} ended",) if row.gone else ()
-        return ", ".join((*(f"{count} {state}" for state, count in row.states), *gone))
-    return state_text(row, context)
-
-
-_STAGING: Final = JobState.STAGING
-_SUSPENDED: Final = JobState.SUSPENDED  # a member costs a look-up in each of a hundred thousand rows
-
-
-def elapsed_seconds(row: JobRow, context: Context) -> int | None:
-    """How long it has run, or ran, without the time in which it stood still."""
-    if row.started_at is None:
-        return None
-    until = row.ended_at or (row.state_since if row.state is _SUSPENDED else context.now)
-    ran = until - row.started_at - row.suspended_ms
-    return ran // 1000 if ran > 0 else 0
-
-
-def wait_seconds(row: JobRow, context: Context) -> int:
-    """How long it has waited, or waited, from submission to start (or end, when it never started)."""
-    until = row.started_at or row.ended_at or context.now
-    return (until - row.submitted_at) // 1000 if until > row.submitted_at else 0
-
-
-def is_running(row: JobRow) -> bool:
-    return row.started_at is not None and row.ended_at is None
-
-
-def is_waiting(row: JobRow) -> bool:
-    return row.started_at is None and row.ended_at is None
-
-
-is_kept: Final = attrgetter("held_until")
-"""Whether its containers are, and so its cells count down. A hundred thousand rows are asked for each word."""
-
-
-def cards(row: JobRow, _: Context) -> int | float:
-    return units.cards(row.card_milli)
-
-
-def node_spec(row: JobRow, _: Context) -> str:
-    """What it asks of each node, as one text to search in."""
-    nodes = max(row.nodes, 1)
-    named = f"{safe(row.spec_name)}: " if row.spec_name else ""
-    per_node = f"{named}{row.cpus // nodes} CPUs, {units.memory(row.memory_mib // nodes)}"
-    if not row.card_milli:
-        return per_node
-    return f"{per_node}, {units.cards(row.card_milli // nodes)} {listed(row.card_models, 'or') or 'cards'}"
-
-
-@lru_cache(maxsize=4096)
-def reason_json(reason: Reason) -> Reason | dict[str, object]:
-    """The reason with its `type`, its moments in ISO 8601; everything else is its own JSON."""
-    if isinstance(reason, Held):
-        return {"type": "held", "by": reason.by, "since": iso(reason.since) if reason.since is not None else None}
-    if isinstance(reason, WouldDelay):
-        return {"type": "would_delay", "ahead": reason.ahead, "reserved_at": iso(reason.reserved_at)}
-    return reason
-
-
-def bounds_json(bounds: tuple[int, int, int] | None) -> dict[str, int] | None:
-    """By the names of a job file."""
-    return dict(zip(("min_workers", "workers", "max_workers"), bounds, strict=True)) if bounds is not None else None
-
-
-def _progress(row: JobRow, _: Context) -> Fraction | None:
-    found = progress(row)
-    return None if found is None else Fraction(*found)
-
-
-def reason_type(row: JobRow, _: Context) -> str:
-    return "–" if row.reason is None else str(row.reason.__struct_config__.tag)
-
-
-WORKERS_SCHEMA: Final = {
-    "type": ["object", "null"],
-    "properties": {name: {"type": "integer"} for name in ("min_workers", "workers", "max_workers")},
-}
-STAGED_SCHEMA: Final = {
-    "type": ["object", "null"],
-    "properties": {
-        **{name: {"type": "integer"} for name in ("done_bytes", "total_bytes", "bytes_per_second")},
-        "seconds_left": {"type": ["integer", "null"]},
-    },
-}
-REASON_SCHEMA: Final = {
-    "type": ["object", "null"],
-    "properties": {"type": {"enum": list(REASON_TYPES)}},
-    "required": ["type"],
-}
+from cockpit.present.columns import Column, Kind, Table
+from cockpit.present.copying import percent
+from cockpit.present.folding import id_text, task_count
+from cockpit.present.job_values import (
+    REASON_SCHEMA,
+    STAGED_SCHEMA,
+    WORKERS_SCHEMA,
+    bounds_json,
+    cards,
+    copied_json,
+    elapsed_seconds,
+    is_kept,
+    is_running,
+    is_waiting,
+    node_spec,
+    progress_of,
+    reason_json,
+    reason_type,
+    states_text,
+    wait_seconds,
+    why,
+)
+from cockpit.present.workers import workers_now
 
 JOBS: Final = Table(
     name="jobs",
@@ -439,7 +319,7 @@ JOBS: Final = Table(
             "ENDED",
             Kind.FRACTION,
             "Where tasks are folded: how many have ended, of how many",
-            derive=_progress,
+            derive=progress_of,
             nullable=True,
             rare=True,
         ),

@@ -10,11 +10,11 @@ from cockpit.model.forecast import Awaited, Outlook
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.reasons import Reason
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
 from cockpit.present.outlook import prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe
-from cockpit.present.tables.jobs import REASON_SCHEMA, reason_json
 
 RECORDS: Final = {"type": "array", "items": {"type": "object"}}
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
 from cockpit.formats.mountinfo import network_filesystem
 from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
+from cockpit.runtime.containers.shim.usernet import PROGRAMS
 from cockpit.runtime.findings import Finding, missing, note, ok
 from cockpit.runtime.sysfiles import read_text
 
 LACK = "Without it there are no containers: jobs run as plain processes, or not at all (plain_processes = false)."
 UNAIDED = "cockpit then makes containers by itself, which fewer people have tried, and the demo has no terminals."
+_OUTWARD = "network outward"
 SYSCTLS = (
     ("kernel/unprivileged_userns_clone", "0", "1"),  # Debian's kernel patch
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu from 23.10
@@ -76,16 +79,30 @@ def _forbidden(name: str, forbidding: str, allowing: str) -> Finding:
 
 def outward(around: Surroundings) -> list[Finding]:
     """What jobs with several nodes have beside their own network."""
-    lack = "Jobs with several nodes reach each other all the same; jobs with one share the machine's network."
-    if around.uid != 0:
-        return [note("network outward", "none for jobs with several nodes: an ordinary user's engine makes none", lack)]
     if around.ask(("nft", "--version")).outcome is Outcome.ABSENT:
-        advice = f"Run `apt-get install nftables` to have one. {lack}"
-        return [note("network outward", "none for jobs with several nodes: nftables is not installed", advice)]
+        return [_no_way("nftables is not installed", "Run `apt-get install nftables` as root to have one.")]
+    return [_outward_of_root(around) if around.uid == 0 else _outward_of_user(around)]
+
+
+def _outward_of_root(around: Surroundings) -> Finding:
     if read_text(around.root / "proc/sys/net/ipv4/ip_forward").strip() != "1":
-        advice = f"As root run `sysctl -w net.ipv4.ip_forward=1` to have one. {lack}"
-        return [note("network outward", "none for jobs with several nodes: this machine forwards nothing", advice)]
-    return [ok("network outward", "jobs with several nodes have one, by NAT")]
+        return _no_way("this machine forwards nothing", "As root run `sysctl -w net.ipv4.ip_forward=1` to have one.")
+    return ok(_OUTWARD, "jobs with several nodes have one, by NAT")
+
+
+def _outward_of_user(around: Surroundings) -> Finding:
+    there = [each for each in PROGRAMS if around.ask((each, "--version")).outcome is not Outcome.ABSENT]
+    if not there:
+        because = f"neither {' nor '.join(PROGRAMS)} is installed"
+        return _no_way(because, "Run `apt-get install slirp4netns` as root to have one.")
+    if not os.access(around.root / "dev/net/tun", os.R_OK | os.W_OK):
+        return _no_way("/dev/net/tun is not open to you", "As root run `chmod 666 /dev/net/tun` to have one.")
+    return ok(_OUTWARD, f"jobs with several nodes have one, by {there[0]}")
+
+
+def _no_way(because: str, advice: str) -> Finding:
+    lack = "Jobs with several nodes reach each other all the same; jobs with one share the machine's network."
+    return note(_OUTWARD, f"none for jobs with several nodes: {because}", f"{advice} {lack}")
 
 
 def overlay(around: Surroundings) -> list[Finding]:

@@ -22,6 +22,7 @@ from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.prechecking import NOWHERE
+from cockpit.runtime.containers.pressure import Pressure
 from cockpit.runtime.containers.pulses import Pulses
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, inmates
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     )
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
+    from cockpit.model.ids import NodeName
     from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.usage import Used
     from cockpit.model.view import ReplicaUse
@@ -99,6 +101,9 @@ class ContainerExecutor:
         self._tasks = Tasks()
         self._sampler = Sampler(self._tasks)
         self._pulses = Pulses(self._tasks, observer)
+        self.memory_of: Callable[[NodeName], int] = lambda _: sys.maxsize
+        """Set once: MiB of a node."""
+        self._pressure = Pressure(self._tasks, observer, self._memory_of)
         self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
@@ -116,6 +121,7 @@ class ContainerExecutor:
         self._bell.close()
         self._sampler.close()
         self._pulses.close()
+        self._pressure.close()
         self._shims.close()
         for watched in self._watched.values():
             watched.close()
@@ -292,6 +298,7 @@ class ContainerExecutor:
                 return
             faults.point("spawned", attempt.name)
         self._watch(effect.replica, attempt)
+        self._pressure.follow(effect, attempt)
         if effect.spec.elastic is not None:
             self._pulses.follow(effect, attempt)
         self._look(effect.replica)
@@ -351,7 +358,7 @@ class ContainerExecutor:
         attempt = self._attempt(replica)
         async with self._lock(replica):
             watched = self._watched.pop(replica, None) or Watched(attempt, lambda: None)
-            self._pulses.leave(replica)
+            self._unfollow(replica)
             watched.ended = True
             await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
@@ -392,7 +399,7 @@ class ContainerExecutor:
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True
-            self._pulses.leave(replica)
+            self._unfollow(replica)
             status, lost = telling.exit_status(watched.attempt, record), record is None
             used = self._sampler.leave(replica)
             facts = noted(watched.attempt) if self._scripts is not None else None
@@ -400,6 +407,13 @@ class ContainerExecutor:
                 self._tasks.start(self._end(replica, facts, status, used), f"end of {replica}")
             else:
                 self._observer.replica_ended(replica, status, used)
+
+    def _memory_of(self, node: NodeName) -> int:
+        return self.memory_of(node)
+
+    def _unfollow(self, replica: ReplicaId) -> None:
+        self._pulses.leave(replica)
+        self._pressure.leave(replica)
 
     def _found(self) -> set[ReplicaId]:
         names = (path.name for path in (self._state / "containers").iterdir())

@@ -51,6 +51,24 @@ def reading(attempt: Attempt) -> Reading:
     return added if counted is None else counted._replace(cpu_ms=added.cpu_ms)
 
 
+def working_mib(attempt: Attempt) -> int:
+    """What the attempt's container cannot do without: its memory without files that it has merely read."""
+    plan = attempt.read("plan.json")
+    found = working_of_group(plan["cgroup"]) if plan is not None else None
+    return (reading(attempt).memory_mib or 0) if found is None else found
+
+
+def working_of_group(group: str, mount: Path = Path(MOUNT)) -> int | None:
+    for folder, used, files in (
+        (mount / PARENT / group, "memory.current", "inactive_file"),
+        (mount / "memory" / PARENT / group, "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        if (size := _number(folder / used)) is not None:
+            idle = re.search(rf"^{files} (\d+)$", read_text(folder / "memory.stat"), re.MULTILINE)
+            return max(0, size - (int(idle[1]) if idle else 0)) // BYTES_PER_MIB
+    return None
+
+
 def last_reading(attempt: Attempt) -> Reading:
     """Of a container whose command has ended: what no group has counted, its holder has written down."""
     found, told = reading(attempt), attempt.read("exit.json") or {}

@@ -71,6 +71,9 @@ class MemberReports:
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         self._observer.worker_silent(replica, silent_ms)
 
+    def node_pressed(self, node: NodeName) -> None:
+        self._observer.node_pressed(node)
+
     def epilog_failed(self, node: NodeName, because: str) -> None:
         self._observer.epilog_failed(node, because)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from textual.events import DescendantFocus
     from textual.timer import Timer
 
+    from cockpit.backends.base import Shown
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Submitter
@@ -107,6 +108,7 @@ class FormScreen(ModalScreen[None]):
         self._began_with = dict(self._form.texts)
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
+        self._handed: Shown | RequestRefused | None = None
         self._there: Sequence[NodeRow] = ()
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = Preview.RUNS
@@ -161,7 +163,7 @@ class FormScreen(ModalScreen[None]):
             self._timer = self.set_timer(ASK_AFTER_SECONDS, self._foretell)
 
     def _show(self, judged: Judged) -> None:
-        self._judged, self._outlook = judged, None
+        self._judged, self._outlook, self._handed = judged, None, None
         for row in self.query(FieldRow):
             row.blame(judged.errors.get(row.path, ""))
         self._draw()
@@ -182,8 +184,20 @@ class FormScreen(ModalScreen[None]):
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
 
+    async def _ask_written(self, spec: JobSpec) -> None:
+        handed: Shown | RequestRefused | None
+        try:
+            handed = await self.app.backend.written(self._meant(spec))
+        except RequestRefused as no:
+            handed = no
+        if spec is self._judged.spec:
+            self._handed = handed
+            self._draw()
+
     async def _ask_start(self, spec: JobSpec) -> None:
         try:
+            if self.app.backend.takes_scripts:
+                await self._ask_written(spec)
             (outlook,) = await self.app.backend.predict([spec])
         except RequestRefused as no:
             if spec is self._judged.spec:
@@ -375,7 +389,7 @@ class FormScreen(ModalScreen[None]):
             yield from room_lines(known, self._there, self.app.demand, columns)
             yield line()
         if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
-            yield from script_lines(known, self.app.backend.written, columns)
+            yield from script_lines(self._handed, columns)
         else:
             yield from preview_lines(
                 self._shows, spec, known, self._submitter, self._there, self.app.read_jobs, columns

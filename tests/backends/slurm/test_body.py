@@ -163,3 +163,11 @@ def test_what_a_person_types_is_text_in_the_script(tmp_path: Path, value: str, n
     spec = telling(env={"WORD": value}, sweep=Sweep(parameters={"lr": (value,)}), terminal=True)
     ((env, arguments),) = seen(tmp_path, replace(spec, name=name), 1, SLURM_ARRAY_TASK_ID="0").values()
     assert (env["WORD"], env["COCKPIT_JOB_NAME"], arguments) == (value, name, [f"--lr={value}"])
+
+
+@pytest.mark.req("JT-08", "LA-70")
+def test_a_batch_script_begins_on_the_first_node_and_starts_the_others_itself() -> None:
+    script = submission(replace(a_spec("train"), mode=Mode.SLURM, nodes=2, command="srun ./a.out")).script
+    assert "hostfile" not in script
+    assert "--kill-on-bad-exit" not in script  # the step that would start it on every node
+    assert "srun ./a.out" in script

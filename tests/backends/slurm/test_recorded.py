@@ -18,6 +18,7 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.asking import WantedLimit
+from cockpit.model.directives import MoveToTop
 from cockpit.model.ids import JobId, rest_id, task_id
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
 
 async def by_name(backend: SlurmBackend, *, ended: bool = False) -> dict[str, JobRow]:
     return {row.name: row for row in await backend.jobs(ended=ended)}
+
+
+@pytest.mark.req("SL-20")
+async def test_what_a_cluster_does_not_allow_its_users_is_said_before_trying(recorded: SlurmBackend) -> None:
+    with pytest.raises(RequestRefused, match="enable_user_top is not among its SchedulerParameters"):
+        await recorded.direct(MoveToTop(("9",)))
 
 
 @pytest.mark.req("SL-02", "SL-10", "SL-13")

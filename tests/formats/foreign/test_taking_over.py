@@ -6,12 +6,13 @@ import shlex
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
 from cockpit.formats.jobfile import Defaults, read_jobs
 from cockpit.launch.command import expand
-from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerRestart
+from cockpit.model.spec import Elastic, JobSpec, Mode, NodeSpec, WorkerRestart
 
 ETJOB = r"""arena submit etjob \
  --loglevel=debug \
@@ -98,6 +99,7 @@ def test_the_elastic_job_of_the_source() -> None:
     assert (spec.elastic.min_workers, spec.elastic.max_workers) == (1, 128)
     assert (spec.elastic.max_wait_seconds, spec.elastic.backoff_limit) == (600, 3)
     assert spec.elastic.worker_restart_policy is WorkerRestart.ALWAYS
+    assert spec.elastic.spot
     assert spec.elastic.launcher_selector == {"instance_type": "spot-launcher"}
     assert spec.image == "registry.cn-beijing.aliyuncs.com/acs/bert-elastic-demo:v1.5"
     assert [each.text for each in spec.tolerations] == ["*"]
@@ -322,6 +324,25 @@ def test_a_script_without_a_name_is_called_like_its_file() -> None:
     assert unnamed is not None
     assert '"name":"train.sh"' in named.text
     assert unnamed.notes[0].startswith("name: nothing gives one")
+
+
+QOS, WATCHED = "alibabacloud.com/compute-qos", "job-supervisor.kube-ai.io/managed-by-job-supervisor"
+
+
+@pytest.mark.req("EL-08", "LA-70")
+@pytest.mark.parametrize("supervised", [True, False])
+def test_best_effort_is_a_label_and_its_notice_an_annotation(supervised: bool) -> None:
+    size = Elastic(workers=2, max_workers=4, best_effort=True, supervised=supervised)
+    job = JobSpec(name="x", command="python3 t.py", output="/home/ann/x", nodes=2, elastic=size, mode=Mode.PYTORCH)
+    manifest = written(job.as_accepted, Form.PYTORCHJOB, lambda *_: [job]).text
+    line = written(replace(job, mode=Mode.HOROVOD).as_accepted, Form.ARENA, lambda *_: [job]).text
+    for text in (manifest, line):
+        assert (QOS in text, WATCHED in text) == (True, supervised)
+        found, notes = taken(text)
+        assert found.elastic is not None
+        assert (found.elastic.best_effort, found.elastic.supervised) == (True, supervised)
+        assert (found.specs[0].cpus, found.specs[0].memory_mib) == (0, 0)
+        assert {*notes} == {"output"}
 
 
 POLICY = """apiVersion: policy.one.alibabacloud.com/v1alpha1

@@ -58,12 +58,15 @@ def cluster() -> Iterator[RealCluster]:
             made.end()
 
 
-def backend_for(cluster: RealCluster, person: str, manners: Manners = HASTE) -> SlurmBackend:
-    """`root`: an administrator of the cluster."""
+def backend_for(
+    cluster: RealCluster, person: str, manners: Manners = HASTE, env: Mapping[str, str] | None = None
+) -> SlurmBackend:
+    """`root`: an administrator of the cluster. `env`: more than the cluster's."""
+    known = {**cluster.env, **(env or {})}
     if person == "root":
-        commands: LocalCommands = LocalCommands(cluster.env)
+        commands: LocalCommands = LocalCommands(known)
     else:
-        commands = AsPerson(cluster.env, person, cluster.home(person))
+        commands = AsPerson(known, person, cluster.home(person))
     clock = SystemClock()
     reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, manners)
     return SlurmBackend("cockpit", commands, reading, clock, person)

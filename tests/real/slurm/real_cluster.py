@@ -41,7 +41,7 @@ MinJobAge=600
 MaxArraySize=2000
 KillWait=2
 SchedulerType=sched/backfill
-SchedulerParameters=sched_interval=1,bf_interval=2,bf_window=2880,bf_resolution=60,bf_continue
+SchedulerParameters=sched_interval=1,bf_interval=2,bf_window=2880,bf_resolution=60,bf_continue,enable_user_top
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SlurmdParameters=config_overrides

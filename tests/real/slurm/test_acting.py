@@ -113,8 +113,6 @@ async def test_whatever_slurm_lets_one_change_is_changed(
         await ada.direct(UpdateJob(job, {"Features": "no-such-thing"}))
     with pytest.raises(RequestRefused, match="negative nice"):
         await ada.direct(UpdateJob(job, {"Nice": "-5"}))
-    with pytest.raises(RequestRefused, match="enable_user_top"):
-        await ada.direct(MoveToTop((str(job),)))
     waiting = await eventually(lambda: state_of(ada, job), lambda found: found.spec.nice == 70)
     changed = replace(waiting.spec, partitions=("debug",))
     await ada.edit(job, changed)
@@ -130,6 +128,19 @@ async def test_whatever_slurm_lets_one_change_is_changed(
     array = (await ada.job(many)).job
     await ada.edit(many, replace(array.spec, array=Array(array.spec.array.indices, 2)))
     assert "ArrayTaskThrottle=2" in (emptied.ask("scontrol", "show", "job", str(many)) or "")
+
+
+@pytest.mark.req("SL-20")
+async def test_a_job_is_moved_before_its_owners_others(emptied: RealCluster, ada: SlurmBackend) -> None:
+    later = a_job(emptied, "first", "true", begin_at=Millis(4_102_444_800_000))
+    first, second = await ada.submit([later, replace(later, name="second", nice=50)])
+
+    async def priorities() -> dict[JobId, int]:
+        return {row.id: row.priority or 0 for row in await ada.jobs()}
+
+    await eventually(priorities, lambda found: found.get(first, 0) > found.get(second, 0) > 0)
+    await ada.direct(MoveToTop((str(second),)))
+    await eventually(priorities, lambda found: found[second] > found[first])
 
 
 @pytest.mark.req("SL-20")

@@ -51,6 +51,7 @@ class Seen:
         self.failed: list[str] = []
         self.checked: list[str] = []
         self.staged: list[ReplicaId] = []
+        self.pressed: list[NodeName] = []
         self.silent: list[tuple[ReplicaId, int | None]] = []
         self.moved: list[ReplicaId] = []
         self.full: list[str] = []
@@ -68,6 +69,10 @@ class Seen:
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         self.silent.append((replica, silent_ms))
+        self._news.set()
+
+    def node_pressed(self, node: NodeName) -> None:
+        self.pressed.append(node)
         self._news.set()
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:

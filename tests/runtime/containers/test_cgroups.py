@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from cockpit.runtime.containers.shim import cgroups
 
 SIZES = {"cpus": 2, "memory_mib": 512, "pids": 100}
@@ -48,3 +50,16 @@ def test_soft_limits_say_what_they_lack():
     text = cgroups.soft_text(["/sys/fs/cgroup: Permission denied"])
     assert text.startswith("soft: ")
     assert "/sys/fs/cgroup: Permission denied" in text
+
+
+@pytest.mark.req("EL-08")
+def test_whoever_asked_for_nothing_is_not_limited_and_comes_last():
+    bare = SIZES | {"cpus": 0, "memory_mib": 0}
+    assert table(cgroups.writes_v1("k", **bare)) == [
+        ("cpu/cockpit-cluster/k/cpu.shares", "2"),
+        ("pids/cockpit-cluster/k/pids.max", "100"),
+    ]
+    assert table(cgroups.writes_v2("k", **bare))[2:] == [
+        ("cockpit-cluster/k/cpu.weight", "1"),
+        ("cockpit-cluster/k/pids.max", "100"),
+    ]

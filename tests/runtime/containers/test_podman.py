@@ -114,7 +114,7 @@ async def test_a_failed_one_is_committed_and_run_without_its_cards(house, image)
     (line,) = containers()
     assert line.split()[1] == "Up"
     assert kept_images() == ["localhost/cockpit-kept"]
-    entered = await house.enter(made.replica, "sh", "-c", "cat /opt/note /tmp/note; train; pwd; ps | grep -c [9]9")
+    entered = await house.enter(made.replica, "sh", "-c", "cat /opt/note /tmp/note; train; pwd; ps | grep -c [s]leep")
     assert (entered.facts.kept, entered.facts.remounted, entered.facts.cards_freed) == (True, False, True)
     assert finish(entered)[1].split() == [*("left", "too", "trained", "with", "plum", "as", "0", "/workspace", "0")]
     assert (await said(house, made, f"{LOOK} || true")).splitlines()[1] == "cards="

@@ -14,7 +14,7 @@ from tests.runtime.containers.test_plan import planned
 def told(layout: Layout, option: str, **changed) -> list[str]:
     """What is given with this option."""
     plan = {**msgspec.to_builtins(planned()), **changed}
-    words = arguments(plan, "cockpit-x", "abc", layout, 77)
+    words = arguments(plan, "cockpit-x", "abc", layout, 77, "/a/pid")
     assert words[0] == "create"
     assert words[-1] == "abc"
     return [value for name, value in pairwise(words) if name == option]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cockpit.backends.slurm.mapping.containers import Runtime
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.refusing import refusals
 from cockpit.backends.slurm.mapping.script import (
@@ -55,12 +56,12 @@ def end_hold(job: int) -> Command:
     return Command(("scancel", "--batch", "--signal=USR1", slurm_id(job)))
 
 
-def submit(spec: JobSpec) -> Command:
+def submit(spec: JobSpec, runtime: Runtime | None = None) -> Command:
     """Raises `CannotBe` with one line for each field that Slurm has no word for."""
-    wrong = list(refusals(spec))
+    wrong = list(refusals(spec, runtime))
     if wrong:
         raise CannotBe("\n".join(wrong))
-    return Command(*submission(spec))
+    return Command(*submission(spec, runtime))
 
 
 def set_priority(args: messages.SetPriorityArgs) -> Command:
@@ -135,6 +136,8 @@ def _cards(spec: JobSpec) -> str:
 
 
 def drain_node(args: messages.DrainArgs) -> Command:
+    if args.within_seconds is not None:
+        raise CannotBe("within: Slurm lets go on what runs on a drained node; leave it out, and cancel or requeue jobs")
     return Command(("scontrol", "update", f"NodeName={args.name}", "State=DRAIN", f"Reason={args.reason}"))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cockpit.backends.slurm.mapping.containers import Runtime, contained, leaving
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.modelines import NODE, of_replica, prelude, started, under_mpi
 from cockpit.backends.slurm.mapping.shelltext import Variable, quoted, word
 from cockpit.backends.slurm.mapping.wrapper import beginning, copying, keeping
 from cockpit.launch.modes import LAUNCHED_BY_FIRST
 from cockpit.launch.sweeps import swept, trial_count, trial_number
+from cockpit.model.image import HOST
 from cockpit.model.spec import HoldAllocation, JobSpec
 
 HOSTS = """\
@@ -25,8 +27,9 @@ cockpit_hosts() {
 _TRIAL = "COCKPIT_TRIAL_OPTIONS"
 
 
-def body(spec: JobSpec, asked_seconds: int, kept_seconds: int) -> Iterator[str]:
-    """Its lines, for sh. `kept_seconds`: how long a failed one keeps its nodes; 0: not at all."""
+def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime | None) -> Iterator[str]:
+    """Its lines, for sh. `kept_seconds`: how long a failed one keeps its nodes; 0: not at all. `runtime`: of
+    containers."""
     if kept_seconds:
         yield beginning(asked_seconds)
     for name, value in spec.env.items():
@@ -35,14 +38,17 @@ def body(spec: JobSpec, asked_seconds: int, kept_seconds: int) -> Iterator[str]:
     yield from _trials(spec)
     yield from prelude(spec)
     yield ""
+    boxed = runtime if spec.image != HOST else None
     if not spec.terminal:
-        yield from _run(spec)
+        yield from _run(spec, boxed)
         return
     yield "cockpit_run() {"
-    yield from (f"    {each}" for each in _run(spec))
+    yield from (f"    {each}" for each in _run(spec, boxed))
     yield "}"
-    frees = spec.debug_hold.allocation is HoldAllocation.FREE
-    yield from copying() if frees else keeping(kept_seconds)
+    if spec.debug_hold.allocation is not HoldAllocation.FREE:
+        yield from keeping(kept_seconds)
+    else:
+        yield from leaving(spec, boxed) if boxed is not None else copying()
 
 
 def _place(spec: JobSpec) -> Iterator[str]:
@@ -69,32 +75,32 @@ def _trials(spec: JobSpec) -> Iterator[str]:
     yield "esac"
 
 
-def _run(spec: JobSpec) -> Iterator[str]:
+def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
     """Those that only help are started first, and let go with those that decide."""
     (first, *others) = groups(spec)
     for each in others:
-        yield f"{_step(spec, each, started(spec, each))} &"
+        yield f"{_step(spec, each, started(spec, each), runtime)} &"
         yield 'cockpit_others="$cockpit_others $!"'
-    yield from _decisive(spec, first)
+    yield from _decisive(spec, first, runtime)
     if others:
         yield "rc=$?"
         yield "kill $cockpit_others 2>/dev/null"
         yield '(exit "$rc")'
 
 
-def _decisive(spec: JobSpec, group: Group) -> Iterator[str]:
-    plain, launched = _step(spec, group, started(spec, group)), under_mpi(spec, group)
+def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[str]:
+    plain, launched = _step(spec, group, started(spec, group), runtime), under_mpi(spec, group)
     if launched is None or launched == group.command:
         yield plain
         return
     yield "if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then"
-    yield f"    {_step(spec, group, launched)}"
+    yield f"    {_step(spec, group, launched, runtime)}"
     yield "else"
     yield f"    {plain}"
     yield "fi"
 
 
-def _step(spec: JobSpec, group: Group, command: str) -> str:
+def _step(spec: JobSpec, group: Group, command: str, runtime: Runtime | None) -> str:
     """On one node by itself, or where the command starts all others by its own means; else once on each node."""
     rank = f"$((SLURM_NODEID + {group.first}))" if group.first else NODE
     assigned = [f'COCKPIT_REPLICA="{rank}"', 'COCKPIT_NODE="$SLURMD_NODENAME"']
@@ -102,8 +108,14 @@ def _step(spec: JobSpec, group: Group, command: str) -> str:
     text = "\n".join([*(f"export {each}" for each in assigned), command])
     behind = (Variable(_TRIAL),) if spec.sweep is not None else ()
     script = f"bash -c {word(text, *behind)}"
+    srun = _srun(spec, group)
+    return contained(spec, runtime, srun, script) if runtime is not None else f"{srun} {script}".lstrip()
+
+
+def _srun(spec: JobSpec, group: Group) -> str:
+    """Empty where the batch script itself is on the only node that counts."""
     if group.alone and (group.nodes == 1 or spec.mode in LAUNCHED_BY_FIRST):
-        return script
+        return ""
     which = "" if group.alone else f" --het-group={group.position}"
     cpus = group.of_slurm("SLURM_CPUS_PER_TASK")
-    return f'srun{which} --kill-on-bad-exit=1 --cpus-per-task="${cpus}" {script}'
+    return f'srun{which} --kill-on-bad-exit=1 --cpus-per-task="${cpus}"'

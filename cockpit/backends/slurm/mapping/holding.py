@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
+from cockpit.backends.slurm.mapping.containers import left
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS, WRAPPED
 from cockpit.model.ids import Millis
@@ -29,6 +30,8 @@ def held(job: Job, comment: str) -> Job:
     if not comment.startswith(WRAPPED):
         return job
     job = replace(job, spec=replace(job.spec, terminal=True, debug_hold=_KEPT))
+    if left(comment) is not None:
+        return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
     found = _HELD.fullmatch(comment)
     if found is None or job.state is not JobState.RUNNING or job.attempt is None:
         return job

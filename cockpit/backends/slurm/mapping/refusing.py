@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cockpit.backends.slurm.mapping.containers import Runtime, image_refusals
 from cockpit.backends.slurm.mapping.groups import groups
 from cockpit.backends.slurm.mapping.paths import is_in_workspace
-from cockpit.model.image import HOST
 from cockpit.model.poolrules import pool_conflicts, sweep_conflicts
 from cockpit.model.spec import JobKind, JobSpec
 
-_NO_IMAGE = "Slurm runs on its nodes' own root; let the script start a container"
 
-
-def refusals(spec: JobSpec) -> Iterator[str]:
-    """One line for each field that cannot be had on a Slurm cluster."""
+def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
+    """One line for each field that cannot be had on a Slurm cluster. `runtime`: what makes containers there."""
+    yield from image_refusals(spec, runtime)
     if spec.elastic is not None:
         yield "elastic: a Slurm job keeps the nodes that it started with; say how many `nodes`"
     if spec.volumes:
@@ -53,8 +52,6 @@ def _container_refusals(spec: JobSpec) -> Iterator[str]:
     for field, given in (("datasets", spec.datasets), ("models", spec.models)):
         if given:
             yield f"{field}: Slurm mounts nothing; use the cluster's own file systems"
-    if spec.image != HOST:
-        yield f"image: {_NO_IMAGE}"
     if spec.algorithm is not None and not spec.algorithm.path:
         yield "algorithm.name: nothing has a name on a Slurm cluster; write its path"
 
@@ -73,9 +70,6 @@ def _group_refusals(spec: JobSpec) -> Iterator[str]:
     if len(everybody) > 1 and (spec.array is not None or spec.sweep is not None):
         field = "array" if spec.array is not None else "sweep"
         yield f"{field}: Slurm has no arrays of jobs whose nodes are not all alike"
-    for position, pool in enumerate(spec.worker_pools):
-        if pool.image:
-            yield f"worker_pools[{position}].image: {_NO_IMAGE}"
 
 
 def _paths(spec: JobSpec) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.body import body
+from cockpit.backends.slurm.mapping.containers import Runtime
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import WRAPPED
@@ -25,9 +26,9 @@ class Submission(NamedTuple):
     script: str
 
 
-def submission(spec: JobSpec) -> Submission:
+def submission(spec: JobSpec, runtime: Runtime | None = None) -> Submission:
     """The command with all that is asked for, and the script that it reads from its standard input."""
-    lines = body(spec, asked_seconds(spec), kept_seconds(spec))
+    lines = body(spec, asked_seconds(spec), kept_seconds(spec), runtime)
     return Submission(("sbatch", "--parsable", *options(spec)), "\n".join(["#!/bin/sh", *lines, ""]))
 
 

@@ -10,6 +10,7 @@
     kept.json     the container is kept after its command: whether it keeps its cards
     upper work root stage   the file system, see `view`
     workspace tmp           of plain processes, see `plain`
+    podman.pid              of a container of podman's, written by it
 
 The holder is named as in `identity`.
 """

@@ -41,8 +41,10 @@ def folders_v2(name: str) -> list[str]:
 
 
 def writes_v1(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write]:
-    """In this order: memory with swap may never be below memory."""
+    """In this order: memory with swap may never be below memory. Without CPUs it is not limited, and comes last."""
     cpu, memory, processes = folders_v1(name)
+    if not cpus:
+        return [Write(f"{cpu}/cpu.shares", "2"), Write(f"{processes}/pids.max", str(pids))]
     memory_bytes = str(memory_mib * _MIB)
     return [
         Write(f"{cpu}/cpu.cfs_period_us", str(_PERIOD_US)),
@@ -54,12 +56,14 @@ def writes_v1(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write
 
 
 def writes_v2(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write]:
-    """The parents first offer the controllers to their children."""
+    """The parents first offer the controllers to their children. Without CPUs it is not limited, and comes last."""
     (group,) = folders_v2(name)
     offer = " ".join(f"+{controller}" for controller in CONTROLLERS)
+    offers = [Write("cgroup.subtree_control", offer), Write(f"{PARENT}/cgroup.subtree_control", offer)]
+    if not cpus:
+        return [*offers, Write(f"{group}/cpu.weight", "1"), Write(f"{group}/pids.max", str(pids))]
     return [
-        Write("cgroup.subtree_control", offer),
-        Write(f"{PARENT}/cgroup.subtree_control", offer),
+        *offers,
         Write(f"{group}/cpu.max", f"{cpus * _PERIOD_US} {_PERIOD_US}"),
         Write(f"{group}/memory.max", str(memory_mib * _MIB)),
         Write(f"{group}/memory.swap.max", "0", optional=True),

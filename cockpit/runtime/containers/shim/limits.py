@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _JOB_OOM_SCORE = b"300"
 """When the whole machine is out of memory, a job's programs go before the engine and its holders."""
+_BEST_EFFORT_OOM_SCORE = b"1000"
+"""Those of whoever asked for nothing go before all others."""
 _MIB = 1 << 20
 READ_ONLY = "; read-only: "
 """Between how limits are enforced and the system folders that are not copy-on-write."""
@@ -36,9 +38,9 @@ class Limits:
         """Put the calling process, and all it starts, under the limits. Call before privileges are dropped."""
         for fd in self.procs:
             os.write(fd, b"0")
-        if not self.procs:
+        if not self.procs and plan["memory_mib"]:
             _lower(resource.RLIMIT_DATA, plan["memory_mib"] * _MIB)
-        _raise_oom_score()
+        _raise_oom_score(_JOB_OOM_SCORE if plan["cpus"] else _BEST_EFFORT_OOM_SCORE)
 
     def join_late(self, plan: PlanDict) -> None:
         """What counts per user namespace, and so can be set only inside one."""
@@ -137,9 +139,9 @@ def _lower(which: int, value: int) -> None:
     resource.setrlimit(which, (bounded, bounded))
 
 
-def _raise_oom_score() -> None:
+def _raise_oom_score(score: bytes) -> None:
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.write(fd, _JOB_OOM_SCORE)
+        os.write(fd, score)
     finally:
         os.close(fd)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.attempt import PlanDict
 
-_ALWAYS = (("/tmp", 0o1777), ("/home", 0o755), ("/workspace", 0o755))  # noqa: S108 - the container's own
+_TMP, _FOR_EVERYBODY = "/tmp", 0o1777  # noqa: S108 - the container's own
+_ALWAYS = (_TMP, "/home", "/workspace")
 _DONE = b"+"
 _LONGEST = 4096
 _NUMBER = struct.Struct("!i")
@@ -63,7 +64,10 @@ def forget(folder: str) -> int:
     _leave_mounts()
     attempt.wait_unlocked()
     try:
-        podman.Container(attempt.plan()).remove()
+        container = podman.Container(attempt.plan())
+        container.remove()
+        if attempt.read("kept.json") is not None:
+            container.forget_kept()
     except podman.PodmanError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -113,7 +117,8 @@ def _laid_out(attempt: Attempt, plan: PlanDict, container: podman.Container, hol
         container.remove()  # an engine may have died just here
     binds, masked = view.beside_image(attempt, plan)
     layout = podman.Layout(binds, masked, plan["devices"] if attempt.has_cards() else ())
-    pid = container.run(container.kept_image if again else plan["podman"], layout, holder)
+    image = container.kept_image if again else plan["podman"]
+    pid = container.run(image, layout, holder, attempt.file("podman.pid"))
     seen = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     if os.readlink(f"/proc/{pid}/ns/pid") != os.readlink(f"/proc/{holder}/ns/pid"):
         raise podman.PodmanError("what podman ran in the container ended at once")
@@ -122,16 +127,17 @@ def _laid_out(attempt: Attempt, plan: PlanDict, container: podman.Container, hol
 
 
 def _complete(seen: int) -> None:
-    """Every container has these folders, whatever its image has; right below `/`, and no link is followed."""
+    """Every container has these folders, and a /tmp for everybody, whatever its image has. They lie right below `/`, so
+    that no link is followed; where something of the machine may be shown, nothing is changed."""
     pid = os.fork()
     if pid == 0:
         try:
             linux.setns(seen, linux.CLONE_NEWNS)
-            for name, mode in _ALWAYS:
+            for name in _ALWAYS:
                 if not os.path.lexists(name):
                     os.mkdir(name)
-                if not os.path.islink(name):
-                    os.chmod(name, mode)
+            if not os.path.islink(_TMP):
+                os.chmod(_TMP, _FOR_EVERYBODY)
         finally:
             os._exit(0)
     os.waitpid(pid, 0)

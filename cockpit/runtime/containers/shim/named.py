@@ -17,6 +17,7 @@ from cockpit.runtime.containers.shim.podman import PROGRAM
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from cockpit.runtime.containers.shim.metering import Measure, Meter, Order
 
@@ -29,8 +30,7 @@ _NEVER_RUN = "true"
 def measure(order: Order, _meter: Meter) -> Measure:
     """Its id, its size, the variables that it brings, and whether podman makes its containers. Raises FetchError."""
     _hide_mounts(order)
-    program = _who_has(order["source"])
-    found = json.loads(_said(program, "image", "inspect", order["source"]))[0]
+    program, found = _found(order["source"])
     key = str(found["Id"]).rpartition(":")[2]
     env = _variables((found.get("Config") or {}).get("Env"))
     return {"key": key, "size": int(found["Size"]), "env": env, "podman": order["podman"] and program == PROGRAM}
@@ -39,7 +39,7 @@ def measure(order: Order, _meter: Meter) -> Measure:
 def copy(order: Order, meter: Meter) -> int:
     """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError."""
     _hide_mounts(order)
-    program = _who_has(order["source"])
+    program, _ = _found(order["source"])
     with _container(program, order) as name:
         export = subprocess.Popen([program, "export", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert export.stdout is not None
@@ -87,7 +87,8 @@ def _container(program: str, order: Order) -> Iterator[str]:
         _run(program, "rm", "--force", name)
 
 
-def _who_has(name: str) -> str:
+def _found(name: str) -> tuple[str, dict[str, Any]]:
+    """Who has it, and what that says of it. Raises FetchError."""
     there = [each for each in _PROGRAMS if _is_installed(each)]
     if not there:
         raise FetchError(
@@ -95,8 +96,9 @@ def _who_has(name: str) -> str:
             "dir:PATH or tar:PATH"
         )
     for program in there:
-        if _run(program, "image", "inspect", name).returncode == 0:
-            return program
+        asked = _run(program, "image", "inspect", name)
+        if asked.returncode == 0:
+            return program, json.loads(asked.stdout)[0]
     raise FetchError(f"{there[0]} has no image {name} on this node; `{there[0]} pull {name}` there gets it")
 
 

@@ -57,38 +57,40 @@ class Container:
         self.name = f"cockpit-{plan['cgroup']}"
         self.kept_image = f"{_KEPT}:{plan['cgroup']}"
 
-    def run(self, image: str, layout: Layout, holder: int) -> int:
-        """Lay it out in the namespaces of the process `holder`; the number of podman's own program in it. Raises
-        PodmanError."""
+    def run(self, image: str, layout: Layout, holder: int, pidfile: str) -> int:
+        """Lay it out in the namespaces of the process `holder`; the number of podman's own program in it, which podman
+        writes into `pidfile`. Raises PodmanError, or OSError where it did not."""
         try:
-            said(*arguments(self._plan, self.name, image, layout, holder))
+            said(*arguments(self._plan, self.name, image, layout, holder, pidfile))
             said("start", self.name)
         except PodmanError as error:
             raise PodmanError(f"{error}; with podman_containers = false cockpit makes it itself") from None
-        pid = int(said("container", "inspect", "--format", "{{.State.Pid}}", self.name))
-        if not pid:
-            raise PodmanError(f"{_WAITS[0]} of the image ended at once")
-        return pid
+        with open(pidfile, encoding="ascii") as stream:
+            return int(stream.read())
 
     def commit(self) -> None:
         """Make an image of what it holds now, instead of one from before; where it is not there, that one stands.
         Raises PodmanError."""
         if _run("container", "exists", self.name).returncode == 0:
             said("commit", "--quiet", "--pause=false", self.name, self.kept_image, seconds=_COMMIT_SECONDS)
-            said("rm", "--force", "--time", "0", self.name)
+            self.remove()
 
     def remove(self) -> None:
-        """And what was kept of it. Raises PodmanError."""
+        """That it is not there is fine. Raises PodmanError."""
         said("rm", "--force", "--ignore", "--time", "0", self.name)
+
+    def forget_kept(self) -> None:
+        """Remove the image of what was kept of it, if there is one. Raises PodmanError."""
         if _run("image", "exists", self.kept_image).returncode == 0:
             said("rmi", "--force", self.kept_image)
 
 
-def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int) -> list[str]:
+def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int, pidfile: str) -> list[str]:
     """Of `podman create`. The namespaces are the holder's; what podman's own program may do is nothing."""
     network = f"ns:/proc/{holder}/ns/net" if plan.get("network") else "host"
     return [
-        *("create", "--name", name, "--label", f"{LABEL}={plan['cgroup']}", "--pull", "never", "--interactive"),
+        *("create", "--name", name, "--label", f"{LABEL}={plan['cgroup']}", "--pull", "never"),
+        *("--interactive", "--pidfile", pidfile),
         *("--pid", f"ns:/proc/{holder}/ns/pid", "--ipc", f"ns:/proc/{holder}/ns/ipc", "--network", network),
         *("--hostname", plan["hostname"], *_each("--add-host", _hosts(plan))),
         *("--user", f"{plan['uid']}:{plan['gid']}", "--passwd-entry", _user(plan)),

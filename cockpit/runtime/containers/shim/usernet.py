@@ -32,7 +32,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 """pasta takes it for a failure where the first of them is ignored already."""
 _READY_SECONDS = 10
 _STEP_MILLISECONDS = 10
-_LOOK_MILLISECONDS = 1000
+_LOOK_SECONDS = 1.0
 _LONGEST = 1000
 
 
@@ -110,17 +110,23 @@ def _serve(there: _socket.socket, words: list[str], lock: str, in_use: Callable[
     complaints = os.memfd_create("complaints")
     streams = [(os.POSIX_SPAWN_DUP2, complaints, number) for number in (1, 2)]
     child = os.posix_spawn(words[0], words, {}, file_actions=streams, setsigdef=_IGNORED_BY_PYTHON)
-    pidfd = os.pidfd_open(child)
+    try:
+        if _await_either(there.fileno(), os.pidfd_open(child)):
+            there.sendall(_last_words(complaints))
+            return
+        while not _is_left(lock, in_use):
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _await_either(maker: int, program: int) -> bool:
+    """Whether the program has ended; else whoever made the network is gone, and others may still be in it."""
     poll = select.poll()
-    for fd in (there.fileno(), pidfd):
+    for fd in (maker, program):
         poll.register(fd, select.POLLIN)
-    if pidfd in dict(poll.poll()):  # else whoever made the network is gone, and others may still be in it
-        there.sendall(_last_words(complaints))
-    else:
-        while not linux.has_ended(pidfd, within_milliseconds=_LOOK_MILLISECONDS):
-            if _is_left(lock, in_use):
-                os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    return program in dict(poll.poll())
 
 
 def _is_left(lock: str, in_use: Callable[[], bool]) -> bool:

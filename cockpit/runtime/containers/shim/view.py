@@ -114,7 +114,7 @@ def _view(attempt: Attempt, plan: PlanDict, first: list[tuple[str, str, bool]], 
     return bubblewrap.View(
         root=attempt.file("root"),
         binds=[*first, *_world(attempt), *_agent(plan), *given, *sources.binds],
-        shared_memory_bytes=plan["memory_mib"] * _MIB,
+        shared_memory_bytes=(plan["memory_mib"] or plan["scratch_mib"]) * _MIB,
     )
 
 

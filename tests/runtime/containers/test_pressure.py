@@ -1,0 +1,89 @@
+"""Nodes with best-effort workers that run short of memory (EL-08), and workers that do not answer (EL-05)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.model.ids import JobId, NodeName, ReplicaId
+from cockpit.runtime.clock import wall_nanos
+from cockpit.runtime.containers import measuring, pressure
+from cockpit.runtime.containers.pulses import Heard, Pulses, silence_ms
+from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.tasks import Tasks
+from tests.runtime.containers.house import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.req("EL-08")
+def test_a_node_runs_short_by_what_all_its_replicas_work_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = {"a": 60, "b": 35, "c": 90}
+    monkeypatch.setattr(pressure, "working_mib", lambda attempt: used[attempt.path])
+    watch = pressure.Pressure(Tasks(), Seen(), lambda _: 100)
+
+    def short(*tenants: tuple[str, str, bool]) -> list[str]:
+        return watch.short([pressure.Tenant(Attempt(path), NodeName(node), free) for path, node, free in tenants])
+
+    assert short(("a", "n1", True), ("b", "n1", False)) == ["n1"]
+    assert short(("a", "n1", True), ("b", "n2", False)) == []
+    assert short(("c", "n1", True)) == []
+    assert short(("a", "n1", False), ("b", "n1", False)) == [], "nobody there is of best effort"
+
+
+@pytest.mark.req("EL-08")
+@pytest.mark.parametrize(
+    ("folder", "files"),
+    [
+        ("cockpit-cluster/g", {"memory.current": "300000000", "memory.stat": "anon 1\ninactive_file 90284800\n"}),
+        (
+            "memory/cockpit-cluster/g",
+            {"memory.usage_in_bytes": "300000000", "memory.stat": "inactive_file 7\ntotal_inactive_file 90284800\n"},
+        ),
+    ],
+)
+def test_files_that_were_merely_read_are_no_need(tmp_path: Path, folder: str, files: dict[str, str]) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    for name, text in files.items():
+        (tmp_path / folder / name).write_text(text)
+    assert measuring.working_of_group("g", tmp_path) == 200
+    assert measuring.working_of_group("other", tmp_path) is None
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Callable[[str, bool, int | None], Attempt]:
+    """One that has begun or not, and has answered so many seconds ago."""
+
+    def made(name: str, begun: bool, ago: int | None) -> Attempt:
+        folder = tmp_path / name
+        (folder / "pulse").mkdir(parents=True)
+        if begun:
+            (folder / "started.json").write_text("{}")
+        if ago is not None:
+            beat = folder / "pulse" / "beat"
+            beat.touch()
+            at = wall_nanos() - ago * SECOND
+            os.utime(beat, ns=(at, at))
+        return Attempt(str(folder))
+
+    return made
+
+
+@pytest.mark.req("EL-05")
+def test_who_has_answered_once_is_told_of_when_it_does_so_no_more(worker) -> None:
+    seen = Seen()
+    pulses = Pulses(Tasks(), seen)
+    for rank, (begun, ago) in enumerate([(True, 5), (True, 100), (True, None), (False, None)]):
+        pulses._heard[ReplicaId(JobId(1), 1, rank)] = Heard(worker(str(rank), begun, ago), 60_000)
+    pulses.listen()
+    told = {replica.rank: silent for replica, silent in seen.silent}
+    assert set(told) == {1, 3}
+    assert told[3] is None
+    assert 100_000 <= told[1] < 160_000
+    assert silence_ms(worker("x", True, None), wall_nanos()) is None
