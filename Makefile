@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup run test check format-check lint types imports architecture bench pictures requirements sizes format clean
+.PHONY: help setup run test real-slurm-new check format-check lint types imports architecture bench pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -25,6 +25,9 @@ run: setup ## open the cockpit on this machine
 # Three workers for two cores: tests of the real machine wait for it half of their time.
 test: setup ## all tests; one file: make test TESTS=tests/sched
 	@$(PYTHON_IN_VENV) -m pytest -n 3 --dist loadgroup --requirements=.requirements.json $(TESTS)
+
+real-slurm-new: ## the tests of a real Slurm against Debian trixie's 24.11, in a chroot below /var/tmp; as root
+	@tools/real-slurm-new $(TESTS)
 
 check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
 

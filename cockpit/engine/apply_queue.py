@@ -65,6 +65,7 @@ def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -
         waits_for=before.waits_for if same else conditions,
         never=before.never if same else None,
         clears=(),
+        below_min_at=before.below_min_at if body.spec.suspends else None,
     )
 
 

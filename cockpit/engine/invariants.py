@@ -45,11 +45,14 @@ def _job_violations(job: Job) -> list[str]:
         "is below its min but does not wait": job.below_min_at is not None and job.state is not JobState.QUEUED,
         "is ready but still said to wait for another job": job.never is not None and not job.waits_for,
         "has a gang that is neither whole nor absent": job.attempt is not None
+        and job.state is not JobState.QUEUED  # by an edit it may ask for another size next time
         and not job.spec.least_nodes <= len(job.attempt.placement) <= job.spec.most_nodes,
         "has no first replica": job.attempt is not None
+        and job.state is not JobState.QUEUED
         and job.spec.elastic is None
         and job.attempt.placement[0].rank != 0,
         "has given up more workers than it can": job.attempt is not None
+        and job.state is not JobState.QUEUED
         and len(job.attempt.placement) - len(job.leaving) < job.spec.least_nodes,
         "gives up workers that it does not have": job.attempt is not None
         and not {each.rank for each in job.leaving} <= {part.rank for part in job.attempt.placement},

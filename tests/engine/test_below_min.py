@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.engine import decide, evictions
 from cockpit.engine.effects import Force, SignalReplica, TellWorkers
 from cockpit.engine.machine import Machine
+from cockpit.engine.submit import edit
 from cockpit.engine.views import job_row, overview
 from cockpit.model import events
 from cockpit.model.ids import JobId
 from cockpit.model.job import EndCause, JobState
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import AfterWait, ReclaimSignal
+from cockpit.model.spec import AfterWait, Mode, ReclaimSignal
 from tests.builders import SECOND, a_spec
 from tests.engine.driver import EngineDriver
 from tests.engine.test_workers import begun, elastic, ends, engine, told
@@ -92,6 +94,15 @@ def test_or_it_fails() -> None:
     driver.pass_time(60 * SECOND)
     found = driver.job(job)
     assert (found.state, found.end_cause, found.below_min_at) == (JobState.ERROR, EndCause.BELOW_MIN, None)
+
+
+@pytest.mark.req("EL-04", "JT-42")
+def test_one_that_is_edited_to_be_of_a_fixed_size_waits_as_others_do() -> None:
+    driver = engine()
+    job, _ = suspended(driver)
+    fixed = replace(driver.job(job).spec, elastic=None, nodes=2, mode=Mode.PYTORCH)
+    assert driver.act(edit(driver.machine, driver.job(job), fixed, now=driver.now)) is None
+    assert (driver.job(job).shown_state, driver.job(job).waits_until) == (JobState.QUEUED, None)
 
 
 @pytest.mark.req("EL-04")

@@ -16,6 +16,7 @@ from cockpit.backends.fleet.numbers import in_fleet
 from cockpit.backends.verbs import Verbs
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import forecast, view
+from cockpit.model.directives import SendSignal, UpdateJob
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.frozen import refuse
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accounting import EndedJob
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
@@ -120,6 +122,13 @@ class FleetBackend(Verbs):
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         member, own = self._whose(request.job)
         return await (await self._there(member)).open_shell(replace(request, job=own))
+
+    async def direct(self, wanted: Directive) -> JobId | None:
+        """What one job is told; its cluster refuses it where it is not Slurm's."""
+        if not isinstance(wanted, SendSignal | UpdateJob):
+            refuse(ONE_CLUSTERS)
+        member, own = self._whose(wanted.job)
+        return await (await self._there(member)).direct(replace(wanted, job=own))
 
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None

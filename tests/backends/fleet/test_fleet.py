@@ -17,12 +17,14 @@ from cockpit.backends.fleet.member import Opened
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.errors import RequestRefused, Unreachable
+from cockpit.model.directives import MoveToTop, SendSignal
 from cockpit.model.ids import JobId, Millis, member_id, member_of, task_id
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import WaitsForJob
 from cockpit.model.view import ClusterState
 from cockpit.present.folding import fold, id_text, own_ids
 
+TOP = MoveToTop(("9",))
 NOW = Millis(1_795_300_000_000)
 Opening = Callable[[], Awaitable[Opened]]
 
@@ -33,6 +35,9 @@ class Acting(SlurmBackend):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.done: list[tuple[str, msgspec.Struct]] = []
+
+    async def direct(self, wanted: Any) -> None:
+        self.done.append(("direct", wanted))
 
     async def act(self, op: str, args: msgspec.Struct, answer: Any) -> Any:
         self.done.append((op, args))
@@ -113,12 +118,13 @@ async def test_an_act_goes_to_the_cluster_whose_job_it_is() -> None:
     await fleet.cancel(member_id(2, 9))
     await fleet.hold(member_id(1, task_id(46, 3)))
     await fleet.drain_node("old:n1", "disk")
-    assert [(op, getattr(args, "job", None)) for op, args in new.done] == [("cancel", 9)]
+    await fleet.direct(SendSignal(member_id(2, 9), "USR1"))
+    assert [(op, getattr(args, "job", None)) for op, args in new.done] == [("cancel", 9), ("direct", 9)]
     assert [(op, getattr(args, "job", getattr(args, "name", None))) for op, args in old.done] == [
         ("hold", task_id(46, 3)),
         ("drain_node", "n1"),
     ]
-    for ask in (fleet.queues, fleet.priorities, fleet.accounts, lambda: fleet.submit([])):
+    for ask in (fleet.queues, fleet.priorities, fleet.accounts, lambda: fleet.submit([]), lambda: fleet.direct(TOP)):
         with pytest.raises(RequestRefused, match="each cluster's own: open one of them"):
             await ask()
     with pytest.raises(RequestRefused, match="Say of which cluster"):

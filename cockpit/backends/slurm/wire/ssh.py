@@ -56,8 +56,11 @@ class SshCommands:
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._connected()
-                async with connection.create_process(remote_line(argv, utc=reading), encoding=None) as process:
+                process = await connection.create_process(remote_line(argv, utc=reading), encoding=None)
+                try:
                     return await _talk(process, stdin, argv[0])
+                finally:
+                    _end(process)
         except TimeoutError:
             raise Unreachable(f"{argv[0]} on {self.name} has not answered within {seconds:g} s.") from None
         except (OSError, asyncssh.Error) as error:
@@ -91,18 +94,14 @@ class SshCommands:
     async def _connect(self) -> asyncssh.SSHClientConnection:
         import asyncssh
 
-        config = Path.home() / ".ssh" / "config"
-        options: dict[str, Any] = {"config": [str(config)] if config.exists() else None}
-        if self._port is not None:
-            options["port"] = self._port
-        if self.user:
-            options["username"] = self.user
+        whose = {"username": self.user} if self.user else {}
         try:
             return await asyncssh.connect(
                 self._host,
                 connect_timeout=CONNECT_SECONDS,
                 keepalive_interval=KEEPALIVE_SECONDS,
-                **options,
+                **self._way(),
+                **whose,
             )
         except asyncssh.HostKeyNotVerifiable as error:
             raise Unreachable(await self._unverified(error)) from None
@@ -112,18 +111,32 @@ class SshCommands:
         except (OSError, asyncssh.Error) as error:
             raise Unreachable(f"{self.name} cannot be reached over SSH: {error}.") from None
 
+    def _way(self) -> dict[str, Any]:
+        """To the host that a name means: by ~/.ssh/config, and through its jump hosts."""
+        config = Path.home() / ".ssh" / "config"
+        port = {"port": self._port} if self._port is not None else {}
+        return {"config": [str(config)] if config.exists() else None, **port}
+
     async def _unverified(self, error: Exception) -> str:
         """With the fingerprint that the host shows, to compare with what its administrator says."""
         import asyncssh
 
         found = None
         with suppress(OSError, asyncssh.Error):
-            found = await asyncssh.get_server_host_key(self._host, self._port or 22)
+            found = await asyncssh.get_server_host_key(self._host, **self._way())
         shown = f" It shows {found.get_fingerprint()}." if found is not None else ""
         return (
             f"The host key of {self.name} is not the one in known_hosts, or is not there: {error}.{shown} Connect once "
             f"with `ssh {self.name}` and compare it before you say yes."
         )
+
+
+def _end(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    """With all that it started there, and without waiting: a program that hangs would keep its channel for as long."""
+    if process.exit_status is None and process.exit_signal is None:
+        with suppress(OSError):
+            process.kill()
+    process.close()
 
 
 async def _talk(process: asyncssh.SSHClientProcess[bytes], stdin: bytes, program: str) -> Printed:
