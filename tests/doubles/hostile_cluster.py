@@ -20,7 +20,7 @@ from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.reasons import Held, NoEligibleNode
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.view import QueueKind, QueueRow, QueuesShown
+from cockpit.model.view import ClusterRow, ClusterState, QueueKind, QueueRow, QueuesShown
 from cockpit.tui.opening import Session, run_cockpit
 from tests.doubles.account_tree import account_tree
 from tests.doubles.catalogue import catalogue_shown
@@ -123,6 +123,10 @@ class HostileBackend(MemoryBackend):
         if self.lost:
             raise Unreachable("\x1b[31m\u202e cannot be reached")
         return replace(overview(), cluster="lab\x1b[31m\u202e")
+
+    async def clusters(self) -> list[ClusterRow]:
+        away = ClusterRow(name="x", way="x", state=ClusterState.SILENT, reason="x", overview=overview())
+        return [with_attacks(away, _from(start)) for start in range(len(TEXTS))]
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         row = next(row for row in self.job_rows if row.id == job)

@@ -25,7 +25,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("overview", "jobs", "starts", "priority", "nodes", "cards", "holds", "reservations", "events", "staged"), ()
     ),
-    **dict.fromkeys(("accounting", "accounting hours", "staged"), ()),
+    **dict.fromkeys(("accounting", "accounting hours", "clusters"), ()),
     **dict.fromkeys(
         ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
     ),

@@ -40,6 +40,9 @@ ReturnToService=2
 MinJobAge=600
 MaxArraySize=2000
 KillWait=2
+MessageTimeout=60
+SlurmdTimeout=600
+BatchStartTimeout=120
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=2,bf_window=2880,bf_resolution=60,bf_continue,enable_user_top
 SelectType=select/cons_tres
