@@ -116,6 +116,7 @@ def _srun(spec: JobSpec, group: Group) -> str:
     """Empty where the batch script itself is on the only node that counts."""
     if group.alone and (group.nodes == 1 or spec.mode in LAUNCHED_BY_FIRST):
         return ""
-    which = "" if group.alone else f" --het-group={group.position}"
+    own = f" --nodes={group.nodes} --ntasks={group.nodes}"  # since 23.11 srun would take the first component's
+    which = "" if group.alone else f" --het-group={group.position}{own}"
     cpus = group.of_slurm("SLURM_CPUS_PER_TASK")
     return f'srun{which} --kill-on-bad-exit=1 --cpus-per-task="${cpus}"'
