@@ -117,7 +117,7 @@ async def test_jobs_are_acted_on_from_their_page() -> None:
 @pytest.mark.req("UI-20")
 @pytest.mark.parametrize(("view", "way"), [("jobs", ()), ("nodes", ("2",)), ("job", ("Enter",))])
 async def test_help_lists_every_key_of_the_view(view: str, way: tuple[str, ...]) -> None:
-    async with the_lab(size=(120, 70)) as lab:
+    async with the_lab(size=(120, 90)) as lab:
         screen = await lab.cockpit.press(*way, "?").sees("Keys")
         lines = screen.splitlines()
         for action in lab.cockpit.app.actions:

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "cockpit"
-FACES = ("cli.py", "headless/verbs/demo.py", "tui/")
+FACES = ("cli.py", "clusters/opening.py", "headless/verbs/demo.py", "tui/")
 """Who may open a demo, because somebody asked for one."""
 
 

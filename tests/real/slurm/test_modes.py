@@ -52,7 +52,7 @@ async def test_mpirun_starts_its_processes_on_the_nodes_of_the_job(emptied: Real
     job, wrote = await ran(emptied, ada, script, mode=Mode.HOROVOD, node_names=("n1", "n2"))
     assert job.state is JobState.SUCCEEDED, wrote
     assert sorted(each for each in wrote if each.startswith("rank")) == ["rank 0 on n1", "rank 1 on n2"]
-    assert not list(emptied.home(ADA).glob(".cockpit-*"))
+    assert not list(emptied.home(ADA).glob(f".cockpit-{job.id}"))
 
 
 @needs_torch

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.real.slurm.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
+LAST = 1_000_000
+"""So nice that whatever anybody has used before, everybody else comes first."""
 
 
 async def rows_of(backend: SlurmBackend) -> dict[int, JobRow]:
@@ -32,7 +34,7 @@ async def test_a_living_cluster_is_shown_as_it_is(emptied: RealCluster, root: Sl
     after = emptied.submit(ADA, "-pdebug", f"-dafterok:{big}", "-Jafter", run="true")
     await eventually(lambda: rows_of(root), lambda rows: rows[big].state is JobState.RUNNING)
     waiting = emptied.submit(ADA, "-pgpu", "--gres=gpu:h100:8", "-t60", "-Jwaiting", run="true")
-    behind = emptied.submit(BEN, "-pgpu", "--gres=gpu:h100:1", "-t60", "--nice=1000", "-Jbehind", run="true")
+    behind = emptied.submit(BEN, "-pgpu", "--gres=gpu:h100:1", "-t60", f"--nice={LAST}", "-Jbehind", run="true")
     limited = emptied.submit(ADA, "-pgpu", "-qhigh", "--gres=gpu:a100:3", "-Jlimited", run="true")
     held = emptied.submit(ADA, "-pbatch", "-H", "-Jheld", run="true")
     array = emptied.submit(ADA, "-pbatch", "--array=0-5%2", "-c2", "-Jarr", run="sleep 600")
