@@ -103,11 +103,15 @@ def _lasting_cells(column: Column, rows: Sequence[Any], context: Context) -> Seq
     facts = column.facts(rows, context)
     if column.kind is Kind.MOMENT:
         return ["" if fact is None else fact_text(Kind.MOMENT, fact, context) for fact in facts]
-    known: dict[Hashable, str] = {fact: searched(column, fact, context) for fact in set(facts)}
+    known: dict[Hashable, str] = {fact: _without_dash(searched(column, fact, context)) for fact in set(facts)}
     known[None] = ""
     return [known[fact] for fact in facts]
 
 
 def _cell(column: Column, row: object, context: Context) -> str:
     (text,) = column.texts((row,), context)
+    return _without_dash(text)
+
+
+def _without_dash(text: str) -> str:
     return "" if text == NOTHING else text
