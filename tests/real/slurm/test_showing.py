@@ -57,16 +57,21 @@ def said(row: JobRow) -> str:
 
 
 @pytest.mark.req("SL-10")
-async def test_components_stand_together_and_a_job_has_its_steps(emptied: RealCluster, root: SlurmBackend) -> None:
+async def test_the_components_of_a_job_stand_together(emptied: RealCluster, root: SlurmBackend) -> None:
     more = (":", "-n1", "--mem=100", "-pbatch", "-t10")
-    first = emptied.submit(BEN, *SMALL, "-Jhet", *more, run="until srun --het-group=0,1 sleep 600; do sleep 1; done")
+    first = emptied.submit(BEN, *SMALL, "-Jhet", *more, run="sleep 600")
     rows = await eventually(
         lambda: rows_of(root), lambda rows: [row.state for row in rows.values()] == [JobState.RUNNING] * 2
     )
     assert [row.component for row in rows.values()] == [(first, 0), (first, 1)]
+
+
+@pytest.mark.req("SL-10")
+async def test_a_job_has_its_steps(emptied: RealCluster, root: SlurmBackend) -> None:
+    job = emptied.submit(BEN, *SMALL, "-Jsteps", run="until srun sleep 600; do sleep 1; done")
     running = {("batch", "running"), ("sleep", "running")}
     detail = await eventually(
-        lambda: root.job(JobId(first)),
+        lambda: root.job(JobId(job)),
         lambda detail: running <= {(step.command, step.state) for step in detail.steps},
     )
     names = [step.name for step in detail.steps]
