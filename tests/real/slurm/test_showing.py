@@ -67,19 +67,6 @@ async def test_the_components_of_a_job_stand_together(emptied: RealCluster, root
 
 
 @pytest.mark.req("SL-10")
-async def test_a_job_has_its_steps(emptied: RealCluster, root: SlurmBackend) -> None:
-    job = emptied.submit(BEN, *SMALL, "-Jsteps", run="until srun sleep 600; do sleep 1; done")
-    running = {("batch", "running"), ("sleep", "running")}
-    detail = await eventually(
-        lambda: root.job(JobId(job)),
-        lambda detail: running <= {(step.command, step.state) for step in detail.steps},
-    )
-    names = [step.name for step in detail.steps]
-    assert names[0] == "batch"
-    assert names[1:] == [str(number) for number in range(len(names) - 1)]
-
-
-@pytest.mark.req("SL-10")
 async def test_logs_are_found_by_every_pattern(emptied: RealCluster, ada: SlurmBackend) -> None:
     patterns = ("%j", "%J", "%A", "%a", "%x", "%u", "%n%t", "%s", "%%", "%5j", "%3t")
     jobs = {
