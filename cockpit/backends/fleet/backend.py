@@ -105,6 +105,15 @@ class FleetBackend(Verbs):
         member, own = self._whose(job)
         return in_fleet(await (await self._there(member)).explain(own, task=task), member.words)
 
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+        """Of those whose cluster answers in time."""
+
+        async def of(member: Member) -> list[forecast.Expected]:
+            own = [job for number, job in map(member_of, jobs) if number == member.number]
+            return in_fleet(await (await member.backend()).starts(own), member.words) if own else []
+
+        return [each for told in await self._each(of) for each in told]
+
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         if job is None:
             refuse(ONE_CLUSTERS)

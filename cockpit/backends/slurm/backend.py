@@ -16,7 +16,7 @@ from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, Shell
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
-from cockpit.backends.slurm.mapping import licences, rules, values
+from cockpit.backends.slurm.mapping import licences, rules, running, values
 from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import slurm_id
@@ -118,6 +118,8 @@ class SlurmBackend(Verbs):
         told = explanation(row, rows)
         ran = found.attempt is not None
         steps = (await self._reading.accounted(slurm_id(found.id)))[1] if ran else ()
+        if ran and found.state not in ENDED:
+            steps = running.beside(steps, await self._reading.running_steps(known.number))
         ranked = await self._reading.priorities() if told is not None else {}
         return view.JobDetail(
             row=row,
@@ -127,7 +129,7 @@ class SlurmBackend(Verbs):
             waited=self._history.waited(found, self._clock.now()),
             recorded=True,
             log_tail=await logs.tail(self._commands, self._reading, known) if found.state in ENDED else "",
-            steps=steps or (await self._reading.running_steps(known.number) if ran else ()),
+            steps=steps,
             priority=printed_of(found.id, ranked),
         )
 

@@ -205,7 +205,7 @@ class Reading:
         return mark + script if not head.startswith("NONE") else ""
 
     async def running_steps(self, number: int) -> tuple[StepRow, ...]:
-        """What the controller itself says runs within the job, for a cluster without accounting."""
+        """What the controller itself says runs within the job."""
         try:
             printed = await self._answers.ask(("scontrol", "show", "step", str(number)), self.manners.details)
         except CockpitError:

@@ -180,3 +180,14 @@ async def test_one_that_comes_back_is_there_by_itself() -> None:
 async def test_nothing_is_opened_before_somebody_looks() -> None:
     fleet = a_fleet(lab=never)
     await fleet.close()
+
+
+@pytest.mark.req("UI-10", "SC-12")
+async def test_starts_are_told_by_each_jobs_own_cluster(impatient: None) -> None:
+    fleet = a_fleet(away=refused)
+    queued = [row for row in await fleet.jobs() if row.queued]
+    promised = {row.id: row.starts_by for row in queued if row.starts_by is not None}
+    assert {number for number, _ in map(member_of, promised)} == {1, 2}
+    told = await fleet.starts([*(row.id for row in queued), member_id(3, 9)])
+    assert {each.job: each.at for each in told} == promised
+    await fleet.close()

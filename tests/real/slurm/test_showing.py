@@ -67,6 +67,16 @@ async def test_the_components_of_a_job_stand_together(emptied: RealCluster, root
 
 
 @pytest.mark.req("SL-10")
+async def test_a_job_that_runs_has_its_steps(emptied: RealCluster, root: SlurmBackend) -> None:
+    job = emptied.submit(BEN, *SMALL, "-Jsteps", run="until srun sleep 600; do sleep 1; done")
+    running = {("batch", "running"), ("sleep", "running")}
+    await eventually(
+        lambda: root.job(JobId(job)),
+        lambda detail: running <= {(step.command, step.state) for step in detail.steps},
+    )
+
+
+@pytest.mark.req("SL-10")
 async def test_logs_are_found_by_every_pattern(emptied: RealCluster, ada: SlurmBackend) -> None:
     patterns = ("%j", "%J", "%A", "%a", "%x", "%u", "%n%t", "%s", "%%", "%5j", "%3t")
     jobs = {

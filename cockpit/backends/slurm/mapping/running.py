@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, words
 from cockpit.model.view import StepRow
+
+
+def beside(accounted: Sequence[StepRow], running: Sequence[StepRow]) -> tuple[StepRow, ...]:
+    """What accounting has, and what runs that its database has not heard of, or that no database ever will."""
+    known = {step.name for step in accounted}
+    return (*accounted, *(step for step in running if step.name not in known))
 
 
 def steps(printed: str, zone: tzinfo | None) -> Iterator[StepRow]:

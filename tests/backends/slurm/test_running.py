@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.backends.slurm.mapping import running
+from cockpit.model.view import StepRow
+
+SHOWN = """StepId=7.0 UserId=1000 StartTime=2026-11-21T10:00:00 TimeLimit=UNLIMITED
+   State=RUNNING Partition=debug NodeList=n[1-2]
+   Nodes=2 CPUs=2 Tasks=2 Name=sleep Network=(null)
+
+StepId=7.batch UserId=1000 StartTime=2026-11-21T09:59:59 TimeLimit=UNLIMITED
+   State=RUNNING Partition=debug NodeList=n1
+   Nodes=1 CPUs=1 Tasks=1 Name=batch Network=(null)
+"""
+BATCH = StepRow(
+    name="batch", command="batch", state="running", nodes=1, tasks=1, started_at=None, ended_at=None, cpu_ms=5
+)
+
+
+@pytest.mark.req("SL-10")
+def test_a_step_that_the_database_has_not_heard_of_stands_beside_what_it_has() -> None:
+    told = tuple(running.steps(SHOWN, UTC))
+    assert [(step.name, step.command, step.nodes) for step in told] == [("0", "sleep", 2), ("batch", "batch", 1)]
+    assert running.beside((BATCH,), told) == (BATCH, told[0])
+    assert running.beside((), told) == told
+    assert running.beside((BATCH,), ()) == (BATCH,)
