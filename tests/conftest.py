@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -10,6 +12,9 @@ pytest_plugins = ["pytester", "tests.plugins.skips", "tests.plugins.requirements
 
 settings.register_profile("anywhere", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("anywhere")  # the same examples on every machine, however slow it is
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # or no program that a test starts could be interrupted
 
 SHARING = ("people", "slurm")
 """Groups for which something is made once that takes long: an environment for everybody, a Slurm cluster."""
