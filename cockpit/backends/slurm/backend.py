@@ -29,7 +29,7 @@ from cockpit.backends.slurm.rows import Rows, explanation, overview_of, past_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.why import SLURM, outlook
 from cockpit.backends.verbs import Verbs
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError
 from cockpit.model import asking, forecast, view
 from cockpit.model.accounting import EndedJob, Spending

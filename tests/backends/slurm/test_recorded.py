@@ -13,7 +13,7 @@ from cockpit.backends.slurm.rows import Rows
 from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.snapshot.backend import open_snapshot
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accounts import Limits, assoc_key
