@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.ranking import printed_of
 from cockpit.model.cluster import PriorityFlag
 from cockpit.model.priority import FactorName
-from cockpit.sched.scale import Scale
+from cockpit.sched.priority.scale import Scale
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.mapping.cluster import Everything
