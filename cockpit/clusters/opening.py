@@ -41,6 +41,15 @@ def connect(cluster: str | None) -> Backend:
     return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[address_of(chosen(cluster))])
 
 
+def running(cluster: str | None) -> Backend | None:
+    """The same, unless that would start an engine."""
+    from cockpit.backends.local.backend import LocalBackend
+
+    ways = {OWN: _to_own_if_it_runs, SYSTEM: _to_system_if_it_runs, "": _to_any_that_runs}
+    channel = ways[address_of(chosen(cluster))]()
+    return None if channel is None else LocalBackend(lambda: channel)
+
+
 def live(cluster: str | None) -> LiveBackend:
     """The same cluster for a face that stays open; it connects with the first question."""
     from random import Random
@@ -165,12 +174,20 @@ def _to_any() -> Channel:
     return _to_system_if_it_runs() or _to_own()
 
 
+def _to_any_that_runs() -> Channel | None:
+    return _to_system_if_it_runs() or _to_own_if_it_runs()
+
+
 def _to_own() -> Channel:
-    from cockpit.backends.local.start import connect as connect_to
     from cockpit.backends.local.start import start
 
-    places = own_places()
-    return connect_to(places) or start(configured(places))
+    return _to_own_if_it_runs() or start(configured(own_places()))
+
+
+def _to_own_if_it_runs() -> Channel | None:
+    from cockpit.backends.local.start import connect as connect_to
+
+    return connect_to(own_places())
 
 
 def _to_system() -> Channel:

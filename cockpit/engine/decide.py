@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.engine import evictions, retries, workers
 from cockpit.engine.deciding import counted, is_decided, matters
 from cockpit.engine.due import too_late
-from cockpit.engine.service import still_drained
+from cockpit.engine.nodes.service import still_drained
 from cockpit.engine.timers import given_up_at
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause

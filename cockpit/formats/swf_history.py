@@ -16,7 +16,7 @@ from functools import cache
 
 import msgspec
 
-from cockpit.engine.replay import Arrival
+from cockpit.engine.replay.jobs import Arrival
 from cockpit.formats.swf import Status, SwfJob
 from cockpit.model.accounts import ROOT, Association
 from cockpit.model.cluster import Cluster, Priority, PriorityKind, Weights

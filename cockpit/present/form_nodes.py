@@ -12,7 +12,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line, wrapped
 from cockpit.present.units import counted
 from cockpit.present.width import pad, widest
-from cockpit.sched.eligibility import may_hold
+from cockpit.sched.nodes.eligibility import may_hold
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec

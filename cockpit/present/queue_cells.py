@@ -17,7 +17,7 @@ from cockpit.present.layout import fitting
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.tables.queues import CARDS, CPUS, MEMORY, amount_text, borrowed_words, queue_title, share
-from cockpit.sched.tres import LICENCES
+from cockpit.sched.rules.tres import LICENCES
 
 INDENT = "  "
 OWN, BORROWED, KEPT = "━", "═", "╌"

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.engine import configure, decide, reactions
-from cockpit.engine.catalogue import catalogue_filed
+from cockpit.engine.catalogue.changes import catalogue_filed
 from cockpit.engine.effects import FreezeReplica, KeepContainer, RecordEnded, ThawReplica
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, JobState

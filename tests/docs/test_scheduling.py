@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.ranking import ranked, tried_order
+from cockpit.engine.views.ranking import ranked, tried_order
 from cockpit.formats.clusterfile import read_cluster
 from cockpit.formats.weighttext import NAMES, read_weights
 from cockpit.headless.grid import grid_lines
@@ -21,7 +21,7 @@ from cockpit.model.view import Priorities
 from cockpit.present.columns import Context
 from cockpit.present.reasons import REASON_TYPES
 from cockpit.present.tables.priority import table_of
-from cockpit.sched.priorities import PriorityTable, prioritised
+from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.snapshot import Snapshot
 from tests.builders import ANN, BOB, HOUR, NOON, a_node, a_spec
 from tests.present.test_fleet_words import REASONS as FLEET_SENTENCES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.figures import figures
+from cockpit.engine.replay.figures import figures
 from cockpit.formats.swf import read_swf
 from cockpit.formats.swf_history import history
 from cockpit.headless.verbs.replay import PERFECT, replayed

@@ -7,7 +7,7 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.node import Allocation

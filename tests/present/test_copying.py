@@ -6,7 +6,7 @@ from datetime import UTC
 
 import pytest
 
-from cockpit.engine.views import slowest
+from cockpit.engine.views.rows import slowest
 from cockpit.model.job import JobState
 from cockpit.model.staging import Progress
 from cockpit.present.columns import Context

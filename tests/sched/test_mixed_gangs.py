@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.access import Actor
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NeverFits, Reason, Resource

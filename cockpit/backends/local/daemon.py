@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors
 from cockpit.formats.cataloguefile import read_catalogue

@@ -109,7 +109,7 @@ async def run_export(call: Call) -> int:
 
 
 def use_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the cluster: local, system or demo")
+    parser.add_argument("name", metavar="CLUSTER", help="the cluster: local, system or demo")
 
 
 async def run_use(call: Call) -> int:

@@ -22,8 +22,8 @@ from cockpit.present.units import counted
 from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
-    from cockpit.engine.figures import Run
-    from cockpit.engine.foretold import Accuracy
+    from cockpit.engine.replay.figures import Run
+    from cockpit.engine.replay.foretold import Accuracy
     from cockpit.formats.swf_history import History
 
 STDIN = "-"
@@ -108,8 +108,8 @@ def _processors_of(source: str, data: bytes) -> int:
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
     """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
-    from cockpit.engine.figures import Run
-    from cockpit.engine.replay import Replay
+    from cockpit.engine.replay.figures import Run
+    from cockpit.engine.replay.jobs import Replay
     from cockpit.formats.swf_history import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
@@ -131,7 +131,7 @@ def predicted(
     past: History, processors: int, policy: str, count: int, seed: int, watch: Callable[[int], None]
 ) -> Accuracy:
     """How well the starts of so many jobs that waited are foretold, drawn by the seed; of all where there are fewer."""
-    from cockpit.engine.foretold import accuracy, foretell
+    from cockpit.engine.replay.foretold import accuracy, foretell
     from cockpit.formats.swf_history import machine, multifactor
 
     waited = [

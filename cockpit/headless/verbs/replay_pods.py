@@ -20,7 +20,7 @@ from cockpit.sched.policy import FractionFit, Policy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cockpit.engine.pod_replay import Arrived
+    from cockpit.engine.replay.pods import Arrived
     from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec
 
@@ -101,7 +101,7 @@ def filled(
     all the trace's `pods`, as in the published experiments; `watch` is told how many have come."""
     from collections import Counter
 
-    from cockpit.engine.pod_replay import Curve, PodReplay
+    from cockpit.engine.replay.pods import Curve, PodReplay
     from cockpit.sched.fragmentation import workload
 
     policy = Policy(fraction_fit=fit, workload=workload(Counter(pod.specs[0] for pod in pods)))
