@@ -124,7 +124,7 @@ async def _rest() -> None:
     """Until nothing is left to do but to wait for time or somebody else."""
     loop = asyncio.get_running_loop()
     await asyncio.sleep(0)
-    while getattr(loop, "_ready", ()):  # asyncio has no other word for it
+    while getattr(loop, "_ready", ()):  # noqa: ASYNC110 - asyncio has no other word for it
         await asyncio.sleep(0)
 
 
