@@ -250,7 +250,7 @@ async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(r
     snapshot = await open_snapshot(read_snapshot(written, "file"))
     compared = 0
     for row in (await snapshot.priorities()).rows:
-        if row.told is None or row.breakdown is None or row.name in {"sitefac", "excl", "directprio"}:
+        if row.told is None or row.breakdown is None or row.name in {"excl", "directprio"}:
             continue
         own = {(part.name, part.tres): round(part.contribution) for part in row.breakdown.parts}
         assert {(part.name, part.tres): part.contribution for part in row.told.parts} == {
