@@ -24,7 +24,7 @@ from cockpit.present.tables.priority import table_of
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.snapshot import Snapshot
 from tests.builders import ANN, BOB, HOUR, NOON, a_node, a_spec
-from tests.present.test_fleet_words import REASONS as FLEET_SENTENCES
+from tests.present.events.test_fleet import REASONS as FLEET_SENTENCES
 from tests.present.test_reasons import SENTENCES
 from tests.present.test_rule_reasons import SENTENCES as RULE_SENTENCES
 

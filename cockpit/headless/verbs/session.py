@@ -147,7 +147,7 @@ async def _until_it_runs(call: Call, job: JobId) -> JobRow:
 
 
 async def _inside(call: Call, job: JobId, spec: JobSpec) -> int:
-    from cockpit.present.sessions import lasting_words, leaving_words
+    from cockpit.present.job.sessions import lasting_words, leaving_words
 
     streams, keeps = call.streams, call.args.keep
     if not call.args.command_words:
@@ -171,7 +171,7 @@ async def _end(call: Call, job: JobId) -> None:
 
 async def _notebook(call: Call, job: JobId, spec: JobSpec) -> int:
     """Its address once it has printed one."""
-    from cockpit.present.sessions import address_words, lasting_words
+    from cockpit.present.job.sessions import address_words, lasting_words
 
     address = ""
     for _ in range(ADDRESS_LOOKS):
