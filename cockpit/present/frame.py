@@ -51,7 +51,8 @@ class Key(NamedTuple):
 
 
 def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line:
-    """Who and where at the left; the figures at the right, in fewer words and then fewer of them where it is narrow; its age stays."""
+    """Who and where at the left; at the right the figures, in fewer words and then fewer of them where it is narrow,
+    and whether they are fresh."""
     left = _left(standing)
     amiss = _amiss(standing, overview)
     alive = [line(Span(LIVE, MUTED))] if standing.fresh and not amiss else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -97,6 +97,18 @@ def hung(spans: Line, columns: int) -> list[Line]:
         rows[-1] += word
         used += size
     return [each for row in rows for each in wrapped(tuple(row), columns)]
+
+
+def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
+    """The same of several, as far as that pushes none of them out of so many rows."""
+    given = list(lines)
+    spare, shown = rows - len(given), list[Line]()
+    for each in given:
+        whole = hung(each, columns)
+        fits = len(whole) - 1 <= spare
+        spare -= len(whole) - 1 if fits else 0
+        shown += whole if fits else [each]
+    return shown
 
 
 def _words(spans: Line) -> Iterator[Line]:
