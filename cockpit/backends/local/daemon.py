@@ -18,8 +18,8 @@ from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors
-from cockpit.formats.cataloguefile import read_catalogue
-from cockpit.formats.clusterfile import ClusterSetup, read_cluster
+from cockpit.formats.catalogue.file import read_catalogue
+from cockpit.formats.cluster.file import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files

@@ -69,7 +69,7 @@ def preview_lines(
         case Preview.ROOM:
             yield from node_lines(known, nodes, columns)
         case Preview.YAML:
-            from cockpit.formats.specfile import spec_as_yaml
+            from cockpit.formats.job.specfile import spec_as_yaml
 
             yield from text_lines(spec_as_yaml(spec))
         case Preview.SBATCH | Preview.MANIFEST:

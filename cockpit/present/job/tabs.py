@@ -71,7 +71,7 @@ def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
     """The job file that would ask for the same, as `cockpit submit` reads it."""
-    from cockpit.formats.specfile import spec_as_yaml
+    from cockpit.formats.job.specfile import spec_as_yaml
 
     attempt, specs = detail.job.attempt, detail.job.spec.specs
     if attempt is not None and len(specs) > 1:
