@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors, unread
-from cockpit.formats.cataloguefile import read_catalogue
-from cockpit.formats.clusterfile import ClusterSetup, read_cluster
+from cockpit.formats.catalogue.file import read_catalogue
+from cockpit.formats.cluster.file import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files

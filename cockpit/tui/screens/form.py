@@ -14,15 +14,15 @@ from textual.widgets import Input, Label
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.bringing import Brought, brought
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form_aside import brought_lines, start_line, why_lines
-from cockpit.present.form_names import FIELD_OF, take_entry, with_named_specs
-from cockpit.present.form_nodes import room_lines
-from cockpit.present.form_preview import Preview, preview_lines, script_lines
-from cockpit.present.job_form import KIND, JobForm, Judged, about
+from cockpit.present.form.aside import brought_lines, start_line, why_lines
+from cockpit.present.form.fields import KIND, JobForm, Judged, about
+from cockpit.present.form.names import FIELD_OF, take_entry, with_named_specs
+from cockpit.present.form.nodes import room_lines
+from cockpit.present.form.preview import Preview, preview_lines, script_lines
+from cockpit.present.form.spec_offers import models, offers
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
-from cockpit.present.spec_offers import models, offers
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.bringing import job_of, jobs_in

@@ -14,7 +14,7 @@ from cockpit.backends.slurm.mapping.hostlist import numbers
 from cockpit.backends.slurm.mapping.values import number
 from cockpit.model.node import Card, CardSlice, CardVendor
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.sched.cards import slot_milli
+from cockpit.sched.nodes.cards import slot_milli
 
 _HAS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)")
 _HOLDS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)\(([^)]*)\)")
