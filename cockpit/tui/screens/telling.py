@@ -15,7 +15,7 @@ from cockpit.present.cells.spending import spending_answer
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung_within, line
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.entry_line import Typing
 from cockpit.tui.widgets.lines import Lines
@@ -53,7 +53,8 @@ class Telling(Typing):
             CATALOGUE: self._entry_answer,
             CLUSTERS: self._cluster_answer,
         }
-        self.query_one("#answer", Lines).show(answers[self.view]())
+        panel = self.query_one("#answer", Lines)
+        panel.show(hung_within(answers[self.view](), panel.size.width, panel.size.height))
 
     def _job_answer(self) -> Iterator[Line]:
         row = self.app.job_under_cursor()
