@@ -64,7 +64,7 @@ def _from_there(found: Brought, folder: Path, read: ReadJobs) -> Brought:
     """With whole paths, if it can be read as it is."""
     import msgspec
 
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.specfile import spec_as_table
 
     try:
         (spec,) = read("job.json", msgspec.json.encode(found.values).decode(), str(folder.absolute()))

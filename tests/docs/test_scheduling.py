@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.views.ranking import ranked, tried_order
-from cockpit.formats.clusterfile import read_cluster
+from cockpit.formats.cluster.file import read_cluster
 from cockpit.formats.weighttext import NAMES, read_weights
 from cockpit.headless.grid import grid_lines
 from cockpit.model.accounts import Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import isinf
 
-from cockpit.formats.sacctmgr import limit_words
+from cockpit.formats.slurm.sacctmgr import limit_words
 from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.account_tree import AccountTree

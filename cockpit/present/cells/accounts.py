@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from cockpit.formats.sacctmgr import limit_words, qos_words, shares_text
+from cockpit.formats.slurm.sacctmgr import limit_words, qos_words, shares_text
 from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.account_tree import AccountTree

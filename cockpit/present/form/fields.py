@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.jobtexts import (
+from cockpit.formats.job.texts import (
     FIELDS,
     GROUPS,
     SPECS,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.formats.fields import NODE_SPEC
+from cockpit.formats.job.fields import NODE_SPEC
 from cockpit.model.catalogue import AnyEntry, SpecEntry
 from cockpit.model.node import Node, NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec

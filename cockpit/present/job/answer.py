@@ -31,7 +31,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread, wrapped
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.workers import LEFT_OVER, below_min, workers_now
 
@@ -280,7 +280,7 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     verb = "ended with " if sentence.startswith("exit ") else ""
     yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
     if detail is not None and (uncovered := uncovered_words(detail.job)):
-        yield from wrapped(line(Span(f"{INDENT}{uncovered}", MUTED)), around.columns)
+        yield from hung(line(Span(f"{INDENT}{uncovered}", MUTED)), around.columns)
     if row.held_until is not None:
         if detail is not None and (cost := cost_words(detail.job, context.now)):
             yield line(Span(f"{INDENT}{cost}", MUTED))

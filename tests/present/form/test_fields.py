@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.spec import NodeSpec
 from cockpit.present.form.fields import JobForm, title
 from cockpit.present.form.names import take_entry, with_named_specs
