@@ -117,7 +117,7 @@ def _scheduling(backfill: Backfill) -> Iterator[str]:
 def _priority(priority: Priority) -> Iterator[str]:
     yield f"PriorityType={priority.kind}"
     if priority.flags:
-        yield f"PriorityFlags={','.join(priority.flags)}"
+        yield f"PriorityFlags={','.join(each.slurm for each in priority.flags)}"
     yield f"PriorityFavorSmall={_yes(priority.favor_small)}"
     yield f"PriorityMaxAge={slurm_time(priority.max_age_seconds)}"
     yield f"PriorityCalcPeriod={slurm_time(priority.calc_period_seconds)}"

@@ -25,6 +25,9 @@ class PriorityKind(StrEnum):
     MULTIFACTOR = "priority/multifactor"
 
 
+SLURMS_INCREMENT_ONLY = "INCR_ONLY"
+
+
 class PriorityFlag(StrEnum):
     """slurm.conf's PriorityFlags."""
 
@@ -40,6 +43,11 @@ class PriorityFlag(StrEnum):
     NO_NORMAL_QOS = "NO_NORMAL_QOS"
     NO_NORMAL_TRES = "NO_NORMAL_TRES"
     SMALL_RELATIVE_TO_TIME = "SMALL_RELATIVE_TO_TIME"
+
+    @property
+    def slurm(self) -> str:
+        """As slurm.conf(5) writes it."""
+        return SLURMS_INCREMENT_ONLY if self is PriorityFlag.INCREMENT_ONLY else self.value
 
 
 class UsageReset(StrEnum):

@@ -19,6 +19,7 @@ from cockpit.model.cluster import (
     Partition,
     Preemption,
     Priority,
+    PriorityFlag,
     PriorityKind,
     Weights,
 )
@@ -264,3 +265,9 @@ def test_what_is_written_suits_the_published_schema(file: ClusterFile) -> None:
     import jsonschema
 
     jsonschema.validate(parse_toml(cluster_text(file), "cluster.toml"), cluster_schema())
+
+
+@pytest.mark.req("SC-01", "SC-15")
+def test_a_flag_may_be_written_as_in_slurm_conf() -> None:
+    cluster = read_cluster(MACHINE, '[priority]\nflags = ["INCR_ONLY", "MAX_TRES"]\n').cluster
+    assert cluster.priority.flags == (PriorityFlag.INCREMENT_ONLY, PriorityFlag.MAX_TRES)

@@ -56,7 +56,7 @@ def _priority(found: dict[str, str]) -> Priority:
     return Priority(
         kind=kind,
         weights=_weights(found),
-        flags=tuple(_members(PriorityFlag, found.get("PriorityFlags", ""))),
+        flags=tuple(each for each in PriorityFlag if each.slurm in found.get("PriorityFlags", "").split(",")),
         favor_small=values.truth(found.get("PriorityFavorSmall", "")),
         max_age_seconds=values.seconds(found.get("PriorityMaxAge", "")) or 7 * DAY,
         calc_period_seconds=values.seconds(found.get("PriorityCalcPeriod", "")) or 5 * MINUTE,

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.backends.slurm.mapping import rules
+from cockpit.formats.slurmconf import slurm_conf
+from cockpit.model.cluster import Cluster, Priority, PriorityFlag
+
+
+@pytest.mark.req("SL-30", "SC-15")
+@pytest.mark.parametrize("flag", PriorityFlag)
+def test_every_flag_is_read_as_it_is_exported(flag: PriorityFlag) -> None:
+    written = slurm_conf(Cluster(priority=Priority(flags=(flag,))), ()).text
+    (line,) = [line for line in written.splitlines() if line.startswith("PriorityFlags=")]
+    shown = line.replace("=", "   = ")
+    assert rules.cluster(shown, "").priority.flags == (flag,)
+
+
+@pytest.mark.req("SL-30")
+def test_the_word_is_slurms_own() -> None:
+    found = rules.cluster("PriorityFlags           = SMALL_RELATIVE_TO_TIME,INCR_ONLY,MAX_TRES,NEW_ONE", "")
+    assert set(found.priority.flags) == {
+        PriorityFlag.INCREMENT_ONLY,
+        PriorityFlag.MAX_TRES,
+        PriorityFlag.SMALL_RELATIVE_TO_TIME,
+    }
