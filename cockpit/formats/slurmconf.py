@@ -22,6 +22,7 @@ from cockpit.model.cluster import (
     Weights,
 )
 from cockpit.model.node import Node
+from cockpit.sched.rules.tres import CARDS
 
 MINUTE = 60
 MIB_PER_GIB = 1024
@@ -77,14 +78,21 @@ def _site(host: str) -> Iterator[str]:
 
 
 def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
-    models = sorted({gres_type(card.model) for node in nodes for card in node.cards})
-    if models:
+    if counted := _counted_cards(cluster, nodes):
         yield "GresTypes=gpu"
-        yield f"AccountingStorageTRES={','.join(['gres/gpu', *(f'gres/gpu:{model}' for model in models)])}"
+        yield f"AccountingStorageTRES={','.join(counted)}"
     if needs_database(cluster):
         yield "AccountingStorageType=accounting_storage/slurmdbd"
     if cluster.enforce:
         yield f"AccountingStorageEnforce={','.join(cluster.enforce)}"
+
+
+def _counted_cards(cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
+    """Those of the nodes, and what a weight or a price names: slurmctld ends where that is not counted."""
+    models = {f"{CARDS}:{gres_type(card.model)}" for node in nodes for card in node.cards}
+    tables = (cluster.priority.weights.tres, *(each.billing_weights for each in cluster.partitions))
+    weighed = {name for each in tables for name in _slurm_names(each) if name.startswith(CARDS)}
+    return sorted({CARDS} | models | weighed) if models or weighed else []
 
 
 def needs_database(cluster: Cluster) -> bool:

@@ -89,6 +89,11 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True):
     dampening_factor: int = 1
     """FairShareDampeningFactor; classic fair share only."""
 
+    @property
+    def fair_tree(self) -> bool:
+        """False: fair share by the classic formula, which DEPTH_OBLIVIOUS is a variant of."""
+        return not {PriorityFlag.NO_FAIR_TREE, PriorityFlag.DEPTH_OBLIVIOUS}.intersection(self.flags)
+
 
 class BackfillKind(StrEnum):
     __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, once in every pass

@@ -207,6 +207,10 @@ def test_every_other_node_is_in_the_pool_that_says_so() -> None:
         ),
         ('[[partitions]]\nname = "p"\nstate = "gone"', "partitions[0].state: is the text"),
         ('[preemption]\nmode = ["SUSPEND"]\ntype = "preempt/qos"', "preemption.mode: SUSPEND needs GANG beside it"),
+        (
+            '[preemption]\nmode = ["CANCEL", "GANG", "WITHIN"]\ntype = "preempt/qos"',
+            "preemption.mode: WITHIN and GANG exclude each other",
+        ),
         ('[preemption]\nmode = ["CANCEL"]', "preemption.mode: CANCEL needs another type than preempt/none"),
         ('[preemption]\ntype = "preempt/qos"', "preemption.mode: preempt/qos needs CANCEL, REQUEUE or SUSPEND,GANG"),
         ('[preemption]\nmode = ["OFF", "GANG"]', "preemption.mode: OFF stands alone"),

@@ -76,6 +76,15 @@ def test_nodes_have_their_cards() -> None:
     assert gres_type("MLU370-X8") == "mlu370-x8"
 
 
+@pytest.mark.req("SC-15")
+def test_cards_that_only_a_weight_names_are_counted() -> None:
+    """Else slurmctld ends: "TRES weight 'gres:gpu' is not a configured TRES type"."""
+    weights, prices = Weights(tres={"gres/gpu:A100": 3.0}), {"gres/gpu": 10.0, "cpu": 1.0}
+    cluster = Cluster(priority=Priority(weights=weights), partitions=(Partition(name="all", billing_weights=prices),))
+    found = slurm_conf(cluster, (a_node("n1", cpus=4, memory_mib=1000),)).text.splitlines()
+    assert {"GresTypes=gpu", "AccountingStorageTRES=gres/gpu,gres/gpu:a100"} <= set(found)
+
+
 def test_priority_and_preemption() -> None:
     found = lines(
         Cluster(

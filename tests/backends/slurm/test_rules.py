@@ -24,3 +24,9 @@ def test_the_word_is_slurms_own() -> None:
         PriorityFlag.MAX_TRES,
         PriorityFlag.SMALL_RELATIVE_TO_TIME,
     }
+
+
+@pytest.mark.req("SL-30")
+@pytest.mark.parametrize(("printed", "seconds"), [("00:00:00", 0), ("7-00:00:00", 604_800), ("", 604_800)])
+def test_an_age_that_counts_whole_at_once_is_not_taken_for_none(printed: str, seconds: int) -> None:
+    assert rules.cluster(f"PriorityMaxAge = {printed}", "").priority.max_age_seconds == seconds
