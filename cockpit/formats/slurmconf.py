@@ -78,27 +78,29 @@ def _site(host: str) -> Iterator[str]:
 
 
 def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
-    if counted := _counted_cards(cluster, nodes):
+    models = {f"{CARDS}:{gres_type(card.model)}" for node in nodes for card in node.cards}
+    counted = models | _weighed_cards(cluster)
+    if counted:
         yield "GresTypes=gpu"
-        yield f"AccountingStorageTRES={','.join(counted)}"
     if needs_database(cluster):
+        if counted:
+            yield f"AccountingStorageTRES={','.join(sorted({CARDS} | counted))}"
         yield "AccountingStorageType=accounting_storage/slurmdbd"
     if cluster.enforce:
         yield f"AccountingStorageEnforce={','.join(cluster.enforce)}"
 
 
-def _counted_cards(cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
-    """Those of the nodes, and what a weight or a price names: slurmctld ends where that is not counted."""
-    models = {f"{CARDS}:{gres_type(card.model)}" for node in nodes for card in node.cards}
-    tables = (cluster.priority.weights.tres, *(each.billing_weights for each in cluster.partitions))
-    weighed = {name for each in tables for name in _slurm_names(each) if name.startswith(CARDS)}
-    return sorted({CARDS} | models | weighed) if models or weighed else []
-
-
 def needs_database(cluster: Cluster) -> bool:
-    """Whether slurmctld does not start without slurmdbd: it has the associations, their usage, and the QOS."""
+    """Whether slurmctld does not start without slurmdbd: it has the associations, their usage, the QOS, and what is
+    counted beside CPUs and memory."""
     shared = cluster.priority.kind is PriorityKind.MULTIFACTOR and cluster.priority.weights.fairshare
-    return bool(cluster.enforce or shared or named_qos(cluster))
+    return bool(cluster.enforce or shared or named_qos(cluster) or _weighed_cards(cluster))
+
+
+def _weighed_cards(cluster: Cluster) -> set[str]:
+    """What a weight or a price names has to be counted."""
+    tables = (cluster.priority.weights.tres, *(each.billing_weights for each in cluster.partitions))
+    return {name for each in tables for name in _slurm_names(each) if name.startswith(CARDS)}
 
 
 def named_qos(cluster: Cluster) -> list[str]:
