@@ -228,8 +228,8 @@ def play(script: Script, folder: Path) -> None:
 
 def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
     """The jobs of a file, with this user's defaults for what it leaves out. Raises `SpecErrors`."""
-    from cockpit.formats.jobfile import Defaults
-    from cockpit.formats.jobfile import read_jobs as read
+    from cockpit.formats.job.file import Defaults
+    from cockpit.formats.job.file import read_jobs as read
     from cockpit.runtime.clock import SystemClock
 
     settings = settings_of(own_places())

@@ -175,7 +175,7 @@ def mebibytes(text: str) -> int:
 
 def conditions(text: str) -> tuple[Dependency, ...]:
     """An argument that holds conditions on other jobs, as a job file's `dependencies`."""
-    from cockpit.formats.conditions import Dependencies
+    from cockpit.formats.job.conditions import Dependencies
     from cockpit.formats.kinds import Reading
 
     reading = Reading("/", "")

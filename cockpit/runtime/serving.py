@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.effects import Effect, StartReplica
     from cockpit.engine.machine import Machine
-    from cockpit.formats.clusterfile import ClusterSetup
+    from cockpit.formats.cluster.file import ClusterSetup
     from cockpit.model.events import EventBody
     from cockpit.model.job import Job
     from cockpit.runtime.engine import Engine

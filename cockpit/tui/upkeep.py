@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
-from cockpit.present.patrol_words import slow_sentence
+from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.safe import safe
 from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.arrivals import Arrivals
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountsShown, NodeRow, Overview
-    from cockpit.present.job_list import Changes
+    from cockpit.present.job.list import Changes
     from cockpit.tui.outside import Outside
 
 TICK_SECONDS = 1.0

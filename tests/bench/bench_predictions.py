@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.formats.swf import read_swf
-from cockpit.formats.swf_history import history
+from cockpit.formats.traces.swf import read_swf
+from cockpit.formats.traces.swf_history import history
 from cockpit.headless.verbs.replay import predicted
 from cockpit.sched.forecast.history import history_of
 from cockpit.sched.forecast.predict import Foresight

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.formats.clusterfile import read_cluster
+from cockpit.formats.cluster.file import read_cluster
 from cockpit.formats.clusterinit import initial_cluster
-from cockpit.formats.slurmconf import slurm_conf
-from cockpit.formats.slurmspec import read_slurm_spec
+from cockpit.formats.slurm.conf import slurm_conf
+from cockpit.formats.slurm.spec import read_slurm_spec
 from cockpit.model.cluster import (
     Backfill,
     Cluster,

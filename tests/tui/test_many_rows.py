@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from cockpit.backends.base import JobsDelta
-from cockpit.tui.job_rows import JobRows
 from cockpit.tui.opening import Session
+from cockpit.tui.rows.jobs import JobRows
 from cockpit.tui.widgets.table import CURSOR_SIGN, MOST_DRAWN
 from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal

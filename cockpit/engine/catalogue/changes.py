@@ -14,8 +14,8 @@ from cockpit.engine.access import access_to_entry
 from cockpit.engine.sharing import may_name, named_projects
 from cockpit.model import events
 from cockpit.model.catalogue import CLUSTERWIDE, MOST_ENTRIES, EntryKind, PoolEntry, ProjectEntry
-from cockpit.model.cataloguerules import entry_errors
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.rules.catalogue import entry_errors
 from cockpit.model.spec import Access
 from cockpit.model.text import visible
 

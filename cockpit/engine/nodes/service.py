@@ -12,9 +12,9 @@ from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import GRACE_SECONDS, VALUE_BYTES
+from cockpit.model.rules.spec import GRACE_SECONDS, VALUE_BYTES
+from cockpit.model.rules.text import text_error
 from cockpit.model.text import visible
-from cockpit.model.textrules import text_error
 
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine

@@ -24,7 +24,7 @@ from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 if TYPE_CHECKING:
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.foretold import Accuracy
-    from cockpit.formats.swf_history import History
+    from cockpit.formats.traces.swf_history import History
 
 STDIN = "-"
 PERFECT, MULTIFACTOR = "easy-perfect", "multifactor"
@@ -72,8 +72,8 @@ async def run(call: Call) -> int:
 
 
 def _replay_log(call: Call) -> None:
-    from cockpit.formats.swf import read_swf
-    from cockpit.formats.swf_history import history
+    from cockpit.formats.traces.swf import read_swf
+    from cockpit.formats.traces.swf_history import history
 
     args = call.args
     source, data = safe(args.file), _read(args.file, call)
@@ -98,7 +98,7 @@ def _replay_log(call: Call) -> None:
 
 
 def _processors_of(source: str, data: bytes) -> int:
-    from cockpit.formats.swf import processors_said
+    from cockpit.formats.traces.swf import processors_said
 
     found = processors_said(source, data)
     if found is None:
@@ -110,7 +110,7 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
     """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.jobs import Replay
-    from cockpit.formats.swf_history import machine, multifactor
+    from cockpit.formats.traces.swf_history import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
     replay = Replay([machine(processors)], past.arrivals, POLICIES[policy], rules)
@@ -132,7 +132,7 @@ def predicted(
 ) -> Accuracy:
     """How well the starts of so many jobs that waited are foretold, drawn by the seed; of all where there are fewer."""
     from cockpit.engine.replay.foretold import accuracy, foretell
-    from cockpit.formats.swf_history import machine, multifactor
+    from cockpit.formats.traces.swf_history import machine, multifactor
 
     waited = [
         arrival.submitted.job
@@ -161,7 +161,7 @@ def _read(file: str, call: Call) -> bytes:
 
 
 def _write(file: str, past: History, runs: Sequence[Run], processors: int, policy: str) -> None:
-    from cockpit.formats.swf import swf_lines
+    from cockpit.formats.traces.swf import swf_lines
 
     header = ("Computer: cockpit replay", f"MaxProcs: {processors}", f"Note: policy {policy}")
     text = "".join(swf_lines(past.jobs, ((run.waited, run.ran) for run in runs), header)).encode()

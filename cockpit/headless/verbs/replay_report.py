@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.foretold import Accuracy
-    from cockpit.formats.swf_history import History
+    from cockpit.formats.traces.swf_history import History
     from cockpit.headless.services import Call
 
 

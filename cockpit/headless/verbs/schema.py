@@ -40,15 +40,15 @@ async def run(call: Call) -> int:
 def schema(name: str) -> dict[str, Any]:
     """JSON Schema 2020-12."""
     if name == JOB:
-        from cockpit.formats.schema import job_schema
+        from cockpit.formats.job.schema import job_schema
 
         return job_schema()
     if name == CLUSTER:
-        from cockpit.formats.clusterfile import cluster_schema
+        from cockpit.formats.cluster.file import cluster_schema
 
         return cluster_schema()
     if name == CATALOGUE:
-        from cockpit.formats.cataloguefile import catalogue_schema
+        from cockpit.formats.catalogue.file import catalogue_schema
 
         return catalogue_schema()
     return table_schema(TABLES[name], JSON_VERSION)

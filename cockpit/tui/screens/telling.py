@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.config.clusternames import EVERY_CLUSTER
-from cockpit.present.account_answer import first_account_lines, place_answer
-from cockpit.present.answer import answer
-from cockpit.present.card_answer import card_answer, legend, totals
-from cockpit.present.catalogue_cells import entry_answer, no_entries_lines
-from cockpit.present.cluster_answer import cluster_answer
+from cockpit.present.answers.accounts import first_account_lines, place_answer
+from cockpit.present.answers.cards import card_answer, legend, totals
+from cockpit.present.answers.clusters import cluster_answer
+from cockpit.present.answers.nodes import node_answer
+from cockpit.present.answers.queues import legend_line, queue_answer
+from cockpit.present.cells.catalogue import entry_answer, no_entries_lines
+from cockpit.present.cells.spending import spending_answer
 from cockpit.present.first_sight import empty_lines, no_cards_lines
-from cockpit.present.node_answer import node_answer
-from cockpit.present.queue_answer import legend_line, queue_answer
+from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.present.spending_cells import spending_answer
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung_within, line
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.entry_line import Typing
 from cockpit.tui.widgets.lines import Lines
@@ -53,7 +53,8 @@ class Telling(Typing):
             CATALOGUE: self._entry_answer,
             CLUSTERS: self._cluster_answer,
         }
-        self.query_one("#answer", Lines).show(answers[self.view]())
+        panel = self.query_one("#answer", Lines)
+        panel.show(hung_within(answers[self.view](), panel.size.width, panel.size.height))
 
     def _job_answer(self) -> Iterator[Line]:
         row = self.app.job_under_cursor()

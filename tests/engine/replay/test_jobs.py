@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
 from cockpit.engine.replay.jobs import Arrival, Replay
-from cockpit.formats import swf_history
-from cockpit.formats.swf import read_swf
-from cockpit.formats.swf_history import machine
+from cockpit.formats.traces import swf_history
+from cockpit.formats.traces.swf import read_swf
+from cockpit.formats.traces.swf_history import machine
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import JobSpec, NodeSpec
