@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
+MOST_SAID = 2
+"""Lines about the field that is written into."""
 LOST = "What was typed is lost."
 KEYS = line(
     *(
@@ -131,6 +133,7 @@ class FormScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.query_one("#aside", LineView).can_focus = False
+        self.query_one("#aside", LineView).hang()
         self.query(Typed).first().focus()
         self.run_worker(self._ask_nodes(), group="nodes")
         self._judge()
@@ -162,7 +165,7 @@ class FormScreen(ModalScreen[None]):
         """As many lines for each field as the longest words need, so that nothing moves from field to field."""
         said = {path: hung(line(Span(f" {safe(about(path))}", MUTED)), self.size.width) for path in self._form.texts}
         lines = self.query_one("#about", Lines)
-        lines.styles.height = max(map(len, said.values()))
+        lines.styles.height = min(MOST_SAID, max(map(len, said.values())))
         lines.show(said.get(self._field, []))
 
     def _judge(self) -> None:
