@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.mapping import rules
-from cockpit.formats.slurmconf import slurm_conf
+from cockpit.formats.slurm.conf import slurm_conf
 from cockpit.model.cluster import Cluster, Priority, PriorityFlag
 
 
